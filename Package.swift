@@ -28,7 +28,11 @@ let package = Package(
     name: "diskcache",
     products: [
         .library(name: "DiskCache", targets: ["DiskCache"]),
+        .library(name: "DiskCacheHTTP", targets: ["DiskCacheHTTP"]),
+        .library(name: "DiskCacheURLProtocol", targets: ["DiskCacheURLProtocol"]),
+        .library(name: "DiskCacheRemote", targets: ["DiskCacheRemote"]),
         .executable(name: "diskcache", targets: ["diskcache"]),
+        .executable(name: "diskcache-net", targets: ["diskcache-net"]),
     ],
     targets: [
         .target(
@@ -37,10 +41,49 @@ let package = Package(
         .target(name: "Platform", dependencies: ["CPlatform"], swiftSettings: productSettings),
         .target(name: "CacheStore", dependencies: ["Platform"], swiftSettings: productSettings),
         .target(name: "DiskCache", dependencies: ["CacheStore", "Platform"], swiftSettings: productSettings),
+        .target(
+            name: "CTransport",
+            // A library of its own before glibc 2.34.
+            linkerSettings: [.linkedLibrary("dl")]
+        ),
+        .target(name: "Transport", dependencies: ["CTransport", "Platform"], swiftSettings: productSettings),
+        .target(
+            name: "RemoteStore",
+            dependencies: ["DiskCache", "CacheStore", "Platform", "Transport"],
+            swiftSettings: productSettings
+        ),
+        .target(
+            name: "DiskCacheRemote",
+            dependencies: ["DiskCache", "RemoteStore"],
+            swiftSettings: productSettings
+        ),
+        .target(
+            name: "DiskCacheHTTP",
+            dependencies: ["DiskCache", "CacheStore", "Transport", "Platform"],
+            swiftSettings: productSettings
+        ),
+        .target(
+            name: "DiskCacheURLProtocol",
+            dependencies: ["DiskCacheHTTP", "Platform"],
+            swiftSettings: productSettings
+        ),
+        .target(
+            name: "DiskCacheCommand",
+            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            swiftSettings: productSettings
+        ),
         .executableTarget(
             name: "diskcache",
-            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            dependencies: ["DiskCacheCommand"],
             exclude: ["Examples"],
+            swiftSettings: productSettings
+        ),
+        .executableTarget(
+            name: "diskcache-net",
+            dependencies: [
+                "DiskCacheCommand", "DiskCacheHTTP", "RemoteStore", "Transport", "DiskCache", "CacheStore",
+                "Platform",
+            ],
             swiftSettings: productSettings
         ),
         .target(
@@ -105,9 +148,21 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(
+            name: "FetchProbe",
+            dependencies: ["DiskCacheHTTP", "DiskCache"],
+            path: "IntegrationTests/FetchProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
             name: "CacheWorker",
             dependencies: ["DiskCache", "Platform"],
             path: "IntegrationTests/CacheWorker",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
+            name: "RemoteProbe",
+            dependencies: ["DiskCacheRemote"],
+            path: "IntegrationTests/RemoteProbe",
             swiftSettings: testSettings
         ),
         .testTarget(
@@ -131,26 +186,56 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .testTarget(
+            name: "TransportTests",
+            dependencies: ["Transport", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
             name: "DiskCacheTests",
             dependencies: ["DiskCache", "CacheStore", "Platform", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(
+            name: "RemoteStoreTests",
+            dependencies: [
+                "RemoteStore", "DiskCache", "CacheStore", "Platform", "Transport", "TestSupport", "Models",
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "DiskCacheHTTPTests",
+            dependencies: [
+                "DiskCacheHTTP", "DiskCache", "CacheStore", "Transport", "Platform", "TestSupport",
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "DiskCacheURLProtocolTests",
+            dependencies: ["DiskCacheURLProtocol", "DiskCacheHTTP", "DiskCache", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
             name: "CommandTests",
-            dependencies: ["diskcache", "DiskCache", "CacheStore", "Platform", "TestSupport"],
+            dependencies: [
+                "DiskCacheCommand", "diskcache", "diskcache-net", "DiskCache", "CacheStore", "Platform",
+                "TestSupport",
+            ],
             swiftSettings: testSettings
         ),
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
-                "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe",
-                "StopProbe", "HostileProbe", "LockProbe",
+                "DiskCache", "CacheStore", "Platform", "TestSupport", "DiskCacheHTTP", "DiskCacheRemote",
+                "RemoteStore",
+                "DiskCacheCommand", "diskcache", "diskcache-net", "SystemCallProbe", "CacheWorker",
+                "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe", "StopProbe",
+                "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe",
             ],
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "Scripts", "Expectations",
+                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe", "Scripts",
+                "Expectations",
             ],
             swiftSettings: testSettings
         ),

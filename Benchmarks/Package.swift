@@ -3,6 +3,14 @@
 
 import PackageDescription
 
+let settings: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
 /// A package of its own, so that who depends on diskcache gets none of this.
 let package = Package(
     name: "benchmarks",
@@ -13,14 +21,13 @@ let package = Package(
         .executableTarget(
             name: "adapter",
             dependencies: [.product(name: "DiskCache", package: "diskcache")],
-            swiftSettings: [
-                .strictMemorySafety(),
-                .treatAllWarnings(as: .error),
-                .enableUpcomingFeature("ExistentialAny"),
-                .enableUpcomingFeature("InternalImportsByDefault"),
-                .enableUpcomingFeature("MemberImportVisibility"),
-            ]
-        )
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "sharing",
+            dependencies: [.product(name: "DiskCacheRemote", package: "diskcache")],
+            swiftSettings: settings
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -22,12 +22,18 @@ let package = Package(
         .systemLibrary(name: "CGD", providers: [.apt(["libgd-dev"])]),
         .target(
             name: "Images",
-            dependencies: ["CGD", .product(name: "DiskCache", package: "diskcache")],
+            dependencies: [
+                "CGD", .product(name: "DiskCache", package: "diskcache"),
+                .product(name: "DiskCacheHTTP", package: "diskcache"),
+            ],
             swiftSettings: settings
         ),
         .executableTarget(
             name: "ImageWorker",
-            dependencies: ["Images", .product(name: "DiskCache", package: "diskcache")],
+            dependencies: [
+                "Images", .product(name: "DiskCache", package: "diskcache"),
+                .product(name: "DiskCacheHTTP", package: "diskcache"),
+            ],
             swiftSettings: settings
         ),
         .testTarget(

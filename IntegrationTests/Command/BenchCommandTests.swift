@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// `diskcache bench` as its users run it.
 @Suite(.takesTurns) struct BenchCommandTests {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @testable import CacheStore
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// `stats` and `gc --last` read what other processes have left, dead ones included.
 @Suite(.takesTurns) struct StatsCommandTests {

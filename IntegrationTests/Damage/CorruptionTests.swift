@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// Damage done to the files behind the cache's back is a miss, never a wrong byte.
 @Suite(.takesTurns) struct CorruptionTests {

@@ -21,7 +21,9 @@ struct InstallTests {
         root = tool.path("a root")
     }
 
-    func make(_ goal: String, _ variables: String = "BINARY=\"$TOOL\"") throws -> Tool.Run {
+    static let built = "BINARY=\"$TOOL\" NETBINARY=\"$TOOL-net\""
+
+    func make(_ goal: String, _ variables: String = built) throws -> Tool.Run {
         try tool.shell(
             "make -s -C '\(PackageFiles.root.path)' \(goal) DESTDIR='\(root)' PREFIX=/opt/it \(variables)"
         )
@@ -39,6 +41,7 @@ struct InstallTests {
         #expect(
             try installed() == [
                 "755 opt/it/bin/diskcache",
+                "755 opt/it/libexec/diskcache/diskcache-net",
                 "644 \(share)/bash-completion/completions/diskcache",
                 "644 \(share)/doc/diskcache/examples/diskcache-gc.service",
                 "644 \(share)/doc/diskcache/examples/diskcache-gc.timer",
@@ -52,6 +55,7 @@ struct InstallTests {
         let compared = try tool.shell(
             """
             cd '\(root)/opt/it' && cmp bin/diskcache "$TOOL"
+            cmp libexec/diskcache/diskcache-net "$TOOL-net"
             cmp share/man/man1/diskcache.1 <(bin/diskcache man-page)
             cmp share/bash-completion/completions/diskcache <(bin/diskcache completions bash)
             cmp share/zsh/site-functions/_diskcache <(bin/diskcache completions zsh)
@@ -71,11 +75,31 @@ struct InstallTests {
         #expect(try make("uninstall").status == 0)
         #expect(try installed() == ["644 opt/it/bin/other"])
         #expect(!FileManager.default.fileExists(atPath: root + "/opt/it/share/doc/diskcache"))
+        #expect(!FileManager.default.fileExists(atPath: root + "/opt/it/libexec/diskcache"))
+    }
+
+    @Test func `the command that was installed finds what reaches the network, and says where it has looked`()
+        throws
+    {
+        #expect(try make("install").status == 0)
+        // Nobody listens there.
+        let fetch = "'\(root)/opt/it/bin/diskcache' fetch --retries 0 http://127.0.0.1:1/x"
+        let present = try tool.shell(fetch)
+        #expect(present.status == 69 && !present.error.contains("diskcache-net"), "\(present.error)")
+        try FileManager.default.removeItem(atPath: root + "/opt/it/libexec/diskcache/diskcache-net")
+        let missing = try tool.shell(fetch)
+        #expect(missing.status == 69 && missing.error.split(separator: "\n").count == 1, "\(missing.error)")
+        #expect(missing.error.contains("bin/../libexec/diskcache/diskcache-net"), "\(missing.error)")
+    }
+
+    @Test func `the command can be installed without what reaches the network`() throws {
+        #expect(try make("install", "BINARY=\"$TOOL\" NETBINARY=").status == 0)
+        #expect(try installed().allSatisfy { !$0.contains("libexec") })
     }
 
     @Test(arguments: ["/nonexistent", "/bin/false"])
     func `without a command that works nothing is installed`(binary: String) throws {
-        #expect(try make("install", "BINARY=\(binary)").status != 0)
+        #expect(try make("install", "BINARY=\(binary) NETBINARY=").status != 0)
         #expect(try installed().isEmpty)
     }
 

@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// Calls that must be atomic across processes, with real ones.
 @Suite(.takesTurns) struct AtomicityTests {

@@ -7,7 +7,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// Processes with warm memory tiers, writers, kills and evictions on one cache: per key, all that they saw
 /// of each other is linearizable.

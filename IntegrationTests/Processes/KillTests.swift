@@ -8,7 +8,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// All processes of a cache die at once, over and over: what they leave behind is found and cleared.
 @Suite(.serialized, .takesTurns)

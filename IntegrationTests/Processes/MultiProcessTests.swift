@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// Real processes on one directory, some of them killed at any instant, garbage collected all the time.
 ///

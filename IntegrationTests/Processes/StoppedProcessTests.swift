@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// A process that is stopped (SIGSTOP, a debugger) while it holds locks must not stop the others.
 @Suite(.serialized, .takesTurns)

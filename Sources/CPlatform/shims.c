@@ -108,6 +108,8 @@ int cplatform_fsetxattr(int descriptor, const char *name, const void *value, siz
     return fsetxattr(descriptor, name, value, size, 0);
 }
 
+int cplatform_fremovexattr(int descriptor, const char *name) { return fremovexattr(descriptor, name); }
+
 int cplatform_clone(int source, int destination) { return ioctl(destination, FICLONE, source); }
 
 long cplatform_copy_file_range(int source, int destination, size_t count) {

@@ -27,6 +27,11 @@ struct Lane: Sendable {
     /// Without a line to stand in: one that waited there would keep others waiting for its flight. 64 at once.
     static let refreshing = Lane("diskcache-fresh", limit: 64)
 
+    /// Waits for other machines, no longer than the limit for that (`RemoteTier.limit`).
+    ///
+    /// Without a line to stand in, in which nobody would keep that limit. 64 at once.
+    static let asking = Lane("diskcache-ask", limit: 64)
+
     private let own: PerProcess<ThreadPool>
 
     private init(_ name: StaticString, limit: Int) {
@@ -48,4 +53,15 @@ func offload<Value: Sendable, Failure: Error>(
         lane.pool.run { continuation.resume(returning: Result(catching: work)) }
     }
     return try result.get()
+}
+
+/// The same if a thread is free or can be made now; else nil at once.
+func offloadIfFree<Value: Sendable>(
+    on lane: Lane,
+    _ work: @escaping @Sendable () -> Value?
+) async -> Value? {
+    await withCheckedContinuation { (continuation: CheckedContinuation<Value?, Never>) in
+        let isBegun = lane.pool.runIfFree { continuation.resume(returning: work()) }
+        if !isBegun { continuation.resume(returning: nil) }
+    }
 }

@@ -165,7 +165,13 @@ extension SharedCache {
         _ body: (borrowing FileDescriptor, CacheEntry) throws(CacheError) -> Value
     ) throws(CacheError) -> Value? {
         let digest = try settledDigest(ofKey: key)
-        guard let hit = try openFile(digest, reading) else { return nil }
+        var found = try openFile(digest, reading)
+        if found == nil, remote != nil, reading.asksRemote, reading.source != .memory,
+            findRemotely(key, BytesCodec()) != nil
+        {
+            found = try openFile(digest, reading)
+        }
+        guard let hit = found.take() else { return nil }
         let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
         return try body(hit.value, entry)
     }

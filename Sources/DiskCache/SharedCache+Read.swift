@@ -14,11 +14,15 @@ extension SharedCache {
     /// written it since; otherwise one. (Kernels before 6.13 need two more where there are four, and for a miss
     /// that asks the disk.)
     ///
+    /// With servers to share values through, these are asked last, which takes no longer than the limit for
+    /// that.
+    ///
     /// - Parameter key: any string but the empty one.
     /// - Throws: ``CacheError`` if the directory can't be read.
     public func get(forKey key: String) throws(CacheError) -> CacheHit<Data>? {
         // A form of its own: a hit in memory is so short that making the default options would show in it.
-        try find(key, BytesCodec(), allowingStale: false)
+        if let hit = try find(key, BytesCodec(), allowingStale: false) { return hit }
+        return remote == nil ? nil : findRemotely(key, BytesCodec())
     }
 
     /// The value of `key`, or nil if there is none that `reading` accepts.

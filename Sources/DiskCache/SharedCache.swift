@@ -30,6 +30,8 @@ public final class SharedCache: Sendable {
     /// The computations that are under way in this process.
     let flights = Flights()
     let presence: Presence
+    /// What other machines have; nil: nobody is asked.
+    let remote: RemoteLine?
 
     /// Opens the cache at `path`, and creates the directory, accessible to its owner only, if it doesn't exist.
     ///
@@ -39,17 +41,36 @@ public final class SharedCache: Sendable {
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,
     ///   `newerFormat`, `notADirectory`, `untrusted`, `permissionDenied`, `readOnly`, `noSpace` or
     ///   `inputOutput`.
-    public init(at path: String, configuration: CacheConfiguration = CacheConfiguration()) throws(CacheError)
-    {
+    public convenience init(
+        at path: String,
+        configuration: CacheConfiguration = CacheConfiguration()
+    ) throws(CacheError) {
+        try self.init(at: path, configuration: configuration) { _ throws(CacheError) in nil }
+    }
+
+    /// The same with what `tier` makes of the open cache below its disk.
+    package init(
+        at path: String,
+        configuration: CacheConfiguration,
+        tier: (RemoteHost) throws(CacheError) -> (any RemoteTier)?
+    ) throws(CacheError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw CacheError(.invalidArgument, "open \"\(path)\": it is not a path: name a directory")
         }
         self.path = path
         self.configuration = configuration
-        core = try CacheCore(path: path, configuration: configuration)
+        let core = try CacheCore(path: path, configuration: configuration)
+        self.core = core
+        let host = RemoteHost(
+            store: { core.store },
+            now: { core.now },
+            report: { core.events.send($0) }
+        )
+        let remote = try tier(host).map { RemoteLine($0, core) }
+        self.remote = remote
         let writeBehind = WriteBehind(limits: configuration.writeBehind) { [core] in core.publish($0) }
         self.writeBehind = writeBehind
-        presence = Presence(core, writeBehind)
+        presence = Presence(core, writeBehind, remote)
         try establishLimits()
     }
 

@@ -114,7 +114,7 @@ public struct Tool: Sendable {
         var environment = ProcessInfo.processInfo.environment
         for name in [
             "XDG_CACHE_HOME", "DISKCACHE_METADATA", "DISKCACHE_SCOPE", "DISKCACHE_TTL", "NO_COLOR",
-            "POSIXLY_CORRECT",
+            "POSIXLY_CORRECT", "DISKCACHE_REMOTE_CREDENTIALS",
         ] { environment[name] = nil }
         environment["HOME"] = scratch.path
         environment["DISKCACHE_DIR"] = directory

@@ -67,6 +67,8 @@ long cplatform_getdents64(int directory, void *buffer, size_t size);
 long cplatform_fgetxattr(int descriptor, const char *name, void *value, size_t size);
 /// fsetxattr(2), creating or replacing.
 int cplatform_fsetxattr(int descriptor, const char *name, const void *value, size_t size);
+/// fremovexattr(2).
+int cplatform_fremovexattr(int descriptor, const char *name);
 
 /// ioctl FICLONE: shares the extents of `source`, ioctl_ficlone(2).
 int cplatform_clone(int source, int destination);

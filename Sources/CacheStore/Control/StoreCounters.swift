@@ -102,6 +102,28 @@ package final class StoreCounters: Sendable {
         case memoryReplaced = 52
         case memoryExplicit = 53
         case memoryPressure = 54
+
+        // MARK: Other machines' stores
+
+        /// A value that another machine's store had.
+        case remoteHit = 55
+        /// A look at all that were to be asked, in vain.
+        case remoteMiss = 56
+        /// A request that failed.
+        case remoteError = 57
+        /// A request that was not answered in time.
+        case remoteSlow = 58
+        /// A value that was not what its digest says.
+        case remoteWrong = 59
+        /// A look that asked nobody: no server that may be asked, no time left, work in the outbox.
+        case remoteSkipped = 60
+        /// A key that a store on another machine was told of.
+        case remoteWritten = 61
+        /// Bytes of values that came from there, and that went there.
+        case remoteBytesReceived = 62
+        case remoteBytesSent = 63
+        /// A key that was to be told and was not: the outbox was full, or the server wants it not.
+        case remoteDropped = 44
     }
 
     private let own: WordBlock

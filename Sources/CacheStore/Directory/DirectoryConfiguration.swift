@@ -16,7 +16,32 @@ package struct DirectoryConfiguration: Sendable, Equatable {
     }
 
     /// Keys that this version does not know.
-    package var unknownKeys: [String] { others.keys.sorted() }
+    package var unknownKeys: [String] { others.keys.filter { $0 != Self.remoteKey }.sorted() }
+
+    private static let remoteKey = "remote"
+
+    /// What it says of stores on other machines, as JSON: whoever asks them reads it; nil: nothing.
+    package var remote: [UInt8]? {
+        guard let value = others[Self.remoteKey], value != .null else { return nil }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // It was decoded, so it can be encoded.
+        return (try? encoder.encode(value)).map { [UInt8]($0) }
+    }
+
+    /// - Parameter json: an object; nil: there are none.
+    /// - Returns: false for what is no JSON object.
+    package mutating func setRemote(_ json: [UInt8]?) -> Bool {
+        guard let json else {
+            others[Self.remoteKey] = nil
+            return true
+        }
+        guard json.isPlainText, json.nesting < Self.deepest,
+            let value = try? JSONDecoder().decode([String: JSONValue].self, from: Data(json))
+        else { return false }
+        others[Self.remoteKey] = .object(value)
+        return true
+    }
 
     /// Why it can't be written and read again; nil: it can.
     package var problem: String? {

@@ -91,6 +91,9 @@ extension StoreSetup {
             return try root.open(path, .readOnly).read(8) == Array(StoreLayout.candidatesSignature.utf8)
         case "rules":
             return try root.open(path, .readOnly).read(8) == Array(StoreLayout.rulesSignature.utf8)
+        case "outbox":
+            let start = try root.open(path, .readOnly).read(2)
+            return start.isEmpty || start == Array("ob".utf8)
         case "events", "events.1":
             // Each batch begins with an empty line; one that was not written has left the file empty.
             return try root.open(path, .readOnly).read(1).allSatisfy { $0 == UInt8(ascii: "\n") }

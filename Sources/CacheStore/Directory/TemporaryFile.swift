@@ -39,6 +39,19 @@ struct TemporaryFile: ~Copyable {
         self.isInShard = isInShard
     }
 
+    /// Takes over a file that is locked and has a name of its own in `tmp/`.
+    init(
+        named name: RelativePath,
+        _ file: consuming FileDescriptor,
+        _ area: TemporaryArea,
+        in store: StoreDirectory
+    ) {
+        self.file = file
+        self.store = store
+        place = (area, name)
+        isInShard = false
+    }
+
     deinit {
         // Gone already when it was renamed; whatever else keeps it there, the next sweep removes it.
         if let place { bestEffort { () throws(Errno) in try place.area.directory.unlink(place.name) } }

@@ -47,12 +47,17 @@ enum ControlWord: Int {
     case sweepHolder = 22
     /// The latest time of creation of any entry, ms since 1970, times two; plus one where all entries are reckoned with.
     case latestCreated = 24
+    /// Whether writers note their keys in the outbox (`RemoteNotes`); 0: there is no remote tier.
+    case remoteNotes = 25
+    /// What was created before is not taken from other machines, ms since 1970; 0: everything is.
+    case remoteBarrier = 26
 }
 
 /// Where everything is in the control file, in 64-bit words.
 ///
 /// ```
 ///      0  single words (ControlWord)
+///     32  the names of servers, hashed; then the state of the breaker of each (ControlLayout.servers)
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
 ///    256  keys that were evicted lately (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
@@ -68,6 +73,9 @@ enum ControlLayout {
     /// Of this layout; a file with another one is replaced.
     static let version: UInt64 = 2
 
+    /// Names of servers, then a word for each.
+    static let servers = 32
+    static let serverCount = 8
     static let wanted = 128
     static let evictedKeys = 256
     static let evictedKeyCount = 256

@@ -101,6 +101,9 @@ package struct Record: Sendable, Equatable {
 
     /// Whether it says that there is no value: to everybody who asks for one it is a miss.
     package var isNothing: Bool { attached?.first?.isNothing ?? false }
+
+    /// Whether other machines are told nothing of it.
+    package var staysHere: Bool { attached?.first?.staysHere ?? false }
 }
 
 /// The part of a record that has a fixed size, as a table of many keeps it.

@@ -18,12 +18,14 @@ package struct RecordDetails: Sendable, Equatable {
     var followedRule: UInt64?
     /// Whether there is no value: the entry says that somebody has looked in vain.
     package var isNothing = false
+    /// Whether other machines are told nothing of it.
+    package var staysHere = false
 
     package init() {}
 
     package var isEmpty: Bool {
         entityTag == nil && lastModified == nil && contentType == nil && tags.isEmpty && metadata.isEmpty
-            && followedRule == nil && !isNothing
+            && followedRule == nil && !isNothing && !staysHere
     }
 }
 
@@ -45,6 +47,8 @@ private enum ItemKind: UInt8 {
     case nothing = 7
     /// A varint.
     case followedRule = 8
+    /// Without bytes: it is for this machine alone.
+    case staysHere = 9
 }
 
 extension Record {
@@ -69,6 +73,7 @@ extension Record {
                 bytes.append(.followedRule, number)
             }
             if details.isNothing { bytes.append(.nothing, []) }
+            if details.staysHere { bytes.append(.staysHere, []) }
         }
         if expires == nil, let staleFor {
             var span: [UInt8] = []
@@ -113,6 +118,10 @@ extension Record {
             details.isNothing = true
             return item.remaining == 0
         }
+        if kind == .staysHere {
+            details.staysHere = true
+            return item.remaining == 0
+        }
         var name = ""
         if kind == .metadata {
             guard let count = item.count(), let text = item.text(count) else { return false }
@@ -125,7 +134,7 @@ extension Record {
         case .contentType: details.contentType = text
         case .tag: details.tags.append(text)
         case .metadata: details.metadata[name] = text
-        case .staleFor, .followedRule, .nothing: break
+        case .staleFor, .followedRule, .nothing, .staysHere: break
         }
         return true
     }

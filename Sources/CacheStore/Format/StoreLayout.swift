@@ -11,12 +11,15 @@ package import Platform
 /// control            (mapped by every process: ControlLayout)
 /// rules              (what was removed or has expired all at once: RemovalRules)
 /// events  events.1   (which process removed what, and why, if enabled: EventLog)
+/// outbox             (which keys stores on other machines have to be told of: OutboxFile)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
 /// locks/flight-ab12… (64 hexadecimal digits: SHA-256 of the key; while its value is computed)
 /// locks/lock-ab12…-0 (SHA-256 of the name, number of the permit; while somebody holds it)
 /// tmp/               (only where something can't be published from an unnamed file)
+/// tmp/part-ab12…     (SHA-256 of a key: a value that is being fetched, or that a killed process was
+/// fetching)
 /// ```
 package enum StoreLayout {
     package static let objects: RelativePath = "objects"
@@ -39,6 +42,8 @@ package enum StoreLayout {
     static let rulesSignature = "rules 1\n"
     static let events: RelativePath = "events"
     static let olderEvents: RelativePath = "events.1"
+    /// What stores on other machines have to be told.
+    static let outbox: RelativePath = "outbox"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
     package static let sessionsLock: RelativePath = "sessions"
@@ -63,7 +68,7 @@ package enum StoreLayout {
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
         cacheDirectoryTag, readme, format, configuration, control, candidates, rules, events,
-        olderEvents,
+        olderEvents, outbox,
     ]
 
     /// The names of all lock files that stay.
@@ -114,9 +119,22 @@ package enum StoreLayout {
         return RelativePath(prefix + String(generator.next(), radix: 36))
     }
 
+    /// What the names of values that are fetched piece by piece begin with; the key's digest follows.
+    static let partialPrefix = "part-"
+
+    /// The file in `tmp/` of a value that is fetched: `part-ab12…`.
+    static func partialName(_ key: Digest) -> RelativePath {
+        var name: RelativePath = "part-"
+        name.append(hexadecimal: key.rawWords)
+        return name
+    }
+
     /// The path of a file in `tmp/` that bears a name of ours; nil for anybody else's.
     static func path(ofTemporary name: String) -> RelativePath? {
-        let isOwn = name.hasPrefix("put-") || name.hasPrefix("setup-")
+        let isPartial =
+            name.hasPrefix(partialPrefix)
+            && Digest(hexadecimal: name.dropFirst(partialPrefix.utf8.count)) != nil
+        let isOwn = isPartial || name.hasPrefix("put-") || name.hasPrefix("setup-")
         return isOwn && name.utf8.count <= RelativePath.capacity ? RelativePath(name) : nil
     }
 

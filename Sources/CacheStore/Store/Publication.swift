@@ -28,6 +28,10 @@ struct Publication {
     let content: Content
     /// By the caller's clock.
     let created: Timestamp
+    /// The present by that clock: another moment for what is written anew, or comes from another machine.
+    let moment: Timestamp
+    /// Whether other machines are told nothing of it.
+    let staysHere: Bool
     /// The record as it will be on disk.
     let bytes: [UInt8]
     /// What the access time of a new entry must be; nil: any near the present will do.
@@ -37,6 +41,9 @@ struct Publication {
     let expected: StoredEntry??
     /// Called when nothing is left but to write the entry, before the writer is added to the word of the key.
     var willWrite: (() -> Void)?
+    /// Of what came from another machine: the word of the key from before that one was asked, by which nobody
+    /// may have written since.
+    var seen: Generation?
 
     /// - Parameter accessed: the access time of a new entry, where it is not to be told by the record.
     /// - Throws: ``CacheError/Code/invalidArgument`` for a record that is too long, before anything is written for it.
@@ -51,6 +58,8 @@ struct Publication {
         self.expected = expected
         content = record.content
         created = record.created
+        staysHere = record.staysHere
+        moment = accessed ?? record.created
         bytes = RecordCodec.encode(record, for: key)
         self.accessed = accessed ?? Self.firstAccess(of: record)
         // A draft does not know the length of its content yet, which takes up to ten bytes, and the number of the rules in

@@ -14,7 +14,7 @@ extension Store {
         _ bytes: Span<UInt8>,
         _ terms: RoomTerms
     ) throws(CacheError) -> PublishOutcome {
-        let (length, now) = (publication.content.length, publication.created)
+        let (length, now) = (publication.content.length, publication.moment)
         return try room.makingSpace(forLength: length, now: now, terms) { (terms) throws(CacheError) in
             try publishOnce(publication, bytes, &terms)
         }
@@ -29,13 +29,13 @@ extension Store {
         var staged: TemporaryFile?
         if try objects.isWorthTrying(content) {
             // Of the entry alone.
-            var claim = try claimRoom(forLength: 0, now: publication.created, &terms)
+            var claim = try claimRoom(forLength: 0, now: publication.moment, &terms)
             defer { room.giveBack(claim) }
             try objects.synchronizeIfDurable(content.digest)
             let outcome = try publish(publication, &staged, &claim, &terms)
             if outcome != .objectMissing { return outcome }
         }
-        var claim = try claimRoom(forLength: content.length, now: publication.created, &terms)
+        var claim = try claimRoom(forLength: content.length, now: publication.moment, &terms)
         defer { room.giveBack(claim) }
         atStep?(.claimed)
         staged = try objects.stage(bytes, as: content.digest)
@@ -79,7 +79,7 @@ extension Store {
             claim = try claimRoom(
                 forLength: content.length,
                 isWritten: true,
-                now: publication.created,
+                now: publication.moment,
                 &terms
             )
         }
@@ -148,6 +148,8 @@ extension Store {
             // Before the look: what a later rule would make of the entry was not looked at.
             let rules = control.rulesVersion
             guard StoredEntry.areSame(try entries.read(key), expected) else { return .conflict }
+            // A removal leaves no other trace of itself where there was no entry.
+            if let seen = publication.seen, control.isCurrent(seen) != true { return .conflict }
             return try writeRecord(publication, under: rules)
         }
     }
@@ -159,6 +161,10 @@ extension Store {
         atStep?(.entryLocked)
         let key = publication.key
         publication.willWrite?()
+        // What came from there need not be told there.
+        if publication.seen == nil, !publication.staysHere {
+            note(key, .put(content: publication.content.digest, length: publication.content.length))
+        }
         let (version, generation) = try entries.writing(key) { () throws(CacheError) -> UInt64? in
             // A rule that comes into force from here on may be meant for the value.
             let version = control.rulesVersion

@@ -25,6 +25,8 @@ extension Store {
                 noteRemoval()
                 log(.removed, of: key, name: name)
                 return true
+            case .own(let stored):
+                if try remove(key, ifStill: stored) { return true }
             case .over(let stored):
                 // Another may put a fresh value in its place, which has to count as removed.
                 if try remove(key, ifStill: stored) { return false }
@@ -38,16 +40,24 @@ extension Store {
         case absent, removed, changed
         /// It is to be deleted, and counts as absent.
         case over(StoredEntry)
+        /// It is to be deleted, if it is still there: no other machine has it.
+        case own(StoredEntry)
     }
 
     /// Deletes the entry of `key` if it is fresh.
     ///
     /// Beside other writers: one that has replaced it between the look and the deletion is as good as not come yet.
     private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(CacheError) -> RemovalFinding {
-        guard let stored = try entries.read(key) else { return .absent }
+        let found = try entries.read(key)
+        let isOwn = found?.record?.staysHere ?? false
+        // Also where there is no entry: others may have one.
+        if !isOwn { note(key, .remove) }
+        guard let stored = found else { return .absent }
         guard stored.record != nil else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
         guard freshness == .fresh, stored.record?.isNothing == false else { return .over(stored) }
+        // What may have come in its place since the look is others' as well, and to be noted.
+        if isOwn { return .own(stored) }
         return try directory.delete(key, .entries) ? .removed : .absent
     }
 
@@ -69,6 +79,7 @@ extension Store {
         try entries.stripes.withLock(.exclusive, stripe: key.stripe) { () throws(CacheError) in
             let stored = try entries.read(key)
             guard isMeant(stored) else { return (false, nil) }
+            if stored?.record?.staysHere != true { note(key, .remove) }
             // Raised also where there is no entry, as by any other remove.
             let (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
                 try directory.delete(key, .entries)
@@ -98,7 +109,7 @@ extension Store {
         let (isRemoved, generation) = try entries.stripes.withLock(.shared, stripe: key.stripe) {
             () throws(CacheError) in
             try entries.writing(key, isRemoval: true) { () throws(CacheError) in
-                try directory.delete(key, .entries)
+                try deleteNoting(key)
             }
         }
         if isRemoved {
@@ -106,6 +117,11 @@ extension Store {
             log(.removed, of: key, name: name)
         }
         return generation
+    }
+
+    private func deleteNoting(_ key: Digest) throws(CacheError) -> Bool {
+        note(key, .remove)
+        return try directory.delete(key, .entries)
     }
 
     private func noteRemoval() {

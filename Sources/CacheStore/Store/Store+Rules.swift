@@ -26,6 +26,8 @@ extension Store {
         atStep: (RuleStep) -> Void = { _ in }
     ) -> Bool {
         if !hasGenerations { renewControl() }
+        // Whatever of it other machines have: which keys those are nobody knows here.
+        control.raiseRemoteBarrier(to: .now)
         do throws(CacheError) {
             var enactment = try control.enact(effect, selection, now: now, atStep: atStep)
             if enactment == .full {

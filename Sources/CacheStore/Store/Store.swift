@@ -23,6 +23,8 @@ package final class Store: Sendable {
     /// Not in ``Entries``: a get would count one reference more.
     let records = RecordTable()
     let atStep: (@Sendable (PutStep) -> Void)?
+    /// What writers note for stores on other machines, if there are any.
+    package let outbox: OutboxFile
 
     /// Opens the cache at `path`, creating it where there is nothing.
     ///
@@ -50,6 +52,7 @@ package final class Store: Sendable {
         room = Room(of: parts, patience: options.roomPatience)
         accesses = Accesses(of: entries, granularity: options.accessGranularity, counters: counters)
         atStep = options.atStep
+        outbox = OutboxFile(in: directory)
         renewControl()
         followConfiguration()
     }

@@ -97,6 +97,9 @@ extension Sweep {
     private static let freshness: Duration = .seconds(24 * 3600)
 }
 
+/// How long a value that was fetched in part is kept: who wants it still comes back within a day.
+private let partialLife: Duration = .seconds(24 * 3600)
+
 extension Directory {
     /// Deletes a file that nobody holds locked; its bytes on disk, or nil where somebody does.
     fileprivate func deleteUnlocked(_ path: RelativePath, isDryRun: Bool) throws(Errno) -> Int64? {
@@ -104,6 +107,9 @@ extension Directory {
         guard try file.tryLock(.exclusive) else { return nil }
         let status = try file.status()
         guard try self.status(of: path).identity == status.identity else { return nil }
+        // What a killed process was fetching the next one that wants it goes on with.
+        let isPartial = path.description.hasPrefix(StoreLayout.partialPrefix)
+        if isPartial, status.size > 0, Timestamp.now - status.modified < partialLife { return nil }
         if !isDryRun { try unlink(path) }
         return status.allocatedSize
     }

@@ -56,6 +56,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         let kind: FlightCourse.Kind = options.failsAtWaitLimit ? .valueInTime : .cancellable
         var request = Request(source, "", terms, options, kind)
         request.deadline = options.waitLimit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
+        request.askingEnd = source.cache.remote.map { ContinuousClock.now + $0.tier.limit }
         self.request = request
         for key in keys { look(for: key) }
         places.sort { $1.digest.word(0) < $0.digest.word(0) }
@@ -71,9 +72,13 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         let request = asking(for: key)
         if request.options.source != .anywhere {
             let hit = request.withoutFailing { () throws(CacheError) in
-                try request.source.get(forKey: key, reading: request.options)
+                try request.source.get(forKey: key, reading: request.options.withoutOthers)
             }
-            values[key] = hit?.value
+            if let hit {
+                values[key] = hit.value
+            } else if case .success(let shared?) = request.sharedByOthers() {
+                values[key] = shared.value
+            }
             return
         }
         let hit = request.firstLook()

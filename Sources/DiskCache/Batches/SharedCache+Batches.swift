@@ -139,7 +139,16 @@ extension SharedCache {
         _ reading: ReadOptions
     ) throws(CacheError) -> [String: CacheHit<Codec.Value>] {
         var hits: [String: CacheHit<Codec.Value>] = [:]
-        for key in distinct(keys) { hits[key] = try find(key, codec, reading) }
+        // For all of them no longer than for one.
+        let end = remote.map { ContinuousClock.now + $0.tier.limit }
+        let asks = reading.asksRemote && reading.source != .memory
+        let here = reading.withoutOthers
+        for key in distinct(keys) {
+            hits[key] = try find(key, codec, here)
+            guard asks, hits[key] == nil, let end else { continue }
+            let hit = findRemotely(key, codec, until: end)
+            hits[key] = hit.flatMap { $0.held.record.isOlder(than: reading.oldest(at: now)) ? nil : $0 }
+        }
         return hits
     }
 

@@ -26,8 +26,25 @@ extension SharedCache {
         _ codec: Codec,
         _ reading: ReadOptions
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
-        if reading.takesAnyAge { return try find(key, codec, allowingStale: reading.acceptsStale) }
-        return try findChosen(key, codec, reading)
+        if reading.takesAnyAge {
+            if let hit = try find(key, codec, allowingStale: reading.acceptsStale) { return hit }
+        } else if let hit = try findChosen(key, codec, reading) {
+            return hit
+        }
+        return remote == nil ? nil : findRemotely(key, codec, reading)
+    }
+
+    /// What other machines have, as far as `reading` accepts it.
+    @inline(never)
+    private func findRemotely<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) -> CacheHit<Codec.Value>? {
+        guard reading.asksRemote, reading.source != .memory else { return nil }
+        let oldest = reading.oldest(at: now)
+        let hit = findRemotely(key, codec)
+        return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
     }
 
     /// The same for a read that looks in memory alone, or that asks for the value's age.
@@ -72,7 +89,9 @@ extension SharedCache {
         _ codec: Codec,
         _ reading: ReadOptions
     ) async throws(CacheError) -> CacheHit<Codec.Value>? {
-        if reading.takesAnyAge { return try await find(key, codec, allowingStale: reading.acceptsStale) }
+        if reading.takesAnyAge, remote == nil || !reading.asksRemote {
+            return try await find(key, codec, allowingStale: reading.acceptsStale)
+        }
         if reading.source == .memory {
             // Bytes need no code of the program's to be given out.
             if Codec.self == BytesCodec.self { return try findChosen(key, codec, reading) }
@@ -81,12 +100,17 @@ extension SharedCache {
             }
         }
         let oldest = reading.oldest(at: now)
-        let hit = try await find(key, codec, allowingStale: reading.acceptsStale)
+        var hit = try await find(key, codec, allowingStale: reading.acceptsStale)
+        if let found = hit, found.held.record.isOlder(than: oldest) { hit = nil }
+        if hit != nil || remote == nil || !reading.asksRemote { return hit }
+        hit = await findRemotelyOffThread(key, codec)
         return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
     }
 
-    /// The value of `key`, as `codec` reads it, from the first tier that has an answer: the puts of this process that
-    /// are not published yet, its memory, the files.
+    /// The value of `key`, as `codec` reads it, from the first tier that has an answer: the puts of this
+    /// process that are not published yet, its memory, the files.
+    ///
+    /// Other machines are not asked.
     @inline(__always)
     func find<Codec: CacheCodec>(
         _ key: String,

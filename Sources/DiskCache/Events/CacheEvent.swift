@@ -35,6 +35,9 @@ public enum CacheEvent: Sendable {
     case limitsDiffer(given: CacheLimits, present: CacheLimits)
     /// The directory was deleted or replaced while open. The cache continues in the one that is there now.
     case directoryReplaced
+    /// A server gave a value that is not what its digest says, or makes no sense: it counted as a miss, and
+    /// is removed there if this process may write.
+    case remoteValueWrong(keyDigest: Digest, server: String, reason: String)
 }
 
 extension CacheEvent {

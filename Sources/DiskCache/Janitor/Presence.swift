@@ -10,10 +10,12 @@ final class Presence: Sendable {
     private let core: CacheCore
     private let writeBehind: WriteBehind
     private let janitor: Janitor
+    private let remote: RemoteLine?
 
     /// Joins the session (two system calls) and starts the janitor's thread (about twenty), as configured.
-    init(_ core: CacheCore, _ writeBehind: WriteBehind) {
+    init(_ core: CacheCore, _ writeBehind: WriteBehind, _ remote: RemoteLine? = nil) {
         self.core = core
+        self.remote = remote
         self.writeBehind = writeBehind
         janitor = Janitor(core)
         janitor.begin()
@@ -30,8 +32,9 @@ final class Presence: Sendable {
     /// Ends the use of the cache within `deadline`.
     ///
     /// In this order: the cache refuses calls; the janitor stops, in the middle of a sweep if need be; queued
-    /// puts are written; uses and counters are recorded; the session ends. Only then, if it was the last one,
-    /// expired entries are swept, because the others must be able to leave meanwhile.
+    /// puts are written, and other machines told of them; uses and counters are recorded; the session ends.
+    /// Only then, if it was the last one, expired entries are swept, because the others must be able to leave
+    /// meanwhile.
     ///
     /// Does nothing in a child of the process that has opened the cache.
     func close(deadline: Duration) -> CloseReport {
@@ -41,6 +44,8 @@ final class Presence: Sendable {
         janitor.stop()
         var report = CloseReport()
         report.isComplete = writeBehind.drain(until: end)
+        // What is not sent by then waits on disk for the next process.
+        remote?.tier.close(until: end)
         // A janitor that is stuck in the kernel is left behind.
         _ = janitor.waitUntilStopped(end)
         core.flushAccesses()

@@ -55,6 +55,30 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     /// How many of the misses were of keys for which a computation had found that there is nothing.
     public internal(set) var negativeHits = 0
 
+    // MARK: Other machines
+
+    /// Misses of this machine for which another machine's store had a value.
+    public internal(set) var remoteHits = 0
+    /// Misses of this machine for which no other machine's store had one.
+    public internal(set) var remoteMisses = 0
+    /// Requests to other machines that failed.
+    public internal(set) var remoteErrors = 0
+    /// Requests to other machines that were not answered in time.
+    public internal(set) var remoteTimeouts = 0
+    /// Values of other machines that were not what their digests say, and counted as misses.
+    public internal(set) var remoteCorruptions = 0
+    /// Misses of this machine for which nobody was asked: servers that had failed, changes not sent yet, no
+    /// time left.
+    public internal(set) var remoteSkips = 0
+    /// Keys whose values were sent to other machines, or removed there.
+    public internal(set) var remoteWrites = 0
+    /// Keys that were to be sent and were not, because too many waited or the server refused them.
+    public internal(set) var remoteDrops = 0
+    /// Bytes of values that came from other machines.
+    public internal(set) var remoteBytesReceived = 0
+    /// Bytes of values that were sent to other machines.
+    public internal(set) var remoteBytesSent = 0
+
     // MARK: Faults
 
     /// Misses because metadata or bytes were damaged.
@@ -117,6 +141,11 @@ public struct CacheActivity: Sendable, Equatable, Codable {
             (\.unnotedAccesses, [.accessFailure]), (\.unrepairedDamage, [.repairFailure]),
             (\.publishFailures, [.publishFailure]), (\.controlFailures, [.controlFailure]),
             (\.collections, [.sweep]),
+            (\.remoteHits, [.remoteHit]), (\.remoteMisses, [.remoteMiss]), (\.remoteErrors, [.remoteError]),
+            (\.remoteTimeouts, [.remoteSlow]), (\.remoteCorruptions, [.remoteWrong]),
+            (\.remoteSkips, [.remoteSkipped]), (\.remoteWrites, [.remoteWritten]),
+            (\.remoteDrops, [.remoteDropped]), (\.remoteBytesReceived, [.remoteBytesReceived]),
+            (\.remoteBytesSent, [.remoteBytesSent]),
         ]
     }
 

@@ -110,7 +110,8 @@ extension Flight {
     private var lane: Lane? {
         switch course.action {
         // Looking at an entry publishes a put that waits.
-        case .attempt, .lookAgain, .release: course.kind == .refresh ? .writing : .reading
+        case .attempt, .lookAgain, .release:
+            course.kind == .refresh ? .writing : request.source.cache.remote == nil ? .reading : .asking
         case .store, .fallBack: .writing
         case .look, .wait, .pause, .enter, .handOver, .compute, .refresh, .finish: nil
         }

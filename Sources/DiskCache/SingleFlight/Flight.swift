@@ -29,6 +29,8 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         var cost = Duration.zero
         /// How long to wait for room for it.
         var patience = Request.roomPatience
+        /// Whether other machines were asked: once a call.
+        var hasAskedOthers = false
         /// Whether it could not be stored, or was not to be.
         var isUnstored = false
     }
@@ -110,9 +112,18 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     private mutating func lookAgain() -> FlightCourse.Event {
         if let aging { return request.isRefreshed(since: aging) ? .hit : .miss }
         flights.table.withLock { $0.close(place) }
-        guard let found = request.storedMeanwhile() else { return .miss }
+        var stored = request.storedMeanwhile()
+        if stored == nil { stored = sharedByOthers() }
+        guard let found = stored else { return .miss }
         end = found
         return .hit
+    }
+
+    /// What another machine has, which is stored by then.
+    private mutating func sharedByOthers() -> Request.End? {
+        if making.hasAskedOthers || cache.remote == nil { return nil }
+        making.hasAskedOthers = true
+        return request.sharedByOthers()
     }
 
     // MARK: Waiting

@@ -23,6 +23,8 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     let oldest: Timestamp?
     /// When to wait no more for somebody else's computation; nil: the limit counts from when the waiting begins.
     var deadline: ContinuousClock.Instant?
+    /// When to wait no more for other machines; nil: the limit for that counts from when they are asked.
+    var askingEnd: ContinuousClock.Instant?
 
     /// A request for the value of `key`, to be stored on these terms if it is computed.
     init(
@@ -65,7 +67,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         var hit: Hit?
         if !options.recomputes {
             do throws(CacheError) {
-                hit = try await source.get(forKey: key, reading: ReadOptions(acceptsStale: allowsStale))
+                hit = try await source.get(forKey: key, reading: .here(acceptsStale: allowsStale))
             } catch {
                 source.cache.count(.cacheFailure)
             }
@@ -113,7 +115,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func firstLook() -> Hit? {
         if options.recomputes { return nil }
         return withoutFailing { () throws(CacheError) in
-            try source.get(forKey: key, reading: ReadOptions(acceptsStale: allowsStale))
+            try source.get(forKey: key, reading: .here(acceptsStale: allowsStale))
         }
     }
 
@@ -134,7 +136,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func storedMeanwhile() -> End? {
         let hit = withoutFailing { () throws(CacheError) -> Hit? in
             guard try source.cache.isWorthGetting(key) else { return nil }
-            if let hit = try source.get(forKey: key, reading: ReadOptions()) { return hit }
+            if let hit = try source.get(forKey: key, reading: .here()) { return hit }
             try source.removeRejected(forKey: key)
             return nil
         }
@@ -142,11 +144,20 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return hit == nil && remembersNothing() ? .success(nil) : nil
     }
 
+    /// What another machine has, where that may be of use; asked by the leader of a flight alone, before it
+    /// computes.
+    func sharedByOthers() -> End? {
+        if options.recomputes || options.source == .memory || !options.asksRemote { return nil }
+        let hit = source.cache.findRemotely(key, source.codec, until: askingEnd)
+        guard let hit, isYoungEnough(hit.created) else { return nil }
+        return .success(hit)
+    }
+
     /// What a computation may go by: the value that is there, good or not.
     func previous() -> Hit? {
         withoutFailing { () throws(CacheError) -> Hit? in
             guard try source.cache.isWorthGetting(key, allowingStale: true) else { return nil }
-            return try source.get(forKey: key, reading: ReadOptions(acceptsStale: true))
+            return try source.get(forKey: key, reading: .here(acceptsStale: true))
         }
     }
 
@@ -154,7 +165,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func lastResort() -> Hit? {
         guard options.staleIfError > .zero else { return nil }
         let hit = withoutFailing { () throws(CacheError) in
-            try source.get(forKey: key, reading: ReadOptions(acceptsStale: true))
+            try source.get(forKey: key, reading: .here(acceptsStale: true))
         }
         guard let hit else { return nil }
         if hit.isStale { return isExpired(hit.entry, forLessThan: options.staleIfError) ? hit : nil }

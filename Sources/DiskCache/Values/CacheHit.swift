@@ -58,6 +58,8 @@ extension SharedCache {
         case memory
         /// The files that all processes share.
         case disk
+        /// Another machine, by way of the servers that it shares values through.
+        case remote
         /// The closure of this very call.
         case computed
         /// The closure of another call in this process, which this one has waited for.

@@ -51,6 +51,11 @@ public struct PutOptions: Sendable, Equatable {
     /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative one counts as 0. It isn't kept on disk either.
     /// If that unit is not the byte, set ``CacheConfiguration/Memory/countLimit`` too.
     public var memoryCost: Int?
+    /// Whether other machines are told nothing of the value, nor of its removal, whatever servers there are to
+    /// share values through.
+    ///
+    /// Who stores under a key so always does: of another value there others would not be told that it has gone.
+    package var staysHere = false
 
     /// All parameters are optional.
     public init(
@@ -106,10 +111,11 @@ public struct PutOptions: Sendable, Equatable {
         record.cost = computeTime
         // Putting empty details together costs 300 instructions.
         let hasHeaders = entityTag != nil || lastModified != nil || contentType != nil
-        guard hasHeaders || !tags.isEmpty || !metadata.isEmpty else { return }
+        guard hasHeaders || !tags.isEmpty || !metadata.isEmpty || staysHere else { return }
         var details = RecordDetails()
         (details.entityTag, details.lastModified) = (entityTag, lastModified)
         (details.contentType, details.tags, details.metadata) = (contentType, tags, metadata)
+        details.staysHere = staysHere
         record.details = details
     }
 }

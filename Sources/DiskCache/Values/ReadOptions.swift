@@ -69,13 +69,16 @@ public struct ReadOptions: Sendable, Equatable {
     ///
     /// `value(forKey:)` throws no other error than its closure's, so it computes. Default: false.
     public var failsAtWaitLimit = false
+    /// Whether other machines are asked for what is not here: a flight does that itself, as the only one.
+    package var asksRemote = true
 
     /// Where a read may look.
     public enum Source: Sendable {
-        /// In memory, on disk, and at last by computing.
+        /// In memory, on disk, on other machines if there is something to share with, and at last by
+        /// computing.
         case anywhere
-        /// In memory and on disk; nothing is computed. `value(forKey:)`, which always has a value to return, takes
-        /// this as ``anywhere``.
+        /// In memory, on disk and on other machines; nothing is computed. `value(forKey:)`, which always has
+        /// a value to return, takes this as ``anywhere``.
         case cache
         /// In the memory of this process alone: never a system call. What has to be looked up on disk is a miss, such as
         /// everything in a directory without a control file. `value(forKey:)` takes this as ``anywhere``.
@@ -109,6 +112,20 @@ public struct ReadOptions: Sendable, Equatable {
 }
 
 extension ReadOptions {
+    /// What is on this machine, of whatever age.
+    package static func here(acceptsStale: Bool = false) -> ReadOptions {
+        var options = ReadOptions(acceptsStale: acceptsStale)
+        options.asksRemote = false
+        return options
+    }
+
+    /// The same, on this machine alone.
+    var withoutOthers: ReadOptions {
+        var options = self
+        options.asksRemote = false
+        return options
+    }
+
     /// Whether a get may take what the tiers give it as it is.
     ///
     /// Asked for each get, so that the rest is looked at by few.

@@ -24,6 +24,17 @@ extension FileDescriptor {
             }
         }
     }
+
+    /// Removes an extended attribute; nothing where there is none.
+    ///
+    /// C: `fremovexattr`.
+    package func removeAttribute(_ name: StaticString) throws(Errno) {
+        do throws(Errno) {
+            try systemCall(.setAttribute) { unsafe cplatform_fremovexattr(rawValue, name.cString) }
+        } catch {
+            if error != .noData { throw error }
+        }
+    }
 }
 
 extension Directory {

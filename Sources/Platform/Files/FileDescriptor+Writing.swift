@@ -68,6 +68,13 @@ extension FileDescriptor {
         try FileSizeLimit.check(byteCount)
         try systemCallReturningError(.allocate) { posix_fallocate(rawValue, 0, byteCount) }
     }
+
+    /// Cuts the file off after so many bytes.
+    ///
+    /// C: `ftruncate`.
+    package func truncate(to byteCount: Int) throws(Errno) {
+        try systemCall(.allocate) { ftruncate(rawValue, byteCount) }
+    }
 }
 
 extension Errno {

@@ -30,6 +30,22 @@ package enum CurrentProcess {
         return unsafe String(cString: path)
     }()
 
+    /// The path of ``executable`` without symbolic links, to find what lies beside it; nil where nothing
+    /// tells.
+    ///
+    /// Of a file that was deleted since it is the path that it had, with a remark of the kernel's behind it.
+    ///
+    /// C: `readlink`.
+    package static var executablePath: String? {
+        let link = executable
+        let bytes = try? unsafe [UInt8](upTo: Int(PATH_MAX)) { (buffer) throws(Errno) in
+            guard let text = unsafe buffer.assumingMemoryBound(to: CChar.self).baseAddress else { return 0 }
+            return try systemCall(.readLink) { unsafe readlink(link, text, buffer.count) }
+        }
+        // No link: /proc is not mounted, and it is the path itself.
+        return bytes.map { String(validating: $0, as: UTF8.self) } ?? link
+    }
+
     /// Whether a path leads to something.
     ///
     /// C: `access`.

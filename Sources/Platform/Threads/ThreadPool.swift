@@ -87,6 +87,25 @@ package final class ThreadPool: Sendable {
         }
     }
 
+    /// Does `work` on one of the threads, as soon as one is free; false: there is none and none can be made,
+    /// and it was not done.
+    package func runOnThread(_ work: @escaping Work) -> Bool {
+        // Once more for the moment in which the last of the threads ends.
+        for _ in 0..<2 {
+            if runIfFree(work) { return true }
+            let isQueued = state.withLock { state in
+                guard state.threads > 0 else { return false }
+                state.queue.append(work)
+                return true
+            }
+            if isQueued {
+                state.wakeOne()
+                return true
+            }
+        }
+        return false
+    }
+
     /// Makes a thread that is counted already; false where there is none to be had.
     private func start(_ body: @escaping Work) -> Bool {
         do throws(Errno) {

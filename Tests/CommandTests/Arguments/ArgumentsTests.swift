@@ -4,8 +4,8 @@ import DiskCache
 import TestSupport
 import Testing
 
+@testable import DiskCacheCommand
 @testable import Platform
-@testable import diskcache
 
 @Suite(.takesTurns) struct ArgumentsTests {
     static let options = [

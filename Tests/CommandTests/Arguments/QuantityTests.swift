@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct QuantityTests {
     @Test(arguments: [

@@ -4,7 +4,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct SuggestionTests {
     static let commands = DiskCacheTool.shown.map { $0.name }

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct BenchHistogramTests {
     @Test(arguments: [0.01, 0.5, 0.9, 0.99, 0.999, 1])

@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct BenchPlanTests {
     private func plan(_ words: [String]) throws -> BenchPlan {

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// The checker must see every kind of wrong byte, else a green benchmark says nothing.
 @Suite(.takesTurns) struct BenchValuesTests {

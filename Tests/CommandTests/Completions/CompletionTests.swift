@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// What the shells are answered, and which keys are proposed.
 @Suite(.takesTurns) struct CompletionTests {
@@ -94,6 +94,13 @@ import Testing
         #expect(Self.words("help", "verify", "").isEmpty)
     }
 
+    @Test func `modes and settings are proposed`() {
+        #expect(Self.words("fetch", "--mode", "re") == ["revalidate", "reload"])
+        #expect(Self.words("fetch", "--mode=off") == ["--mode=offline"])
+        let names = ["remote.mode", "remote.minimumSize", "remote.maximumSize"]
+        #expect(Self.words("config", "set", "remote.m") == names)
+    }
+
     @Test func `an option that can't be repeated is proposed once`() {
         #expect(Self.words("put", "--tag", "a", "--ta") == ["--tag"])
         #expect(Self.words("put", "--stale", "1h", "--sta").isEmpty)
@@ -118,7 +125,9 @@ import Testing
         }
         #expect(words.count > 100)
         #expect(
-            words.allSatisfy { $0.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") } }
+            words.allSatisfy { word in
+                word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-.".contains($0)) }
+            }
         )
     }
 

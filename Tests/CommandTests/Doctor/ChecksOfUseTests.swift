@@ -5,8 +5,8 @@ import Testing
 
 @testable import CacheStore
 @testable import DiskCache
+@testable import DiskCacheCommand
 @testable import Platform
-@testable import diskcache
 
 /// The policy of `doctor` for what changes while a cache is used: owners, versions, limits, collections.
 @Suite(.takesTurns) struct ChecksOfUseTests {

@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 
 @testable import CacheStore
+@testable import DiskCacheCommand
 @testable import Platform
-@testable import diskcache
 
 /// The policy of `doctor`, on made-up facts.
 @Suite(.takesTurns) struct ChecksTests {

@@ -4,7 +4,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct DirectoryBenchTests {
     static func row(_ microseconds: [Int64], keys: Int = 1) -> DirectoryBench.Row {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 @testable import DiskCache
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// What `doctor` gathers about a directory.
 @Suite(.takesTurns) struct DirectoryFactsTests {

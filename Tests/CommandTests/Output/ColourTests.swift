@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct ColourTests {
     @Test(

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct JSONTests {
     @Test func `names are in order and slashes as they are`() throws {

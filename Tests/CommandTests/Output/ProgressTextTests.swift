@@ -5,7 +5,7 @@ import Testing
 
 @testable import CacheStore
 @testable import DiskCache
-@testable import diskcache
+@testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct ProgressTextTests {
     private static let start = ContinuousClock.now

@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// Serialized, because getopt keeps its state in globals.
 @Suite(.serialized, .takesTurns)

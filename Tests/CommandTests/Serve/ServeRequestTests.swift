@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// What `serve` makes of a line.
 @Suite(.takesTurns) struct ServeRequestTests {

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// `stats --prometheus`: the text format, checked by a parser of its grammar.
 @Suite(.takesTurns) struct ExpositionTests {
@@ -78,7 +78,7 @@ import Testing
         try cache.put("value", forKey: "key")
         try cache.directory.collect()
         let metrics = try Self.parse(exposition())
-        #expect(metrics.count == 31)
+        #expect(metrics.count == 41)
         for (name, metric) in metrics {
             #expect(name.hasPrefix("diskcache_"))
             #expect((metric.type == "counter") == name.hasSuffix("_total"), "\(name)")

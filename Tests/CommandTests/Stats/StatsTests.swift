@@ -6,8 +6,8 @@ import TestSupport
 import Testing
 
 @testable import DiskCache
+@testable import DiskCacheCommand
 @testable import Platform
-@testable import diskcache
 
 /// What `stats` is asked for, and how its counts are put.
 @Suite(.takesTurns) struct StatsTests {

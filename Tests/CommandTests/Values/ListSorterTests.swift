@@ -5,7 +5,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct ListSorterTests {
     /// Sorts lines by their keys.

@@ -52,6 +52,25 @@ import Testing
         #expect(alone.load.threads == 1)
     }
 
+    @Test func `what must not be done in the calling thread is refused where there is no other one`() {
+        let pool = ThreadPool("test", limit: 2, idleTime: hangLimit)
+        let gate = Gate()
+        let noThreads: SystemCall.Injector = { $0 == .makeThread ? .error(.wouldBlock) : nil }
+        SystemCall.withFaults(noThreads) {
+            #expect(!pool.runOnThread { gate.pass(0) })
+        }
+        #expect(pool.load == (0, 0, 0))
+        #expect(pool.runOnThread { gate.pass(1) })
+        gate.waitUntil(inside: 1)
+        // It waits for the one that there is.
+        SystemCall.withFaults(noThreads) {
+            #expect(pool.runOnThread { gate.pass(2) })
+        }
+        gate.open()
+        gate.waitUntil(done: 2)
+        #expect(gate.done == [1, 2])
+    }
+
     @Test func `an idle thread does what comes next`() {
         // However long this test is kept from going on, it finds the thread there.
         let pool = ThreadPool("test", limit: 100, idleTime: hangLimit)

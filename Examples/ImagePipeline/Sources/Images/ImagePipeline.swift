@@ -1,51 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import DiskCacheHTTP
 import Foundation
 
-/// Pictures by their addresses, in the sizes that are asked for: each loaded once, and decoded once a size,
+/// Pictures by their URLs, in the sizes that are asked for: each downloaded once, and decoded once a size,
 /// for all tasks and processes that share the cache.
 ///
-/// The file of `ADDRESS` as it came has the key `original/ADDRESS`, the one with a longer side of 320 pixels
-/// `fit 320/ADDRESS`. All of them have the address as their tag.
+/// The one at `URL` with a longer side of 320 pixels has the key `picture/320/URL`, the whole one
+/// `picture/whole/URL`; what was downloaded has the keys of `HTTPCache`. All of them have the URL as their
+/// tag.
 public struct ImagePipeline: Sendable {
-    /// Gets the file of a picture, from a server for example; nil: there is none.
-    public typealias Loader = @Sendable (_ address: String) async throws -> Data?
+    /// A picture's file as it came.
+    public struct Original: Sendable {
+        /// JPEG or PNG.
+        public let file: Data
+        /// Differs where the file differs: its digest, for example.
+        public let version: String
+
+        /// A file and what it is told from another one by.
+        public init(file: Data, version: String) {
+            (self.file, self.version) = (file, version)
+        }
+    }
+
+    /// Gets the file of a picture as it is now; nil: there is none.
+    public typealias Source = @Sendable (_ address: String) async throws -> Original?
 
     /// What a cache is there to save.
     public enum Step: String, Sendable {
-        /// A file is loaded.
+        /// The source is asked for a file.
         case load
-        /// A file that was loaded is decoded.
+        /// A file is decoded.
         case decode
     }
 
     /// For how long it is remembered, by all processes, that there is no picture at an address.
     public static let absence: Duration = .seconds(60)
+    /// How pictures are stored unless it is said otherwise: shown for a minute before the source is asked
+    /// again, and kept for a month after that, for when it says that nothing has changed.
+    public static let terms = PutOptions(expires: .seconds(60), staleFor: .seconds(30 * 86_400))
+    /// How pictures are read unless it is said otherwise: an old one for a day where there is no new one to
+    /// be had.
+    public static let reading = ReadOptions(staleIfError: .seconds(86_400))
 
     /// What it keeps pictures in.
     public let cache: SharedCache
     private let terms: PutOptions
+    private let reading: ReadOptions
     private let onStep: @Sendable (Step, String) -> Void
-    private let load: Loader
+    private let source: Source
 
-    /// A pipeline that keeps pictures in `cache`.
+    /// A pipeline that keeps pictures in `cache`, and gets them from anywhere.
     ///
     /// - Parameters:
     ///   - cache: any number of pipelines in any processes may share it.
-    ///   - terms: how pictures are stored: for a week after they were used last, if nothing else is said.
+    ///   - terms: how pictures are stored; their expiration says when the source is asked again.
+    ///   - reading: whether old ones will do, while a new one is made or where that fails.
     ///   - onStep: told of each step that this pipeline takes, and of the address.
-    ///   - load: gets files that are not there.
+    ///   - source: gets the files; it should have a cache of its own, since each size asks it.
     public init(
         cache: SharedCache,
-        terms: PutOptions = PutOptions(expires: .days(7), onAccess: .renew),
+        terms: PutOptions = ImagePipeline.terms,
+        reading: ReadOptions = ImagePipeline.reading,
         onStep: @escaping @Sendable (Step, String) -> Void = { _, _ in },
-        load: @escaping Loader
+        source: @escaping Source
     ) {
         self.cache = cache
         self.terms = terms
+        self.reading = reading
         self.onStep = onStep
-        self.load = load
+        self.source = source
     }
 
     // MARK: Pictures
@@ -56,7 +81,7 @@ public struct ImagePipeline: Sendable {
     /// another one that waits for it.
     ///
     /// - Returns: the picture, which says where it came from; nil if there is none at this address.
-    /// - Throws: what the loader throws, and ``PictureError``.
+    /// - Throws: what the source throws, and ``PictureError``.
     public func picture(_ address: String, fitting side: Int? = nil) async throws -> CacheHit<Picture>? {
         try await picture(address, side, options(for: address))
     }
@@ -80,20 +105,23 @@ public struct ImagePipeline: Sendable {
         }
     }
 
-    /// Removes a picture in all its sizes, in one step for all processes.
+    /// Removes a picture in all its sizes, and what was downloaded, in one step for all processes.
     public func remove(_ address: String) async throws {
         try await cache.blocking { try $0.removeAll(.tagged(address)) }
     }
 
-    // MARK: Steps
+    /// Has the source asked again for each picture before it is shown the next time.
+    ///
+    /// One step for all processes. Nothing is lost by it: what has not changed is shown as it is.
+    public func recheckAll() async throws {
+        try await cache.blocking { try $0.expireAll(.prefix("picture/")) }
+    }
 
-    /// Files as they came.
-    private var originals: CacheView<BytesCodec> { cache.namespace("original/") }
+    // MARK: Steps
 
     /// Pictures of a size.
     private func pictures(fitting side: Int?) -> CacheView<PictureCodec> {
-        let files = side.map { cache.namespace("fit \($0)/") } ?? originals
-        return files.typed(by: PictureCodec())
+        cache.namespace("picture/\(side.map(String.init) ?? "whole")/").typed(by: PictureCodec())
     }
 
     private func options(
@@ -120,38 +148,67 @@ public struct ImagePipeline: Sendable {
         _ side: Int?,
         _ options: PutOptions
     ) async throws -> CacheHit<Picture>? {
-        try await pictures(fitting: side).hit(forKey: address) { _ in
-            // The whole picture has the file's own key, which is not asked for again while it is computed.
-            guard let file = try await side == nil ? loaded(address) : original(address) else {
-                return .nothing(for: Self.absence)
+        try await pictures(fitting: side).hit(forKey: address, reading: reading) { computation in
+            onStep(.load, address)
+            guard let original = try await source(address) else { return .nothing(for: Self.absence) }
+            // Nothing is decoded and nothing is written: what was made of that very file is good again.
+            if let previous = computation.previous, previous.entry.entityTag == original.version {
+                return .unchanged(options)
             }
             try Task.checkCancellation()
+            guard PictureFormat(of: original.file) != nil else { throw PictureError.unreadable }
             onStep(.decode, address)
-            guard let longest = side else { return .value(try Picture(file: file), options) }
-            do {
-                return .value(try Picture(downsampling: file, to: longest), options)
-            } catch {
-                // It may come whole the next time.
-                try await originals.remove(forKey: address)
-                throw error
-            }
+            var kept = options
+            kept.entityTag = original.version
+            return .value(try Self.made(of: original.file, fitting: side), kept)
         }
     }
 
-    /// The file as it came; kept on disk alone when it comes, as memory is for pixels.
-    private func original(_ address: String) async throws -> Data? {
-        let options = options(for: address, keeps: .diskOnly)
-        let hit = try await originals.hit(forKey: address) { _ in
-            guard let file = try await loaded(address) else { return .nothing(for: Self.absence) }
-            return .value(file, options)
+    private static func made(of file: Data, fitting side: Int?) throws(PictureError) -> Picture {
+        guard let side else { return try Picture(file: file) }
+        return try Picture(downsampling: file, to: side)
+    }
+}
+
+// MARK: By URL
+
+extension ImagePipeline {
+    /// A pipeline for pictures in the network: memory → disk → network.
+    ///
+    /// - Parameters:
+    ///   - http: what downloads; of the same cache, so that removals and limits are about both.
+    ///   - terms: how pictures are stored; their expiration says when `http` is asked again, which asks the
+    ///   server only
+    ///     where what it has is not fresh any more.
+    ///   - reading: whether old ones will do, while a new one is made or where that fails.
+    ///   - onStep: told of each step that this pipeline takes, and of the address.
+    public init(
+        cache: SharedCache,
+        http: HTTPCache,
+        terms: PutOptions = ImagePipeline.terms,
+        reading: ReadOptions = ImagePipeline.reading,
+        onStep: @escaping @Sendable (Step, String) -> Void = { _, _ in }
+    ) {
+        self.init(cache: cache, terms: terms, reading: reading, onStep: onStep) { url in
+            try await Self.original(url, http)
         }
-        return hit?.value
     }
 
-    private func loaded(_ address: String) async throws -> Data? {
-        onStep(.load, address)
-        guard let file = try await load(address) else { return nil }
-        guard PictureFormat(of: file) != nil else { throw PictureError.unreadable }
-        return file
+    /// The longest file that is taken, bytes.
+    public static let mostBytes: Int64 = 64 << 20
+
+    private static func original(_ url: String, _ http: HTTPCache) async throws -> Original? {
+        var request = FetchRequest(url)
+        request.tags = [url]
+        request.maximumSize = mostBytes
+        let response = try await http.fetch(request)
+        switch response.status {
+        case 200:
+            // What may not be stored, and has no tag, is another one each time.
+            let version = response.digest ?? response.field("ETag") ?? UUID().uuidString
+            return Original(file: response.body, version: version)
+        case 404, 410: return nil
+        default: throw PictureError.refused(status: response.status)
+        }
     }
 }

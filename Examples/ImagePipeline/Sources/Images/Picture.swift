@@ -28,6 +28,8 @@ public enum PictureError: Error {
     case unreadable
     /// There is no memory to make the file.
     case unwritable
+    /// The server has answered with this status.
+    case refused(status: Int)
 }
 
 /// A picture: its file, which is what is stored, and its pixels, which are what memory is for.

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+/// What the commands do where a directory is shared with other machines: two directories, and a server on
+/// loopback.
+@Suite(
+    .takesTurns,
+    .enabled(if: OriginServer.isPossible, "there is no python3 or no libcurl.so.4: nothing is shared")
+)
+struct RemoteCommandTests {
+    let tool: Tool
+
+    init() throws {
+        tool = try Tool()
+    }
+
+    /// The script has `here` and `there` for the command on this machine and on another one.
+    func sharing(_ script: String) throws -> Tool.Run {
+        try OriginServer(tool: tool).run(
+            """
+            here() { "$TOOL" --dir '\(tool.path("here"))' "$@"; }
+            there() { "$TOOL" --dir '\(tool.path("there"))' "$@"; }
+            for machine in here there; do $machine config set remote.servers "$ORIGIN/store"; done
+            \(script)
+            """
+        )
+    }
+
+    @Test func `what is put on one machine is got on the other`() throws {
+        let run = try sharing(
+            """
+            echo hello | here put k --ttl 1h --tag t
+            there has k; echo $?
+            there get k
+            there has k; echo $?
+            there info k --json | grep -c '"tags":\\["t"\\]'
+            """
+        )
+        #expect(run.lines == ["1", "hello", "0", "1"], "\(run.output)\(run.error)")
+        #expect(run.errorData.isEmpty, "\(run.error)")
+    }
+
+    @Test func `what is removed on one machine is not found on the other any more`() throws {
+        let run = try sharing(
+            """
+            echo hello | here put k; here rm k
+            there get k; echo $?
+            """
+        )
+        #expect(run.lines == ["1"] && run.errorData.isEmpty, "\(run.output)\(run.error)")
+    }
+
+    @Test func `a command runs once for all machines`() throws {
+        let marks = tool.path("marks")
+        let run = try sharing(
+            """
+            for machine in here there; do $machine run -- sh -c 'echo x >> \(marks); echo ran'; done
+            wc -l < '\(marks)'
+            """
+        )
+        #expect(run.lines.map { $0.filter { $0 != " " } } == ["ran", "ran", "1"], "\(run.error)")
+    }
+
+    @Test func `many keys are got in one call`() throws {
+        let run = try sharing(
+            """
+            for key in a b; do echo "value $key" | here put $key; done
+            printf '%s\\n' a b c | there get --batch
+            """
+        )
+        #expect(run.output.contains("value a\n") && run.output.contains("value b\n"), "\(run.output)")
+        #expect(run.output.contains("{\"found\":false,\"key\":\"c\"}") && run.status == 1, "\(run.output)")
+    }
+
+    @Test func `what was there before is pushed, and pulled by its prefix`() throws {
+        let run = try sharing(
+            """
+            here config set remote.mode off
+            for key in a/1 a/2 b/1; do echo $key | here put $key; done
+            here config set remote.mode readWrite
+            here push --prefix a/ && there pull --prefix a/ --json
+            stop
+            there get a/1 && there get a/2; there get b/1; echo $?
+            """
+        )
+        #expect(run.output.hasPrefix("pushed 3 keys, "), "\(run.output)\(run.error)")
+        #expect(run.output.contains("\"keys\":2") && run.output.contains("\"missing\":0"), "\(run.output)")
+        #expect(run.lines.suffix(3) == ["a/1", "a/2", "1"], "\(run.output)\(run.error)")
+    }
+
+    @Test func `what nobody has is a miss`() throws {
+        let run = try sharing(
+            """
+            there pull k; echo $?
+            here push k; echo $?
+            there pull --tag t; echo $?
+            """
+        )
+        #expect(run.lines.filter { Int($0) != nil } == ["1", "1", "1"], "\(run.output)\(run.error)")
+    }
+
+    @Test func `a server that is gone makes nothing fail`() throws {
+        let run = try sharing(
+            """
+            stop
+            echo hello | here put k && here get k
+            there get k; echo $?
+            there run -- echo ran
+            here doctor --remote >/dev/null; echo $?
+            """
+        )
+        #expect(run.lines == ["hello", "1", "ran", "78"], "\(run.output)\(run.error)")
+        #expect(run.errorData.isEmpty, "\(run.error)")
+    }
+
+    @Test func `what was put while it was gone is sent when it is asked for`() throws {
+        let run = try sharing(
+            """
+            here config set remote.servers http://127.0.0.1:1/store
+            echo hello | here put k
+            here config set remote.servers "$ORIGIN/store"
+            here push && there get k
+            """
+        )
+        #expect(run.lines.last == "hello", "\(run.output)\(run.error)")
+    }
+
+    @Test func `doctor finds a server in order, and says how it is`() throws {
+        let run = try sharing("here doctor --remote --json")
+        let findings = try #require(try json(run)["findings"] as? [[String: Any]])
+        let about = findings.filter { ($0["subject"] as? String)?.hasPrefix("http://127.0.0.1") == true }
+        let states = about.compactMap { $0["state"] as? String }
+        #expect(about.allSatisfy { $0["level"] as? String == "fine" }, "\(run.output)")
+        for word in ["answers in", "stores", "gives back", "removes", "its clock agrees"] {
+            #expect(states.contains { $0.hasPrefix(word) }, "\(word): \(states)")
+        }
+    }
+
+    @Test func `stats tell what came from there and what went there`() throws {
+        let run = try sharing(
+            """
+            echo hello | here put k; there get k >/dev/null
+            here stats --quick; there stats --quick
+            """
+        )
+        #expect(run.output.contains("  still to be sent"), "\(run.output)")
+        #expect(run.output.contains("from other machines") && run.output.contains("told other machines"))
+        #expect(run.output.contains("/store") && run.output.contains("asked"), "\(run.output)")
+    }
+
+    @Test func `a watch of the stats tells of the servers, too`() throws {
+        let output = tool.path("watch")
+        let run = try sharing(
+            """
+            echo hello | here put k
+            "$TOOL" --dir '\(tool.path("here"))' stats --watch=100ms --json > '\(output)' & WATCH=$!
+            for i in $(seq 6000); do [ $(wc -l < '\(output)') -ge 2 ] && break; sleep 0.01; done
+            kill -TERM $WATCH; wait $WATCH; echo $?
+            """
+        )
+        #expect(run.lines == ["143"], "\(run.output)\(run.error)")
+        let lines = try String(contentsOfFile: output, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count >= 2)
+        for line in lines {
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            let remote = object?["remote"] as? [String: Any]
+            let servers = remote?["servers"] as? [[String: Any]]
+            #expect((servers?.first?["name"] as? String)?.hasSuffix("/store") == true, "\(line)")
+            #expect(servers?.first?["breaker"] as? String == "closed" && remote?["waiting"] as? Int == 0)
+        }
+    }
+
+    @Test func `without diskcache-net everything works as on one machine`() throws {
+        let alone = tool.path("alone")
+        let run = try sharing(
+            """
+            mkdir '\(alone)' && cp "$TOOL" '\(alone)/diskcache' && TOOL='\(alone)/diskcache'
+            echo hello | here put k && here get k; there get k; echo $?
+            here doctor | grep -c 'diskcache-net is not installed'
+            here push; echo $?
+            """
+        )
+        #expect(run.lines == ["hello", "1", "1", "69"], "\(run.output)\(run.error)")
+        #expect(run.error.split(separator: "\n").count == 1, "\(run.error)")
+    }
+
+    // MARK: Settings
+
+    @Test func `settings are set, shown, got and taken away`() throws {
+        for (name, value) in [
+            ("servers", "redis://a:6379/0;http://b:8080/,http://c:8080/"), ("mode", "read"),
+            ("limit", "100ms"), ("namespace", "team"), ("maximumSize", "1M"), ("tags", "x,y"),
+            ("credentials", "/etc/it"),
+        ] {
+            let run = try tool.run("config", "set", "remote.\(name)", value)
+            #expect(run.status == 0 && run.outputData.isEmpty && run.errorData.isEmpty, "\(run.error)")
+        }
+        let shown = try tool.run("config").output
+        #expect(shown.contains("100ms") && shown.contains("1.0 MiB"), "\(shown)")
+        let servers = "redis://a:6379/0;http://b:8080/,http://c:8080/"
+        #expect(try tool.run("config", "get", "remote.servers").output == servers + "\n")
+        let remote = try #require(try json(tool.run("config", "--json"))["remote"] as? [String: Any])
+        #expect((remote["levels"] as? [[[String: Any]]])?.map(\.count) == [1, 2])
+        #expect(remote["mode"] as? String == "read" && remote["limit"] as? String == "100ms")
+        #expect(try tool.run("config", "unset", "remote.limit").status == 0)
+        #expect(try tool.run("config", "get", "remote.limit").status == 1)
+        #expect(try tool.run("config", "set", "max-size", "256M").status == 0)
+        #expect(try tool.run("config", "get", "remote.namespace").output == "team\n")
+        for name in ["servers", "mode", "namespace", "maximumSize", "tags", "credentials"] {
+            #expect(try tool.run("config", "unset", "remote.\(name)").status == 0)
+        }
+        let json = try String(contentsOfFile: tool.directory + "/config.json", encoding: .utf8)
+        #expect(!json.contains("remote"), "\(json)")
+    }
+
+    @Test(arguments: [
+        ["servers", ""], ["servers", "cache:8080"], ["servers", "ftp://x/"],
+        ["servers", "http://me:s3cr3t@x/"],
+        ["mode", "write"], ["limit", "0"], ["limit", "soon"], ["namespace", "a/b"], ["path", "{kind}"],
+        ["maximumSize", "much"], ["credentials", "file"], ["nothing", "1"],
+    ])
+    func `what makes no sense is refused in a line, and nothing is made`(words: [String]) throws {
+        let run = try tool.run("config", "set", "remote.\(words[0])", words[1])
+        #expect(run.status == 64 && run.error.split(separator: "\n").count == 1, "\(run.error)")
+        #expect(!run.error.contains("s3cr3t"))
+        #expect(!FileManager.default.fileExists(atPath: tool.directory))
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCacheHTTP
+import DiskCacheRemote
+import Foundation
+import TestSupport
+import Testing
+
+/// What is downloaded into a cache that shares its values with other machines.
+@Suite(.takesTurns) struct FetchSharingTests {
+    @Test func `responses neither go to other machines nor are looked for there`() throws {
+        let directory = try TemporaryDirectory()
+        let store = try WebServer { WebServer.Answer($0.method == "PUT" ? 201 : 404) }
+        let origin = try WebServer { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=60", "Vary: Cookie"], Data("body".utf8))
+        }
+        defer {
+            store.stop()
+            origin.stop()
+        }
+        var remote = CacheConfiguration.Remote(servers: [store.url("/")])
+        remote.limit = .seconds(30)
+        let cache = try SharedCache(at: directory.path + "/cache", remote: remote)
+        let http = HTTPCache(cache)
+        var request = FetchRequest(origin.url("/a"))
+        request.fields = [(name: "Cookie", value: "a=b")]
+        #expect(try http.fetchAndWait(request).body == Data("body".utf8))
+        #expect(try http.fetchAndWait(request).cacheStatus.isHit)
+        #expect(cache.directory.remote?.waiting == 0)
+        #expect(store.requests.isEmpty)
+        try cache.put(Data("value".utf8), forKey: "key")
+        waitUntil("it is sent") { cache.directory.remote?.waiting == 0 }
+        #expect(!store.requests.isEmpty && store.requests.allSatisfy { $0.method == "PUT" })
+        #expect(origin.requests.count == 1)
+    }
+}

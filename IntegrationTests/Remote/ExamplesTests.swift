@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+/// The configurations in Examples/remote, with the servers themselves: their script starts each with the very
+/// file that users copy.
+@Suite("Configurations of servers", .takesTurns) struct ExamplesTests {
+    private static let script = PackageFiles.root.appendingPathComponent("Examples/remote/check").path
+
+    /// What the script calls a check, and the program that it needs.
+    struct Server: Sendable, CustomTestStringConvertible {
+        let name: String
+        let program: String
+
+        var testDescription: String { name }
+
+        /// Where packages put it, in the path of the tests or not.
+        var isInstalled: Bool {
+            let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+            let directories = path.split(separator: ":").map(String.init) + ["/usr/sbin", "/usr/local/sbin"]
+            return directories.contains { FileManager.default.isExecutableFile(atPath: "\($0)/\(program)") }
+        }
+    }
+
+    private static let servers = [
+        Server(name: "nginx", program: "nginx"), Server(name: "clean", program: "findmnt"),
+        Server(name: "redis", program: "redis-server"), Server(name: "ccache", program: "ccache"),
+        Server(name: "bazel-remote", program: "bazel-remote"),
+    ]
+    private static let hasPython = Server(name: "python3", program: "python3").isInstalled
+
+    @Test(
+        "each does what it is there for",
+        .enabled(if: hasPython, "python3 is not installed"),
+        arguments: servers
+    )
+    func server(_ server: Server) throws {
+        guard server.isInstalled else {
+            print("skipped: \(server.program) is not installed")
+            return
+        }
+        let (output, status) = try BuiltCommand.run("/usr/bin/env", ["python3", Self.script, server.name])
+        // What it needs beside that may be missing, such as a compiler.
+        #expect(status == 0 || status == 77, "\(output)")
+        print(output, terminator: "")
+    }
+
+    @Test("every file of an example is named by its article")
+    func files() throws {
+        let root = URL(fileURLWithPath: Self.script).deletingLastPathComponent()
+        for name in ["nginx", "redis", "bazel-remote", "ccache"] {
+            let place = root.appendingPathComponent(name)
+            let article = try String(contentsOf: place.appendingPathComponent("README.md"), encoding: .utf8)
+            let names = try FileManager.default.contentsOfDirectory(atPath: place.path)
+            for file in names where file != "README.md" {
+                let isNamed = article.contains(file) || file.hasPrefix("diskcache-remote")
+                #expect(isNamed, "\(name)/\(file)")
+            }
+        }
+    }
+}

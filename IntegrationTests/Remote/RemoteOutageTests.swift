@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCacheRemote
+import Foundation
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
+
+private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.servers.first?.breaker }
+
+/// Servers that are killed, stopped and slow while they are used.
+@Suite(.takesTurns) struct RemoteOutageTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func open(_ machine: String, _ remote: CacheConfiguration.Remote?) throws -> SharedCache {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        // So that a hit asks the disk.
+        configuration.memory = .none
+        return try SharedCache(
+            at: "\(directory.path)/\(machine)",
+            configuration: configuration,
+            remote: remote
+        )
+    }
+
+    /// What a load has met with.
+    private final class Tally: Sendable {
+        let isOver = Atomic<Bool>(false)
+        let gets = Atomic<Int>(0)
+        let slow = Atomic<Int>(0)
+        let failures = Atomic<Int>(0)
+        let wrong = Atomic<Int>(0)
+    }
+
+    @Test(.enabled(if: hasRedis, "redis-server is not installed"))
+    func `killed, stopped and started again under load it fails no get, and few are slow`() throws {
+        let server = try RemoteServerProcess(.redis)
+        let remote = CacheConfiguration.Remote(servers: [server.url])
+        let (one, other) = (try open("one", remote), try open("other", remote))
+        let (tally, limit) = (Tally(), remote.limit)
+        let load: @Sendable (Int) -> Void = { thread in
+            var number = 0
+            while !tally.isOver.load(ordering: .relaxed) {
+                number += 1
+                let key = "\(thread) \(number)"
+                do {
+                    try one.put(Data(key.utf8), forKey: key)
+                    let start = ContinuousClock.now
+                    let hit = try other.get(forKey: key)
+                    tally.gets.add(1, ordering: .relaxed)
+                    if ContinuousClock.now - start > limit * 2 { tally.slow.add(1, ordering: .relaxed) }
+                    if let hit, hit.value != Data(key.utf8) { tally.wrong.add(1, ordering: .relaxed) }
+                } catch {
+                    tally.failures.add(1, ordering: .relaxed)
+                }
+            }
+        }
+        onThreads(3) { index in
+            guard index == 0 else { return load(index) }
+            defer { tally.isOver.store(true, ordering: .relaxed) }
+            for outage in 0..<2 {
+                let before = tally.gets.load(ordering: .relaxed)
+                waitUntil("the load goes on") { tally.gets.load(ordering: .relaxed) > before + 100 }
+                if outage == 0 { server.end() } else { server.pause() }
+                waitUntil("the breaker opens") { breaker(other) != "closed" }
+                let open = tally.gets.load(ordering: .relaxed)
+                waitUntil("gets go on") { tally.gets.load(ordering: .relaxed) > open + 100 }
+                if outage == 0 { _ = try? server.start() } else { server.goOn() }
+                waitUntil("it closes by itself") { breaker(other) == "closed" }
+            }
+        }
+        let gets = tally.gets.load(ordering: .relaxed)
+        #expect(tally.failures.load(ordering: .relaxed) == 0 && tally.wrong.load(ordering: .relaxed) == 0)
+        #expect(tally.slow.load(ordering: .relaxed) * 50 <= gets, "of \(gets)")
+        #expect(other.directory.activity.remoteHits > 0 || one.directory.activity.remoteWrites > 0)
+    }
+
+    @Test func `three refused connections open the breaker`() throws {
+        let port = try freePort()
+        let cache = try open("one", CacheConfiguration.Remote(servers: ["redis://127.0.0.1:\(port)"]))
+        for number in 0..<3 { #expect(try cache.get(forKey: "\(number)") == nil) }
+        #expect(breaker(cache) == "open")
+        #expect(cache.directory.activity.remoteErrors == 3)
+        #expect(try cache.get(forKey: "4") == nil)
+        #expect(cache.directory.activity.remoteErrors <= 4)
+    }
+
+    @Test(.enabled(if: hasRedis, "redis-server is not installed"))
+    func `a slow way to the server makes no difference to hits on disk`() throws {
+        let server = try RemoteServerProcess(.redis)
+        let proxy = try SlowProxy(to: server.port, pause: 10_000)
+        let remote = CacheConfiguration.Remote(servers: ["redis://127.0.0.1:\(proxy.port)"])
+        let (plain, shared) = (try open("plain", nil), try open("shared", remote))
+        for cache in [plain, shared] {
+            for number in 0..<100 { try cache.put("\(number)", forKey: "\(number)") }
+        }
+        waitUntil("all is sent") { shared.directory.remote?.waiting == 0 }
+        func time(_ cache: SharedCache) throws -> Duration {
+            try ContinuousClock().measure {
+                for _ in 0..<20 {
+                    for number in 0..<100 { _ = try cache.get(forKey: "\(number)") }
+                }
+            }
+        }
+        // By turns, as the machine is not equally fast all the time.
+        var (without, with) = (hangLimit, hangLimit)
+        for round in 0..<20 where round < 3 || with > without * 1.05 {
+            without = min(without, try time(plain))
+            with = min(with, try time(shared))
+        }
+        #expect(with <= without * 1.2, "\(with) beside \(without)")
+        #expect(try shared.get(forKey: "absent") == nil)
+    }
+
+    @Test(.enabled(if: hasRedis, "redis-server is not installed"))
+    func `a password is taken from the file of credentials, and a wrong one fails nothing`() throws {
+        let server = try RemoteServerProcess(.redis)
+        let number = connected(to: server.port)
+        let command = "CONFIG SET requirepass secret\r\n"
+        _ = send(number, command, command.utf8.count, 0)
+        var answer = [UInt8](repeating: 0, count: 16)
+        #expect(recv(number, &answer, 16, 0) == 5)
+        close(number)
+        let path = directory.path + "/credentials"
+        for (password, isRight) in [("secret", true), ("other", false)] {
+            makeFile(path, "127.0.0.1:\(server.port) = :\(password)\n")
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+            var remote = CacheConfiguration.Remote(servers: [server.url])
+            remote.credentials = path
+            let cache = try open(password, remote)
+            try cache.put("value", forKey: "key \(password)")
+            waitUntil("it is sent or given up") {
+                let activity = cache.directory.activity
+                return isRight ? activity.remoteWrites == 1 : activity.remoteDrops > 0
+            }
+        }
+    }
+}

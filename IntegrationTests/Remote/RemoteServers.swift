@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Platform
+import TestSupport
+import Testing
+
+/// A server on 127.0.0.1 that a test has started, and may stop, kill and start again at the same port.
+final class RemoteServerProcess: Sendable {
+    /// What it is.
+    enum Kind: String {
+        case nginx
+        case redis = "redis-server"
+
+        /// Where the program is; nil: it is not installed.
+        var program: String? {
+            let places = ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin"]
+            return places.map { "\($0)/\(rawValue)" }.first {
+                FileManager.default.isExecutableFile(atPath: $0)
+            }
+        }
+    }
+
+    let kind: Kind
+    let port: UInt16
+    let directory: TemporaryDirectory
+    private let process = Locked<Process?>(nil)
+    private let options: [String]
+
+    /// Starts it, Redis with these options as well.
+    init(_ kind: Kind, _ options: [String] = []) throws {
+        self.kind = kind
+        self.options = options
+        // Not below $DISKCACHE_TEST_DIR: what file system a server is on makes no difference.
+        directory = try TemporaryDirectory(below: NSTemporaryDirectory())
+        port = try freePort()
+        if kind == .nginx { try configure() }
+        try start()
+    }
+
+    deinit {
+        end()
+    }
+
+    var url: String { kind == .nginx ? "http://127.0.0.1:\(port)" : "redis://127.0.0.1:\(port)" }
+
+    /// By its unix socket.
+    var socketURL: String { "redis+unix://\(directory.path)/socket" }
+
+    /// The requests that it has noted, such as `GET /ac/…`.
+    var requests: [String] {
+        let text = (try? String(contentsOfFile: directory.path + "/access.log", encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").map(String.init)
+    }
+
+    func start() throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: try #require(kind.program))
+        process.arguments =
+            switch kind {
+            case .nginx: ["-p", directory.path, "-e", directory.path + "/error.log", "-c", "nginx.conf"]
+            case .redis:
+                [
+                    "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+                    "--unixsocket", directory.path + "/socket", "--dir", directory.path,
+                ] + options
+            }
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        self.process.withLock { $0 = process }
+        waitUntil("\(kind.rawValue) listens") { canConnect(to: port) }
+    }
+
+    /// Ends it at once.
+    func end() {
+        guard let process = process.withLock({ $0.take() }) else { return }
+        Glibc.kill(process.processIdentifier, SIGCONT)
+        Glibc.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    func pause() { send(SIGSTOP) }
+
+    func goOn() { send(SIGCONT) }
+
+    private func send(_ signal: Int32) {
+        guard let number = process.withLock({ $0?.processIdentifier }) else { return }
+        Glibc.kill(number, signal)
+    }
+
+    /// One process, so that it can be stopped; as whoever runs the tests.
+    private func configure() throws {
+        for name in ["data", "temp"] {
+            try FileManager.default.createDirectory(
+                atPath: "\(directory.path)/\(name)",
+                withIntermediateDirectories: true
+            )
+        }
+        let temporaries = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map { "\($0)_temp_path \(directory.path)/temp/\($0);" }.joined(separator: "\n")
+        makeFile(
+            directory.path + "/nginx.conf",
+            """
+            daemon off;
+            master_process off;
+            pid \(directory.path)/pid;
+            events { worker_connections 256; }
+            http {
+                log_format short '$request_method $uri $status';
+                access_log \(directory.path)/access.log short;
+                \(temporaries)
+                server {
+                    listen 127.0.0.1:\(port);
+                    client_max_body_size 64m;
+                    location / {
+                        root \(directory.path)/data;
+                        dav_methods PUT DELETE;
+                        create_full_put_path on;
+                    }
+                }
+            }
+            """
+        )
+    }
+}
+
+/// A port that nobody listens at now.
+func freePort() throws -> UInt16 {
+    let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    defer { close(number) }
+    var address = loopback(0)
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            bind(number, $0, length) == 0 && getsockname(number, $0, &length) == 0
+        }
+    }
+    guard isBound else { throw POSIXError(.EADDRNOTAVAIL) }
+    return UInt16(bigEndian: address.sin_port)
+}
+
+private func loopback(_ port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return address
+}
+
+/// A connection to a port of this machine; negative: nobody listens.
+func connected(to port: UInt16) -> Int32 {
+    let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = loopback(port)
+    let result = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+    if result == 0 { return number }
+    close(number)
+    return -1
+}
+
+func canConnect(to port: UInt16) -> Bool {
+    let number = connected(to: port)
+    if number >= 0 { close(number) }
+    return number >= 0
+}
+
+/// Hands bytes on between its own port and another one, each piece of an answer after a pause.
+final class SlowProxy: Sendable {
+    let port: UInt16
+    private let listening: Int32
+
+    init(to target: UInt16, pause: UInt32) throws {
+        let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = loopback(0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listening, $0, length) == 0 && listen(listening, 64) == 0
+                    && getsockname(listening, $0, &length) == 0
+            }
+        }
+        guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
+        self.listening = listening
+        port = UInt16(bigEndian: address.sin_port)
+        Thread.detachNewThread {
+            while true {
+                let client = accept(listening, nil, nil)
+                guard client >= 0 else { return }
+                let server = connected(to: target)
+                Thread.detachNewThread { Self.pass(from: client, to: server, pause: 0) }
+                Thread.detachNewThread { Self.pass(from: server, to: client, pause: pause) }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listening, Int32(SHUT_RDWR))
+        close(listening)
+    }
+
+    private static func pass(from source: Int32, to target: Int32, pause: UInt32) {
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(source, &bytes, bytes.count, 0)
+            guard count > 0 else { break }
+            if pause > 0 { usleep(pause) }
+            guard Glibc.send(target, bytes, count, Int32(MSG_NOSIGNAL)) == count else { break }
+        }
+        // Both threads of a connection come here; the descriptors stay until the test's process ends.
+        shutdown(source, Int32(SHUT_RDWR))
+        shutdown(target, Int32(SHUT_RDWR))
+    }
+}

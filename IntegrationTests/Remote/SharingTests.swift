@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCacheRemote
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+private let hasNginx = RemoteServerProcess.Kind.nginx.program != nil
+private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
+
+/// Machines, which are directories here, that share values through servers as people run them.
+@Suite(.takesTurns) struct SharingTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func open(_ machine: String, _ remote: CacheConfiguration.Remote) throws -> SharedCache {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        var remote = remote
+        // What is measured elsewhere must not fail a test of what is found.
+        remote.limit = .seconds(30)
+        return try SharedCache(
+            at: "\(directory.path)/\(machine)",
+            configuration: configuration,
+            remote: remote
+        )
+    }
+
+    /// What one has computed the other gets, whatever its length; and what one has removed is gone.
+    private func expectSharing(_ remote: CacheConfiguration.Remote) throws {
+        let (one, other) = (try open("one", remote), try open("other", remote))
+        for (key, length) in [("empty", 0), ("small", 100), ("large", 1 << 20)] {
+            let value = Data(SeededGenerator.bytes(length, seed: 7))
+            #expect(one.value(forKey: key, options: PutOptions(expires: .days(1))) { value } == value)
+            waitUntil("\(key) is sent") { one.directory.remote?.waiting == 0 }
+            let found = other.value(forKey: key) { Data("computed".utf8) }
+            #expect(found == value, "\(key)")
+        }
+        #expect(other.directory.activity.remoteHits == 3 && other.directory.activity.computations == 0)
+        try one.remove(forKey: "small")
+        waitUntil("the removal is sent") { one.directory.remote?.waiting == 0 }
+        let third = try open("third", remote)
+        #expect(try third.get(forKey: "small") == nil)
+        #expect(try third.get(forKey: "large") != nil)
+    }
+
+    @Test(.enabled(if: hasNginx, "nginx is not installed"))
+    func `through nginx`() throws {
+        let server = try RemoteServerProcess(.nginx)
+        try expectSharing(CacheConfiguration.Remote(servers: [server.url]))
+        let requests = server.requests
+        #expect(
+            requests.contains { $0.hasPrefix("PUT /ac/") } && requests.contains { $0.hasPrefix("PUT /cas/") }
+        )
+    }
+
+    @Test(.enabled(if: hasNginx, "nginx is not installed"))
+    func `through nginx, in one body, in a namespace, at a path of one's own`() throws {
+        let server = try RemoteServerProcess(.nginx)
+        var remote = CacheConfiguration.Remote(servers: [server.url + "/builds/"])
+        remote.format = .plain
+        remote.namespace = "team"
+        remote.path = "cache/{namespace}/{digest:2}/{digest}"
+        try expectSharing(remote)
+        #expect(server.requests.contains { $0.hasPrefix("PUT /builds/cache/team/") })
+    }
+
+    @Test(.enabled(if: hasRedis, "redis-server is not installed"))
+    func `through Redis, by TCP and by a unix socket`() throws {
+        let server = try RemoteServerProcess(.redis)
+        try expectSharing(CacheConfiguration.Remote(servers: [server.url]))
+        let other = try open("fourth", CacheConfiguration.Remote(servers: [server.socketURL]))
+        #expect(try other.get(forKey: "large")?.source == .remote)
+    }
+
+    @Test(.enabled(if: hasNginx && hasRedis, "nginx or redis-server is not installed"))
+    func `through both in a chain, of which the first loses everything`() throws {
+        let (redis, nginx) = (try RemoteServerProcess(.redis), try RemoteServerProcess(.nginx))
+        let remote = CacheConfiguration.Remote(levels: [[.init(redis.url)], [.init(nginx.url)]])
+        try expectSharing(remote)
+        redis.end()
+        try redis.start()
+        let fifth = try open("fifth", remote)
+        #expect(try fifth.get(forKey: "large")?.source == .remote)
+        waitUntil("the first has it again") { fifth.directory.activity.remoteWrites == 1 }
+        let near = try open("sixth", CacheConfiguration.Remote(servers: [redis.url]))
+        #expect(try near.get(forKey: "large")?.source == .remote)
+    }
+
+    @Test(.enabled(if: hasRedis, "redis-server is not installed"))
+    func `a Redis whose memory is full still serves what it has`() throws {
+        let server = try RemoteServerProcess(.redis, ["--maxmemory", "4mb"])
+        let remote = CacheConfiguration.Remote(servers: [server.url])
+        let (one, other) = (try open("one", remote), try open("other", remote))
+        try other.put("theirs", forKey: "key")
+        waitUntil("it is sent") { other.directory.activity.remoteWrites == 1 }
+        for number in 0..<4 {
+            try one.put(Data(SeededGenerator.bytes(5 << 20, seed: UInt64(number))), forKey: "\(number)")
+        }
+        waitUntil("it has refused them often") { one.directory.activity.remoteErrors >= 4 }
+        #expect(one.directory.remote?.servers.first?.breaker == "closed")
+        #expect(try one.get(forKey: "key")?.source == .remote)
+    }
+
+    @Test(.enabled(if: hasNginx, "nginx is not installed"))
+    func `two servers share the values, and a dead one costs its share only`() throws {
+        let servers = [try RemoteServerProcess(.nginx), try RemoteServerProcess(.nginx)]
+        let remote = CacheConfiguration.Remote(servers: servers.map(\.url))
+        let one = try open("one", remote)
+        for number in 0..<100 { try one.put("\(number)", forKey: "\(number)") }
+        waitUntil("all is sent") { one.directory.activity.remoteWrites == 100 }
+        // A server notes a request after its answer, and one whose answer came late may come again.
+        func noted() -> [Int] {
+            servers.map { Set($0.requests.filter { $0.hasPrefix("PUT /ac/") }).count }
+        }
+        waitUntil("the servers have noted it") { noted().reduce(0, +) >= 100 }
+        let counts = noted()
+        #expect(counts[0] + counts[1] == 100 && counts.allSatisfy { $0 > 20 })
+        servers[0].end()
+        let other = try open("other", remote)
+        let found = try (0..<100).filter { try other.get(forKey: "\($0)") != nil }.count
+        #expect(found == counts[1])
+    }
+
+    @Test(.enabled(if: hasNginx, "nginx is not installed"), arguments: [100, 1 << 20])
+    func `what is damaged there is a miss, and goes`(length: Int) throws {
+        let server = try RemoteServerProcess(.nginx)
+        let remote = CacheConfiguration.Remote(servers: [server.url])
+        let (one, other) = (try open("one", remote), try open("other", remote))
+        try one.put(Data(SeededGenerator.bytes(length, seed: 3)), forKey: "key")
+        waitUntil("it is sent") { one.directory.activity.remoteWrites == 1 }
+        let data = server.directory.path + "/data"
+        // The object where it has a file of its own, else the entry that it is inlined in.
+        let file = server.directory.files(below: "data").first { $0.hasPrefix("cas/") == (length > 100_000) }
+        let path = data + "/" + (try #require(file))
+        var bytes = try #require(FileManager.default.contents(atPath: path))
+        bytes[bytes.count / 2] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: path))
+        #expect(try other.get(forKey: "key") == nil)
+        #expect(other.directory.activity.remoteCorruptions == 1)
+        waitUntil("it is removed") { !FileManager.default.fileExists(atPath: path) }
+    }
+
+    @Test(.enabled(if: hasNginx, "nginx is not installed"))
+    func `eight processes that want a value make one request`() throws {
+        let server = try RemoteServerProcess(.nginx)
+        let one = try open("one", CacheConfiguration.Remote(servers: [server.url]))
+        try one.put("value", forKey: "key")
+        waitUntil("it is sent") { one.directory.activity.remoteWrites == 1 }
+        let go = directory.path + "/go"
+        let probes = try (0..<8).map { _ in
+            try RemoteProbeRun(["\(directory.path)/other", server.url, "get", "key", go])
+        }
+        for probe in probes { #expect(probe.line() == "ready") }
+        makeFile(go)
+        for probe in probes { #expect(probe.line() == "value") }
+        #expect(server.requests.filter { $0.hasPrefix("GET /ac/") }.count == 1)
+    }
+
+    @Test(.enabled(if: hasRedis, "redis-server is not installed"))
+    func `what a killed process had still to send the next one sends`() throws {
+        let server = try RemoteServerProcess(.redis)
+        server.end()
+        let probe = try RemoteProbeRun(["\(directory.path)/one", server.url, "put", "50"])
+        #expect(probe.line() == "done")
+        probe.kill()
+        try server.start()
+        let remote = CacheConfiguration.Remote(servers: [server.url])
+        let one = try open("one", remote)
+        waitUntil("all is sent") { one.directory.activity.remoteWrites >= 50 }
+        let other = try open("other", remote)
+        for number in 0..<50 {
+            let hit = try other.get(forKey: "key \(number)")
+            #expect(hit?.value == Data("value \(number)".utf8))
+        }
+    }
+}
+
+/// The program RemoteProbe, run.
+private final class RemoteProbeRun {
+    private let process = Process()
+    private let pipe = Foundation.Pipe()
+    private var rest = ""
+
+    init(_ arguments: [String]) throws {
+        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+        process.executableURL = tests.deletingLastPathComponent().appendingPathComponent("RemoteProbe")
+        process.arguments = arguments
+        process.standardOutput = pipe
+        try process.run()
+    }
+
+    deinit { kill() }
+
+    /// The next line that it says; nil: it has ended.
+    func line() -> String? {
+        while true {
+            if let end = rest.firstIndex(of: "\n") {
+                defer { rest = String(rest[rest.index(after: end)...]) }
+                return String(rest[..<end])
+            }
+            let data = pipe.fileHandleForReading.availableData
+            if data.isEmpty { return nil }
+            rest += String(decoding: data, as: UTF8.self)
+        }
+    }
+
+    func kill() {
+        guard process.isRunning else { return }
+        Glibc.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#define _GNU_SOURCE
+#include "line.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/// Waits for a descriptor of the caller's, which takes as long as it does; false with a reason noted.
+static bool await(ctransport_line *line, int descriptor, short events) {
+    while (true) {
+        int limit = ctransport_wait_milliseconds(line, false);
+        if (line->reason != ctransport_reason_none) return false;
+        struct pollfd requests[2] = {
+            {.fd = descriptor, .events = events},
+            {.fd = line->wake, .events = POLLIN},
+        };
+        int count = poll(requests, 2, limit);
+        if (count < 0 && errno != EINTR) {
+            int reason = events == POLLIN ? ctransport_reason_source : ctransport_reason_output;
+            ctransport_fail(line, reason, errno);
+            return false;
+        }
+        if (count <= 0) continue;
+        if (requests[1].revents != 0) {
+            ctransport_fail(line, ctransport_reason_cancelled, 0);
+            return false;
+        }
+        if (requests[0].revents != 0) return true;
+    }
+}
+
+enum kind ctransport_kind_of(int descriptor) {
+    struct stat status;
+    if (fstat(descriptor, &status) == -1) return KIND_FILE;
+    if (S_ISREG(status.st_mode)) return KIND_FILE;
+    return S_ISSOCK(status.st_mode) ? KIND_SOCKET : KIND_OTHER;
+}
+
+// MARK: What comes
+
+/// Whether there may be space again for `count` bytes, where a write failed for want of it.
+static bool make_space(ctransport_line *line, size_t count, int *tries) {
+    if (errno != ENOSPC && errno != EDQUOT) return false;
+    if (line->caller.make_space == NULL || ++*tries > MOST_SPACE_TRIES) return false;
+    ctransport_wait_milliseconds(line, false);
+    return line->reason == ctransport_reason_none && line->caller.make_space(line->caller.context, count);
+}
+
+static bool write_all(ctransport_line *line, const char *bytes, size_t count) {
+    size_t written = 0;
+    int tries = 0;
+    while (written < count) {
+        size_t step = count - written;
+        ssize_t done;
+        if (line->output_kind != KIND_FILE && !await(line, line->output, POLLOUT)) return false;
+        if (line->output_kind == KIND_SOCKET) {
+            done = send(line->output, bytes + written, step, MSG_DONTWAIT | MSG_NOSIGNAL);
+        } else {
+            // More than that might block where nobody could wake this thread.
+            if (line->output_kind == KIND_OTHER && step > PIPE_STEP) step = PIPE_STEP;
+            done = write(line->output, bytes + written, step);
+        }
+        if (done >= 0) {
+            written += (size_t)done;
+            if (done > 0) tries = 0;
+        } else if (errno != EINTR && !(errno == EAGAIN && line->output_kind != KIND_FILE)) {
+            int error = errno;
+            if (make_space(line, count - written, &tries)) continue;
+            ctransport_fail(line, ctransport_reason_output, error);
+            return false;
+        }
+    }
+    return true;
+}
+
+/// Room for `needed` bytes, doubled each time; false where there is no memory.
+static bool make_room(char **memory, size_t *capacity, size_t needed) {
+    if (needed <= *capacity) return true;
+    size_t larger = *capacity < 4096 ? 4096 : *capacity;
+    while (larger < needed) {
+        if (larger > SIZE_MAX / 2) return false;
+        larger *= 2;
+    }
+    char *moved = realloc(*memory, larger);
+    if (moved == NULL) return false;
+    *memory = moved;
+    *capacity = larger;
+    return true;
+}
+
+static bool decide(ctransport_line *line) {
+    line->is_decided = true;
+    if (line->caller.decide != NULL) line->disposition = line->caller.decide(line->caller.context);
+    if (line->disposition == ctransport_stop) {
+        ctransport_fail(line, ctransport_reason_stopped, 0);
+        return false;
+    }
+    int64_t length = -1;
+    line->curl->easy_getinfo(line->easy, INFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    if (line->disposition == ctransport_keep && length > line->limit) {
+        ctransport_fail(line, ctransport_reason_too_large, 0);
+        return false;
+    }
+    return true;
+}
+
+static bool keep(ctransport_line *line, const char *bytes, size_t count) {
+    if ((int64_t)count > line->limit - line->received) {
+        ctransport_fail(line, ctransport_reason_too_large, 0);
+        return false;
+    }
+    if (line->output >= 0) {
+        if (!write_all(line, bytes, count)) return false;
+    } else if (line->output == ctransport_to_memory) {
+        size_t filled = (size_t)line->received;
+        if (!make_room(&line->body, &line->body_capacity, filled + count)) {
+            ctransport_fail(line, ctransport_reason_memory, 0);
+            return false;
+        }
+        memcpy(line->body + filled, bytes, count);
+    }
+    line->received += (int64_t)count;
+    if (line->caller.take == NULL) return true;
+    int reason = line->caller.take(line->caller.context, bytes, count);
+    if (reason != ctransport_reason_none) ctransport_fail(line, reason, 0);
+    return reason == ctransport_reason_none;
+}
+
+size_t ctransport_take_piece(char *bytes, size_t size, size_t number, void *data) {
+    ctransport_line *line = data;
+    size_t count = size * number;
+    if (line->reason != ctransport_reason_none) return 0;
+    if (count == 0) return 0;
+    if (!line->is_decided && !decide(line)) return 0;
+    if (line->disposition == ctransport_keep) {
+        if (!keep(line, bytes, count)) return 0;
+    } else if (line->received > MOST_DISCARDED) {
+        ctransport_fail(line, ctransport_reason_stopped, 0);
+        return 0;
+    } else {
+        line->received += (int64_t)count;
+    }
+    // After the writing: a slow reader is not the server's fault.
+    line->last = ctransport_now();
+    return count;
+}
+
+size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *data) {
+    ctransport_line *line = data;
+    size_t count = size * number;
+    if (line->reason != ctransport_reason_none) return 0;
+    line->last = ctransport_now();
+    // Over all responses: redirects and 1xx may go on for ever.
+    line->head_total += count;
+    if (line->head_total > line->most_head) {
+        ctransport_fail(line, ctransport_reason_head_too_large, 0);
+        return 0;
+    }
+    if (count >= 5 && strncasecmp(bytes, "HTTP/", 5) == 0 && (line->is_head_whole || line->head_count == 0)) {
+        line->head_count = 0;
+        line->is_head_whole = false;
+    }
+    // What comes after the body belongs to nobody.
+    if (line->is_head_whole) return count;
+    if ((count == 2 && bytes[0] == '\r') || (count == 1 && bytes[0] == '\n')) {
+        line->is_head_whole = true;
+        return count;
+    }
+    if (!make_room(&line->head, &line->head_capacity, line->head_count + count)) {
+        ctransport_fail(line, ctransport_reason_memory, 0);
+        return 0;
+    }
+    memcpy(line->head + line->head_count, bytes, count);
+    line->head_count += count;
+    return count;
+}
+
+// MARK: What goes
+
+size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *data) {
+    ctransport_line *line = data;
+    size_t count = size * number;
+    if (line->reason != ctransport_reason_none) return READ_ABORT;
+    if (line->length >= 0 && (int64_t)count > line->length - line->sent) {
+        count = (size_t)(line->length - line->sent);
+    }
+    if (count == 0) return 0;
+    if (line->source < 0) {
+        memcpy(buffer, line->bytes + line->sent, count);
+    } else {
+        ssize_t done;
+        do {
+            if (line->source_kind != KIND_FILE && !await(line, line->source, POLLIN)) return READ_ABORT;
+            done = read(line->source, buffer, count);
+        } while (done < 0 && (errno == EINTR || (errno == EAGAIN && line->source_kind != KIND_FILE)));
+        if (done < 0) {
+            ctransport_fail(line, ctransport_reason_source, errno);
+            return READ_ABORT;
+        }
+        // The server would wait for the rest.
+        if (done == 0 && line->length >= 0) {
+            ctransport_fail(line, ctransport_reason_source_too_short, 0);
+            return READ_ABORT;
+        }
+        count = (size_t)done;
+    }
+    line->sent += (int64_t)count;
+    line->last = ctransport_now();
+    return count;
+}
+
+/// Sends it again, where a connection turned out to be closed.
+int ctransport_give_again(void *data, int64_t offset, int origin) {
+    ctransport_line *line = data;
+    if (origin != SEEK_SET || offset < 0) return SEEK_CANT;
+    if (line->source >= 0) {
+        if (line->source_kind != KIND_FILE) return SEEK_CANT;
+        if (lseek(line->source, line->source_start + offset, SEEK_SET) == -1) return SEEK_CANT;
+    } else if (offset > line->length) {
+        return SEEK_CANT;
+    }
+    line->sent = offset;
+    return SEEK_OK;
+}

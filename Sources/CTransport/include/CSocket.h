@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connections over TCP and unix sockets, each call with a time limit in milliseconds.
+// Failures are negative error numbers of errno(3), where nothing else is said.
+
+#ifndef CSOCKET_H
+#define CSOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// Bytes of the longest address.
+enum { ctransport_address_size = 128 };
+
+/// Writes the addresses of a host and port, `ctransport_address_size` bytes each, and their lengths; how
+/// many, at most `most`. May wait for servers of names unless the host must be a number. Failures are
+/// negative error numbers of getaddrinfo(3), made negative if they are not.
+int ctransport_addresses(const char *_Nonnull host, const char *_Nonnull port, bool is_numeric,
+    uint8_t *_Nonnull addresses, uint32_t *_Nonnull lengths, int most);
+
+/// Writes the address of a unix socket; its length, 0 where the path is too long.
+uint32_t ctransport_unix_address(const char *_Nonnull path, uint8_t *_Nonnull address);
+
+/// A connected socket that does not block.
+int ctransport_connect(const uint8_t *_Nonnull address, uint32_t length, int milliseconds);
+
+/// At least one byte, or 0 at the end of the stream.
+int64_t ctransport_socket_read(int socket, void *_Nonnull buffer, size_t count, int milliseconds);
+
+/// At least one byte.
+int64_t ctransport_socket_write(int socket, const void *_Nonnull buffer, size_t count, int milliseconds);
+
+/// Whether it is still connected and nothing has arrived that nobody has asked for.
+bool ctransport_socket_is_idle(int socket);
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "line.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const ctransport_library *ctransport_open(const char *name, char *reason, size_t capacity) {
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        const char *words = dlerror();
+        snprintf(reason, capacity, "%s", words == NULL ? name : words);
+        return NULL;
+    }
+    ctransport_library *library = calloc(1, sizeof(*library));
+    if (library == NULL) {
+        snprintf(reason, capacity, "%s", strerror(ENOMEM));
+        return NULL;
+    }
+    const struct {
+        const char *name;
+        void **place;
+    } functions[] = {
+        {"curl_global_init", (void **)&library->global_init},
+        {"curl_easy_init", (void **)&library->easy_init},
+        {"curl_easy_reset", (void **)&library->easy_reset},
+        {"curl_easy_cleanup", (void **)&library->easy_cleanup},
+        {"curl_easy_setopt", (void **)&library->easy_setopt},
+        {"curl_easy_getinfo", (void **)&library->easy_getinfo},
+        {"curl_easy_strerror", (void **)&library->easy_strerror},
+        {"curl_slist_append", (void **)&library->slist_append},
+        {"curl_slist_free_all", (void **)&library->slist_free_all},
+        {"curl_url", (void **)&library->url_make},
+        {"curl_url_cleanup", (void **)&library->url_cleanup},
+        {"curl_url_set", (void **)&library->url_set},
+        {"curl_url_get", (void **)&library->url_get},
+        {"curl_free", (void **)&library->release},
+        {"curl_multi_init", (void **)&library->multi_init},
+        {"curl_multi_setopt", (void **)&library->multi_setopt},
+        {"curl_multi_cleanup", (void **)&library->multi_cleanup},
+        {"curl_multi_add_handle", (void **)&library->multi_add_handle},
+        {"curl_multi_remove_handle", (void **)&library->multi_remove_handle},
+        {"curl_multi_perform", (void **)&library->multi_perform},
+        {"curl_multi_poll", (void **)&library->multi_poll},
+        {"curl_multi_info_read", (void **)&library->multi_info_read},
+    };
+    for (size_t index = 0; index < sizeof(functions) / sizeof(functions[0]); index++) {
+        *functions[index].place = dlsym(handle, functions[index].name);
+        if (*functions[index].place == NULL) {
+            snprintf(reason, capacity, "%s has no %s", name, functions[index].name);
+            free(library);
+            return NULL;
+        }
+    }
+    int code = library->global_init(GLOBAL_ALL);
+    if (code != 0) {
+        snprintf(reason, capacity, "%s: %s", name, library->easy_strerror(code));
+        free(library);
+        return NULL;
+    }
+    return library;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#define _GNU_SOURCE
+#include "line.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+ctransport_line *ctransport_line_make(const ctransport_library *library) {
+    ctransport_line *line = calloc(1, sizeof(*line));
+    if (line == NULL) return NULL;
+    line->curl = library;
+    line->output = line->source = -1;
+    line->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    line->easy = library->easy_init();
+    line->multi = library->multi_init();
+    if (line->wake == -1 || line->easy == NULL || line->multi == NULL) {
+        ctransport_line_free(line);
+        return NULL;
+    }
+    library->multi_setopt(line->multi, MULTI_OPT_MAXCONNECTS, (long)MOST_CONNECTIONS);
+    return line;
+}
+
+void ctransport_line_free(ctransport_line *line) {
+    ctransport_end(line);
+    if (line->easy != NULL) line->curl->easy_cleanup(line->easy);
+    if (line->multi != NULL) line->curl->multi_cleanup(line->multi);
+    if (line->wake != -1) close(line->wake);
+    free(line->head);
+    free(line);
+}
+
+void ctransport_end(ctransport_line *line) {
+    if (line->is_added) line->curl->multi_remove_handle(line->multi, line->easy);
+    line->is_added = false;
+    // What the handle still knows of is forgotten before it goes, secrets among it.
+    if (line->is_set_up) line->curl->easy_reset(line->easy);
+    line->is_set_up = false;
+    if (line->headers != NULL) line->curl->slist_free_all(line->headers);
+    line->headers = NULL;
+    free(line->body);
+    line->body = NULL;
+    line->body_capacity = 0;
+    free(line->bytes);
+    line->bytes = NULL;
+    if (line->resolved != NULL) line->curl->release(line->resolved);
+    line->resolved = NULL;
+    line->output = line->source = -1;
+}
+
+// MARK: Waking
+
+void ctransport_wake(ctransport_line *line) {
+    atomic_store(&line->is_woken, true);
+    // Fails only where the counter is full, and then it is readable.
+    uint64_t one = 1;
+    ssize_t count = write(line->wake, &one, sizeof(one));
+    (void)count;
+}
+
+// MARK: Setting up
+
+void ctransport_forget_wakes(ctransport_line *line) {
+    if (!atomic_exchange(&line->is_woken, false)) return;
+    uint64_t wakes;
+    ssize_t drained = read(line->wake, &wakes, sizeof(wakes));
+    (void)drained;
+}
+
+int ctransport_begin(ctransport_line *line) {
+    const ctransport_library *curl = line->curl;
+    void *easy = line->easy;
+    ctransport_end(line);
+    line->is_set_up = true;
+    line->limit = INT64_MAX;
+    line->received = line->sent = 0;
+    line->head_count = line->head_total = 0;
+    line->most_head = SIZE_MAX;
+    line->is_head_whole = line->is_decided = false;
+    line->length = 0;
+    line->end = line->stall = -1;
+    line->is_plain = false;
+    memset(&line->caller, 0, sizeof(line->caller));
+    line->disposition = ctransport_keep;
+    line->reason = ctransport_reason_none;
+    line->error = 0;
+    line->message[0] = 0;
+
+    int code = 0;
+#define SET(option, value) \
+    if (code == 0) code = curl->easy_setopt(easy, option, value)
+    SET(OPT_ERRORBUFFER, line->message);
+    SET(OPT_NOSIGNAL, 1L);
+    SET(OPT_NOPROGRESS, 1L);
+    SET(OPT_BUFFERSIZE, (long)BUFFER_SIZE);
+    SET(OPT_WRITEFUNCTION, ctransport_take_piece);
+    SET(OPT_WRITEDATA, line);
+    SET(OPT_HEADERFUNCTION, ctransport_take_head);
+    SET(OPT_HEADERDATA, line);
+    SET(OPT_READFUNCTION, ctransport_give_piece);
+    SET(OPT_READDATA, line);
+    SET(OPT_SEEKFUNCTION, ctransport_give_again);
+    SET(OPT_SEEKDATA, line);
+    SET(OPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    SET(OPT_SSLVERSION, (long)SSL_VERSION_1_2);
+    if (code != 0) return code;
+    // The text is known since 7.85, the numbers are on their way out.
+    if (curl->easy_setopt(easy, OPT_PROTOCOLS_STR, "http,https") != 0) {
+        SET(OPT_PROTOCOLS, (long)(PROTOCOL_HTTP | PROTOCOL_HTTPS));
+    }
+    if (curl->easy_setopt(easy, OPT_REDIR_PROTOCOLS_STR, "http,https") != 0) {
+        SET(OPT_REDIR_PROTOCOLS, (long)(PROTOCOL_HTTP | PROTOCOL_HTTPS));
+    }
+#undef SET
+    return code;
+}
+
+int ctransport_set_text(ctransport_line *line, long option, const char *text) {
+    if (option == ctransport_url) line->is_plain = strncasecmp(text, "http:", 5) == 0;
+    if (option == ctransport_proxy && text[0] != 0) line->is_plain = false;
+    return line->curl->easy_setopt(line->easy, (int)option, text);
+}
+
+int ctransport_set_number(ctransport_line *line, long option, long number) {
+    return line->curl->easy_setopt(line->easy, (int)option, number);
+}
+
+bool ctransport_add_header(ctransport_line *line, const char *header) {
+    void *longer = line->curl->slist_append(line->headers, header);
+    if (longer == NULL) return false;
+    line->headers = longer;
+    return true;
+}
+
+static int send_length(ctransport_line *line, int64_t length) {
+    line->length = length;
+    int code = line->curl->easy_setopt(line->easy, ctransport_upload, 1L);
+    return code != 0 ? code : line->curl->easy_setopt(line->easy, OPT_INFILESIZE_LARGE, length);
+}
+
+int ctransport_send_descriptor(ctransport_line *line, int descriptor, int64_t length) {
+    line->source = descriptor;
+    line->source_kind = ctransport_kind_of(descriptor);
+    line->source_start = line->source_kind == KIND_FILE ? lseek(descriptor, 0, SEEK_CUR) : 0;
+    return send_length(line, length);
+}
+
+int ctransport_send_bytes(ctransport_line *line, const void *bytes, size_t count) {
+    line->bytes = malloc(count + 1);
+    if (line->bytes == NULL) return CODE_OUT_OF_MEMORY;
+    if (count > 0) memcpy(line->bytes, bytes, count);
+    return send_length(line, (int64_t)count);
+}
+
+void ctransport_receive(ctransport_line *line, int descriptor, int64_t limit) {
+    line->output = descriptor;
+    line->output_kind = descriptor < 0 ? KIND_FILE : ctransport_kind_of(descriptor);
+    line->limit = limit;
+}
+
+void ctransport_set_limits(ctransport_line *line, int64_t whole, int64_t stall, size_t most_head_bytes) {
+    // A thousand years are as good as for ever, and fit.
+    const int64_t most = INT64_MAX / 4 / 1000000;
+    line->end = whole < 0 ? -1 : ctransport_now() + (whole < most ? whole : most) * 1000000;
+    line->stall = stall < 0 ? -1 : (stall < most ? stall : most) * 1000000;
+    line->most_head = most_head_bytes;
+}
+
+void ctransport_set_caller(ctransport_line *line, ctransport_caller caller) { line->caller = caller; }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CTRANSPORT_LINE_H
+#define CTRANSPORT_LINE_H
+
+#include "CTransport.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+// curl/curl.h and curl/multi.h, as far as they are needed.
+enum {
+    OPT_WRITEDATA = 10001,
+    OPT_READDATA = 10009,
+    OPT_ERRORBUFFER = 10010,
+    OPT_WRITEFUNCTION = 20011,
+    OPT_READFUNCTION = 20012,
+    OPT_HTTPHEADER = 10023,
+    OPT_HEADERDATA = 10029,
+    OPT_NOPROGRESS = 43,
+    OPT_HEADERFUNCTION = 20079,
+    OPT_BUFFERSIZE = 98,
+    OPT_NOSIGNAL = 99,
+    OPT_SSLVERSION = 32,
+    OPT_INFILESIZE_LARGE = 30115,
+    OPT_SEEKFUNCTION = 20167,
+    OPT_SEEKDATA = 10168,
+    OPT_PROTOCOLS = 181,
+    OPT_REDIR_PROTOCOLS = 182,
+    OPT_SUPPRESS_CONNECT_HEADERS = 265,
+    OPT_PROTOCOLS_STR = 10318,
+    OPT_REDIR_PROTOCOLS_STR = 10319,
+
+    INFO_EFFECTIVE_URL = 0x100000 + 1,
+    INFO_RESPONSE_CODE = 0x200000 + 2,
+    INFO_HTTP_CONNECTCODE = 0x200000 + 22,
+    INFO_NUM_CONNECTS = 0x200000 + 26,
+    INFO_CONTENT_LENGTH_DOWNLOAD_T = 0x600000 + 15,
+
+    MULTI_OPT_MAXCONNECTS = 6,
+    MESSAGE_DONE = 1,
+    WAIT_POLLIN = 1,
+    READ_ABORT = 0x10000000,
+    SEEK_OK = 0,
+    SEEK_CANT = 2,
+    GLOBAL_ALL = 3,
+    PROTOCOL_HTTP = 1,
+    PROTOCOL_HTTPS = 2,
+
+    URL_PART_WHOLE = 0,
+    URL_ANY_SCHEME = 1 << 3,
+    URL_ENCODE = 1 << 7,
+    URL_ALLOW_SPACE = 1 << 11,
+
+    SSL_VERSION_1_2 = 6,
+    CODE_OUT_OF_MEMORY = 27,
+};
+
+// Connections that a line keeps open: one for each of the last few servers.
+enum { MOST_CONNECTIONS = 4 };
+// What is read at a time, and so about what a transfer takes in memory.
+enum { BUFFER_SIZE = 64 * 1024 };
+// What a pipe that can be written to takes without making anybody wait, pipe(7).
+enum { PIPE_STEP = 4096 };
+// Of a body that nobody wants so much is read: less than a new connection costs.
+enum { MOST_DISCARDED = 256 * 1024 };
+// How often space is made without a byte being written; who says that there is some may be wrong.
+enum { MOST_SPACE_TRIES = 16 };
+
+struct message {
+    int kind;
+    void *easy;
+    union {
+        void *anything;
+        int result;
+    } data;
+};
+
+struct wait_descriptor {
+    int fd;
+    short events;
+    short revents;
+};
+
+struct ctransport_library {
+    int (*global_init)(long);
+    void *(*easy_init)(void);
+    void (*easy_reset)(void *);
+    void (*easy_cleanup)(void *);
+    int (*easy_setopt)(void *, int, ...);
+    int (*easy_getinfo)(void *, int, ...);
+    const char *(*easy_strerror)(int);
+    void *(*slist_append)(void *, const char *);
+    void (*slist_free_all)(void *);
+    void *(*url_make)(void);
+    void (*url_cleanup)(void *);
+    int (*url_set)(void *, int, const char *, unsigned);
+    int (*url_get)(const void *, int, char **, unsigned);
+    void (*release)(void *);
+    void *(*multi_init)(void);
+    int (*multi_setopt)(void *, int, ...);
+    int (*multi_cleanup)(void *);
+    int (*multi_add_handle)(void *, void *);
+    int (*multi_remove_handle)(void *, void *);
+    int (*multi_perform)(void *, int *);
+    int (*multi_poll)(void *, struct wait_descriptor *, unsigned, int, int *);
+    struct message *(*multi_info_read)(void *, int *);
+};
+
+enum kind { KIND_FILE, KIND_SOCKET, KIND_OTHER };
+
+struct ctransport_line {
+    const ctransport_library *curl;
+    void *easy, *multi, *headers;
+    // Readable: the transfer is to end.
+    int wake;
+    atomic_bool is_woken;
+    bool is_added, is_set_up;
+    char *resolved;
+    // Whether what curl sends may raise SIGPIPE: TLS does, its own sockets do not.
+    bool is_plain;
+
+    // A descriptor, or one of ctransport_to_….
+    int output;
+    enum kind output_kind;
+    int64_t limit, received;
+    char *body;
+    size_t body_capacity;
+
+    char *head;
+    size_t head_count, head_capacity, head_total, most_head;
+    bool is_head_whole;
+
+    int source;
+    enum kind source_kind;
+    off_t source_start;
+    char *bytes;
+    int64_t length, sent;
+
+    // Nanoseconds of the monotonic clock, or of time; -1: none.
+    int64_t end, stall, last;
+
+    ctransport_caller caller;
+    int disposition;
+    bool is_decided;
+
+    int reason, error;
+    char message[256];
+};
+
+/// Notes why the transfer is to end; the first reason counts.
+void ctransport_fail(ctransport_line *line, int reason, int error);
+/// Milliseconds, rounded up, that may be waited; 0 with a reason noted where the time is over.
+int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall);
+/// Nanoseconds of the monotonic clock.
+int64_t ctransport_now(void);
+/// Whether writes to a descriptor, or reads from it, may make somebody wait.
+enum kind ctransport_kind_of(int descriptor);
+/// What curl calls, and what is given to it.
+size_t ctransport_take_piece(char *bytes, size_t size, size_t number, void *line);
+size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *line);
+size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *line);
+int ctransport_give_again(void *line, int64_t offset, int origin);
+
+#endif

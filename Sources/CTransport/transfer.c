@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#define _GNU_SOURCE
+#include "line.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <time.h>
+
+// MARK: Time and waiting
+
+int64_t ctransport_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/// Notes why the transfer is to end; the first reason counts.
+void ctransport_fail(ctransport_line *line, int reason, int error) {
+    if (line->reason != ctransport_reason_none) return;
+    line->reason = reason;
+    line->error = error;
+}
+
+/// Milliseconds, rounded up, that may be waited; 0 with a reason noted where the time is over.
+int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall) {
+    int64_t present = ctransport_now();
+    int64_t rest = (int64_t)INT_MAX * 1000000;
+    if (line->end >= 0) {
+        rest = line->end - present;
+        if (rest <= 0) {
+            ctransport_fail(line, ctransport_reason_timed_out, 0);
+            return 0;
+        }
+    }
+    if (may_stall && line->stall >= 0) {
+        int64_t left = line->last + line->stall - present;
+        if (left <= 0) {
+            ctransport_fail(line, ctransport_reason_stalled, 0);
+            return 0;
+        }
+        if (left < rest) rest = left;
+    }
+    int64_t milliseconds = (rest + 999999) / 1000000;
+    return milliseconds > INT_MAX ? INT_MAX : (int)milliseconds;
+}
+
+// MARK: The transfer
+
+/// Whether curl is done with it; `code` is how it ended.
+static bool is_done(ctransport_line *line, int *code) {
+    int left;
+    struct message *message;
+    while ((message = line->curl->multi_info_read(line->multi, &left)) != NULL) {
+        if (message->kind != MESSAGE_DONE || message->easy != line->easy) continue;
+        *code = message->data.result;
+        return true;
+    }
+    return false;
+}
+
+static int transfer(ctransport_line *line) {
+    const ctransport_library *curl = line->curl;
+    int code = curl->easy_setopt(line->easy, OPT_HTTPHEADER, line->headers);
+    if (code != 0) return code;
+    line->last = ctransport_now();
+    if (curl->multi_add_handle(line->multi, line->easy) != 0) return CODE_OUT_OF_MEMORY;
+    line->is_added = true;
+    while (true) {
+        int running = 0;
+        if (curl->multi_perform(line->multi, &running) != 0) return CODE_OUT_OF_MEMORY;
+        if (is_done(line, &code)) return code;
+        int limit = ctransport_wait_milliseconds(line, true);
+        if (line->reason != ctransport_reason_none) return 0;
+        struct wait_descriptor wake = {.fd = line->wake, .events = WAIT_POLLIN};
+        if (curl->multi_poll(line->multi, &wake, 1, limit, NULL) != 0) return CODE_OUT_OF_MEMORY;
+        if (wake.revents != 0) {
+            ctransport_fail(line, ctransport_reason_cancelled, 0);
+            return 0;
+        }
+    }
+}
+
+int ctransport_perform(ctransport_line *line) {
+    if (line->is_plain && line->output_kind != KIND_OTHER) return transfer(line);
+    // What TLS and pipes raise where nobody reads any more: it is to be an error, in whatever thread this is.
+    sigset_t broken, previous;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken, &previous);
+    int code = transfer(line);
+    if (!sigismember(&previous, SIGPIPE)) {
+        const struct timespec none = {0, 0};
+        sigtimedwait(&broken, NULL, &none);
+        pthread_sigmask(SIG_SETMASK, &previous, NULL);
+    }
+    return code;
+}
+
+// MARK: What is known of it
+
+int ctransport_reason(const ctransport_line *line) { return line->reason; }
+
+int ctransport_errno(const ctransport_line *line) { return line->error; }
+
+const char *ctransport_message(const ctransport_line *line, int code) {
+    return line->message[0] != 0 ? line->message : line->curl->easy_strerror(code);
+}
+
+const char *ctransport_head(const ctransport_line *line, size_t *count) {
+    *count = line->head_count;
+    return line->head;
+}
+
+int64_t ctransport_received(const ctransport_line *line) { return line->received; }
+
+static long number_of(const ctransport_line *line, int info) {
+    long number = 0;
+    line->curl->easy_getinfo(line->easy, info, &number);
+    return number;
+}
+
+long ctransport_status(const ctransport_line *line) { return number_of(line, INFO_RESPONSE_CODE); }
+
+long ctransport_proxy_status(const ctransport_line *line) { return number_of(line, INFO_HTTP_CONNECTCODE); }
+
+size_t ctransport_head_bytes(const ctransport_line *line) { return line->head_total; }
+
+long ctransport_connections(const ctransport_line *line) { return number_of(line, INFO_NUM_CONNECTS); }
+
+const char *ctransport_effective_url(const ctransport_line *line) {
+    char *url = NULL;
+    line->curl->easy_getinfo(line->easy, INFO_EFFECTIVE_URL, &url);
+    return url;
+}
+
+void *ctransport_take_body(ctransport_line *line, size_t *count) {
+    void *body = line->body;
+    *count = body == NULL ? 0 : (size_t)line->received;
+    line->body = NULL;
+    line->body_capacity = 0;
+    return body;
+}
+
+const char *ctransport_resolve(ctransport_line *line, const char *base, const char *reference) {
+    const ctransport_library *curl = line->curl;
+    if (line->resolved != NULL) curl->release(line->resolved);
+    line->resolved = NULL;
+    void *url = curl->url_make();
+    if (url == NULL) return NULL;
+    const unsigned lenient = URL_ANY_SCHEME | URL_ENCODE | URL_ALLOW_SPACE;
+    bool is_resolved = curl->url_set(url, URL_PART_WHOLE, base, 0) == 0
+        && curl->url_set(url, URL_PART_WHOLE, reference, lenient) == 0
+        && curl->url_get(url, URL_PART_WHOLE, &line->resolved, 0) == 0;
+    curl->url_cleanup(url);
+    return is_resolved ? line->resolved : NULL;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// One line of the outbox: something that must be done at the servers, or that it is done.
+///
+/// ```
+/// offset  bytes  what
+///      0      2  "ob"
+///      2      1  version: 1
+///      3      1  kind: 1 put, 2 remove, 3 done, 4 avoid
+///      4      4  CRC-32C of all other bytes, little-endian
+///      8      8  number, little-endian
+///     16     32  digest of the key
+///     48     32  put: digest of the content; else 0
+///     80      8  put: length of the content, little-endian; else 0
+/// ```
+///
+/// All have the same length, so that what was torn or damaged costs itself only. The bytes of a value are in
+/// the cache, not here: where it is gone from there, there is nothing to send.
+package struct OutboxRecord: Sendable, Hashable {
+    package enum Work: Sendable, Hashable {
+        /// Send an entry, and its content if the server hasn't it.
+        case put(content: Digest, length: Int)
+        case remove
+        /// Send nothing, and take nothing of this key from there.
+        case avoid
+        /// What has this number is done, or given up.
+        case done
+    }
+
+    package static let size = 88
+
+    /// Who adds it chooses it: random, so that no two processes choose the same.
+    package let number: UInt64
+    /// The digest of the key.
+    package let entry: Digest
+    package let work: Work
+
+    package init(number: UInt64, entry: Digest, work: Work) {
+        self.number = number
+        self.entry = entry
+        self.work = work
+    }
+
+    package func encoded() -> [UInt8] {
+        let (kind, content, length): (UInt8, Digest?, Int) =
+            switch work {
+            case .put(let content, let length): (1, content, length)
+            case .remove: (2, nil, 0)
+            case .done: (3, nil, 0)
+            case .avoid: (4, nil, 0)
+            }
+        var bytes = [UInt8(ascii: "o"), UInt8(ascii: "b"), 1, kind, 0, 0, 0, 0]
+        bytes.reserveCapacity(Self.size)
+        bytes.append(littleEndian: number)
+        bytes += (0..<32).map(entry.byte)
+        bytes += content.map { content in (0..<32).map(content.byte) } ?? [UInt8](repeating: 0, count: 32)
+        bytes.append(littleEndian: UInt64(length))
+        let check = CRC32C.checksum(bytes.span)
+        for index in 0..<4 { bytes[4 + index] = UInt8(truncatingIfNeeded: check >> (8 * UInt32(index))) }
+        return bytes
+    }
+
+    /// - Returns: nil for anything that ``encoded()`` did not write.
+    package init?(decoding bytes: [UInt8]) {
+        guard bytes.count == Self.size else { return nil }
+        var unchecked = bytes
+        var check: UInt32 = 0
+        for index in 0..<4 {
+            check |= UInt32(bytes[4 + index]) << (8 * UInt32(index))
+            unchecked[4 + index] = 0
+        }
+        guard CRC32C.checksum(unchecked.span) == check, bytes[0] == UInt8(ascii: "o"),
+            bytes[1] == UInt8(ascii: "b"), bytes[2] == 1
+        else { return nil }
+        number = Self.number(bytes, at: 8)
+        entry = Self.digest(bytes, at: 16)
+        switch bytes[3] {
+        case 1:
+            guard let length = Int(exactly: Self.number(bytes, at: 80)) else { return nil }
+            work = .put(content: Self.digest(bytes, at: 48), length: length)
+        case 2: work = .remove
+        case 3: work = .done
+        case 4: work = .avoid
+        default: return nil
+        }
+    }
+
+    private static func number(_ bytes: [UInt8], at start: Int) -> UInt64 {
+        var number: UInt64 = 0
+        for index in (0..<8).reversed() { number = number << 8 | UInt64(bytes[start + index]) }
+        return number
+    }
+
+    private static func digest(_ bytes: [UInt8], at start: Int) -> Digest {
+        var digest = InlineArray<32, UInt8>(repeating: 0)
+        for index in 0..<32 { digest[index] = bytes[start + index] }
+        return Digest(bytes: digest)
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(littleEndian number: UInt64) {
+        for shift in stride(from: UInt64(0), to: 64, by: 8) {
+            append(UInt8(truncatingIfNeeded: number >> shift))
+        }
+    }
+}

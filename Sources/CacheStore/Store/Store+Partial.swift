@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+// Values that were fetched bit by bit, whose file becomes the object: no byte of them is written twice.
+
+extension Store {
+    /// Stores what `partial` holds, all of it, under `key`.
+    ///
+    /// The bytes are read once, for their digest. The file is gone from `tmp/` then, and stays readable by
+    /// its descriptor.
+    ///
+    /// - Parameter makeRecord: the record of this content, if it is to be stored.
+    /// - Returns: what was stored.
+    package func put(
+        _ partial: PartialFile,
+        for key: Digest,
+        _ makeRecord: (Content) throws(CacheError) -> Record
+    ) throws(CacheError) -> Record {
+        let content = try objects.content(of: partial)
+        let record = try makeRecord(content)
+        if let most = room.longestValue, Int64(content.length) > most {
+            let detail = "it is longer than \(most) bytes, the most that the limits allow"
+            throw CacheError(.valueTooLarge, to: "store a value in", path: directory.path, detail: detail)
+        }
+        // Else the object of the same bytes that is there would be replaced, and counted twice.
+        if try objects.isPresent(content), try putWithoutBytes(record, for: key) {
+            partial.discard()
+            return record
+        }
+        try put(StagedCopy(object: objects.adopt(partial), content: content), for: key, record)
+        return record
+    }
+
+    /// False where there is no object of these bytes.
+    private func putWithoutBytes(_ record: Record, for key: Digest) throws(CacheError) -> Bool {
+        let publication = try Publication(of: record, for: key, in: directory)
+        try objects.synchronizeIfDurable(record.content.digest)
+        var terms = RoomTerms()
+        var claim = try claimRoom(forLength: 0, now: record.created, &terms)
+        defer { room.giveBack(claim) }
+        var nothing: TemporaryFile?
+        let outcome = try publish(publication, &nothing, &claim, &terms)
+        guard outcome.isPublished else { return false }
+        counters.add(.put)
+        return true
+    }
+}
+
+extension Objects {
+    /// Digest, length and checksum of what was fetched.
+    fileprivate func content(of partial: PartialFile) throws(CacheError) -> Content {
+        try describing("read what was fetched into", directory.path) { () throws(Errno) in
+            try partial.file.rewind()
+            return try partial.file.describeContent()
+        }
+    }
+
+    /// Takes the file over as an object that has yet to get its name.
+    fileprivate func adopt(_ partial: PartialFile) throws(CacheError) -> TemporaryFile {
+        try describing("keep what was fetched into", directory.path) { () throws(Errno) in
+            if isDurable { try partial.file.synchronize() }
+            return try partial.adopted(in: directory)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import FoundationEssentials
+package import Platform
+
+/// What stores on other machines need of this one.
+extension Store {
+    // MARK: Noting
+
+    /// Notes what has to be done about `key` there; the caller, who is about to change the entry, holds its
+    /// stripe.
+    ///
+    /// Before the change: killed after it, nobody would know. Who sends looks at the entry only once the
+    /// stripe was free. One load where there are no such stores, else two system calls.
+    @inline(__always)
+    func note(_ key: Digest, _ work: @autoclosure () -> OutboxRecord.Work) {
+        guard let words = control.writableWords, words.load(.remoteNotes) != 0 else { return }
+        noteForOthers(key, work())
+    }
+
+    @inline(never)
+    private func noteForOthers(_ key: Digest, _ work: OutboxRecord.Work) {
+        let isAvoided = control.remoteNotes == .avoidance
+        let record = OutboxRecord(number: Self.outboxNumber(), entry: key, work: isAvoided ? .avoid : work)
+        do throws(Errno) {
+            try outbox.append(record)
+        } catch {
+            // Nobody would send it, and what they have of the key may be older.
+            control.raiseRemoteBarrier(to: .now)
+            counters.add(.remoteDropped)
+        }
+    }
+
+    /// Notes for who sends that a key has to be looked after, whatever others have written.
+    package func noteForRemote(_ key: Digest, _ work: OutboxRecord.Work) {
+        noteForOthers(key, work)
+    }
+
+    /// One that no other process chooses at the same time.
+    package static func outboxNumber() -> UInt64 {
+        let process = UInt64(UInt32(bitPattern: CurrentProcess.identifier))
+        let thread = UInt64(truncatingIfNeeded: threadNumber)
+        let moment = UInt64(bitPattern: Timestamp.now.nanoseconds)
+        return SplitMix64.mix(moment ^ SplitMix64.mix(process << 32 ^ thread))
+    }
+
+    // MARK: Sending
+
+    /// The value that a get would find, with its record, once all who had begun to write are done; nil: none.
+    package func settled(_ key: Digest, now: Timestamp) throws(CacheError) -> (record: Record, value: Data)? {
+        try entries.stripes.withLock(.exclusive, stripe: key.stripe) { () throws(CacheError) in }
+        let (stored, value) = try observe(key, now: now)
+        guard let record = stored?.record, let value else { return nil }
+        return (record, value)
+    }
+
+    // MARK: Taking
+
+    /// What there is of a key before another machine is asked for it.
+    package struct Absence: Sendable {
+        package let generation: Generation
+        package let stored: StoredEntry?
+    }
+
+    /// What to hold against what there is once another machine has answered; nil: that is not to be asked, as
+    /// there is a value by now, or it is known that there is none, or it can't be told who writes meanwhile.
+    ///
+    /// One system call.
+    package func absence(of key: Digest, now: Timestamp) throws(CacheError) -> Absence? {
+        // Before the entry is read: whoever changes it afterwards changes the word first.
+        guard directory.isWritable, let generation = control.generation(of: key), !generation.hasWriters
+        else { return nil }
+        let stored = try entries.read(key)
+        if let stored, stored.record != nil, try freshness(of: stored, key, now) == .fresh { return nil }
+        return Absence(generation: generation, stored: stored)
+    }
+
+    /// Whether nobody has written `key` since.
+    package func isCurrent(_ absence: Absence) -> Bool { control.isCurrent(absence.generation) == true }
+
+    /// Stores what another machine had, unless somebody has written or removed the key since it was asked.
+    package func adopt(
+        _ bytes: Span<UInt8>,
+        for key: Digest,
+        _ record: Record,
+        since absence: Absence,
+        now: Timestamp,
+        _ terms: RoomTerms
+    ) throws(CacheError) -> PublishOutcome {
+        var publication = try Publication(
+            of: record,
+            for: key,
+            accessed: now,
+            ifStill: .some(absence.stored),
+            in: directory
+        )
+        publication.seen = absence.generation
+        return try publish(publication, bytes, terms)
+    }
+}
+
+extension Record {
+    /// As it goes to other machines: without its key, which they know who ask for it, and without what is of
+    /// this directory.
+    package var forOthers: Record {
+        var record = self
+        record.key = nil
+        var details = record.details
+        details.followedRule = nil
+        record.details = details
+        return record
+    }
+
+    /// One that came from another machine, whose clock may be ahead.
+    ///
+    /// - Parameter key: kept with it; nil: none.
+    package func arrived(at now: Timestamp, content: Content, key: String?) -> Record {
+        var record = Record(content: content, created: min(created, now))
+        record.expires = expires
+        record.idleLifetime = idleLifetime
+        record.staleFor = staleFor
+        record.cost = cost
+        var details = details
+        details.followedRule = nil
+        details.isNothing = false
+        record.details = details
+        record.key = key
+        return record
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CacheStore
+import FoundationEssentials
+
+/// What `config.json` has under the key `remote`.
+///
+/// Every key may be missing; those that are unknown are left alone.
+private struct RemoteDocument: Codable {
+    struct Server: Codable {
+        var url: String
+        var weight: Double?
+        var kind: String?
+        var region: String?
+    }
+
+    var servers: [Server]?
+    var levels: [[Server]]?
+    var mode: String?
+    var path: String?
+    var format: String?
+    var namespace: String?
+    var limit: String?
+    var minimumSize: Int64?
+    var maximumSize: Int64?
+    var tags: [String]?
+    var credentials: String?
+}
+
+extension CacheConfiguration.Remote {
+    /// Reads the JSON of ``json``.
+    ///
+    /// - Throws: ``CacheError/Code/badConfiguration``.
+    public init(json: some Sequence<UInt8>) throws(CacheError) {
+        let document: RemoteDocument
+        do {
+            document = try JSONDecoder().decode(RemoteDocument.self, from: Data(json))
+        } catch {
+            throw Self.bad("it is not an object with the keys of a remote")
+        }
+        let groups = document.levels ?? document.servers.map { [$0] } ?? []
+        self.init(levels: [])
+        for group in groups {
+            var level: [Server] = []
+            for server in group { level.append(try Self.server(server)) }
+            if !level.isEmpty { levels.append(level) }
+        }
+        mode = try Self.choice(document.mode, "mode") ?? mode
+        format = try Self.choice(document.format, "format") ?? format
+        path = document.path ?? path
+        namespace = document.namespace ?? namespace
+        minimumSize = document.minimumSize ?? minimumSize
+        maximumSize = document.maximumSize ?? maximumSize
+        tags = document.tags ?? tags
+        credentials = document.credentials
+        if let text = document.limit {
+            guard let span = Self.duration(text) else {
+                throw Self.bad("limit: \(text) is no time: say 250ms")
+            }
+            limit = span
+        }
+        guard minimumSize >= 0, maximumSize >= minimumSize else {
+            throw Self.bad("minimumSize and maximumSize: the first must not be more than the second")
+        }
+    }
+
+    private static func server(_ document: RemoteDocument.Server) throws(CacheError) -> Server {
+        let weight = document.weight ?? 1
+        guard weight >= 0, weight.isFinite else { throw bad("weight: \(weight) is none") }
+        let kind: Server.Kind? = try choice(document.kind, "kind")
+        return Server(document.url, weight: weight, kind: kind, region: document.region)
+    }
+
+    private static func choice<Choice: RawRepresentable<String>>(
+        _ text: String?,
+        _ key: String
+    ) throws(CacheError) -> Choice? {
+        guard let text else { return nil }
+        guard let choice = Choice(rawValue: text) else { throw bad("\(key): there is no \(text)") }
+        return choice
+    }
+
+    private static func bad(_ words: String) -> CacheError {
+        let reason = "read the configuration of the remote: \(words)"
+        return CacheError(.badConfiguration, "\(reason): correct it in config.json")
+    }
+
+    /// What `config.json` has under the key `remote`.
+    public var json: [UInt8] {
+        var document = RemoteDocument()
+        let groups = levels.map { level in
+            level.map { server in
+                RemoteDocument.Server(
+                    url: server.url,
+                    weight: server.weight == 1 ? nil : server.weight,
+                    kind: server.kind?.rawValue,
+                    region: server.region
+                )
+            }
+        }
+        if groups.count == 1 { document.servers = groups[0] } else { document.levels = groups }
+        let usual = CacheConfiguration.Remote(levels: [])
+        document.mode = mode.rawValue
+        if path != usual.path { document.path = path }
+        if format != usual.format { document.format = format.rawValue }
+        if !namespace.isEmpty { document.namespace = namespace }
+        if limit != usual.limit { document.limit = Self.text(limit) }
+        if minimumSize != usual.minimumSize { document.minimumSize = minimumSize }
+        if maximumSize != usual.maximumSize { document.maximumSize = maximumSize }
+        if !tags.isEmpty { document.tags = tags }
+        document.credentials = credentials
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Weights are finite, and nothing else can fail.
+        return (try? encoder.encode(document)).map { [UInt8]($0) } ?? Array("{}".utf8)
+    }
+
+    // MARK: Times
+
+    /// "250ms", "1.5s" or "1m"; nil for anything else.
+    static func duration(_ text: String) -> Duration? {
+        let units: [(String, Double)] = [("ms", 1e-3), ("s", 1), ("m", 60)]
+        for (unit, seconds) in units where text.hasSuffix(unit) {
+            guard let number = Double(text.dropLast(unit.count)), number > 0, number < 1e6 else { return nil }
+            return .seconds(number * seconds)
+        }
+        return nil
+    }
+
+    private static func text(_ span: Duration) -> String {
+        let milliseconds = span / .milliseconds(1)
+        return Int64(exactly: milliseconds).map { "\($0)ms" } ?? "\(milliseconds)ms"
+    }
+}
+
+extension CacheDirectory {
+    /// Which servers the directory's `config.json` names for sharing values; nil: none.
+    ///
+    /// - Throws: ``CacheError/Code/badConfiguration``.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func remoteConfiguration() throws(CacheError) -> CacheConfiguration.Remote? {
+        let json = try withStore { (store, _) throws(CacheError) -> [UInt8]? in
+            store.followConfiguration()
+            if let failure = store.configurationFailure { throw failure }
+            return store.configuration.remote
+        }
+        guard let json else { return nil }
+        return try CacheConfiguration.Remote(json: json)
+    }
+
+    /// Has `config.json` name these servers; caches that are opened from now on share values through them.
+    ///
+    /// - Parameter remote: nil: none.
+    /// - Throws: ``CacheError``.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func setRemoteConfiguration(_ remote: CacheConfiguration.Remote?) throws(CacheError) {
+        let json = remote?.json
+        try withStore { (store, _) throws(CacheError) in
+            try store.configure { (configuration) throws(CacheError) in
+                _ = configuration.setRemote(json)
+            }
+        }
+    }
+}

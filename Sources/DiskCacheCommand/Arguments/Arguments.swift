@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+
+/// A subcommand's options and operands.
+struct Arguments {
+    private(set) var operands: [String]
+    private var values: [String: [String]] = [:]
+    /// The command line of another program, as bytes, where operands are one; else all operands.
+    var commandLine: [[UInt8]]
+    /// The command's name, with which its messages begin.
+    let command: String
+    private let globalDirectory: String?
+    /// What reaches other machines; nil in `diskcache`.
+    var network: (any Network)?
+
+    init(_ scanned: ScannedOptions, options: [Option], command: String, directory: String?) {
+        operands = scanned.operands
+        commandLine = scanned.operands.map { Array($0.utf8) }
+        self.command = command
+        globalDirectory = directory
+        for found in scanned.options {
+            values[options[found.index].specification.name, default: []].append(found.value ?? "")
+        }
+    }
+
+    /// Parses a command line.
+    ///
+    /// - Parameters:
+    ///   - command: empty for the words before the command's name.
+    ///   - operandsBeforeCommand: how many operands stand before another program's command line; nil: there is none.
+    init(
+        _ words: [[UInt8]],
+        _ options: [Option],
+        command: String,
+        directory: String?,
+        operandsBeforeCommand: Int?
+    ) throws(Failure) {
+        let scanned: ScannedOptions
+        do throws(OptionError) {
+            scanned = try ScannedOptions(
+                words.map { String(decoding: $0, as: UTF8.self) },
+                options,
+                operandsBeforeCommand: operandsBeforeCommand
+            )
+        } catch {
+            let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
+            throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
+        }
+        // Two that are not UTF-8 could become the same key; the words of another program may be any bytes.
+        let count = operandsBeforeCommand.map { max(0, scanned.operands.count - $0) }
+        let text = words.dropLast(count ?? 0)
+        if text.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
+            throw .usage("an argument is not valid UTF-8: keys and paths must be")
+        }
+        self.init(scanned, options: options, command: command, directory: directory)
+        if let count { commandLine = words.suffix(count) }
+    }
+
+    /// Whether an option was given.
+    func has(_ option: String) -> Bool {
+        values[option] != nil
+    }
+
+    /// An option's value; the last one if it was given several times.
+    func value(_ option: String) -> String? {
+        values[option]?.last
+    }
+
+    /// All values of an option, in order.
+    func all(_ option: String) -> [String] {
+        values[option] ?? []
+    }
+
+    /// An option's value, parsed; an error of `parse` gets the option's name in front.
+    func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure) -> Value?
+    {
+        guard let text = value(option) else { return nil }
+        do throws(Failure) {
+            return try parse(text)
+        } catch {
+            throw Failure.usage("\(command): --\(option): \(error.message)")
+        }
+    }
+
+    /// A whole number in `range`.
+    func count(_ option: String, in range: ClosedRange<Int>) throws(Failure) -> Int? {
+        try value(option) { (text) throws(Failure) in
+            let count = try Quantity.count(text)
+            if range.contains(count) { return count }
+            throw .usage("\(text) is out of range: give \(range.lowerBound) to \(range.upperBound)")
+        }
+    }
+
+    /// The same with the first operand as the value of `option`, if that was given without one.
+    ///
+    /// It must be the only operand. If the operands are another program's command line, it must stand before the `--`
+    /// of that, and be a value.
+    ///
+    /// - Parameter isValue: tells values from the names of programs; nil if the operands are no command line.
+    func takingOperand(for option: String, beforeCommand isValue: ((String) -> Bool)? = nil) -> Arguments {
+        guard values[option]?.last == "", let first = operands.first else { return self }
+        // It goes together with the `--`.
+        let count = isValue == nil ? 1 : 2
+        if let isValue {
+            guard operands.count > 2, operands[1] == "--", isValue(first) else { return self }
+        } else if operands.count > 1 {
+            return self
+        }
+        var arguments = self
+        arguments.values[option] = [first]
+        arguments.operands.removeFirst(count)
+        arguments.commandLine.removeFirst(count)
+        return arguments
+    }
+
+    /// Refuses a wrong number of operands.
+    func expectOperands(_ range: ClosedRange<Int>, _ usage: String) throws(Failure) {
+        guard range.contains(operands.count) else {
+            let problem = operands.count < range.lowerBound ? "missing operand" : "too many operands"
+            throw Failure.usage("\(command): \(problem): give \(usage); see `diskcache \(command) --help`")
+        }
+    }
+
+    /// Prints a result, as JSON if that was asked for.
+    ///
+    /// - Parameter words: how lines may begin that get a colour on a terminal.
+    func print(
+        _ text: @autoclosure () throws -> String,
+        painting words: [(word: String, colour: Colour)] = [],
+        json: @autoclosure () throws -> any Encodable
+    ) throws {
+        if has("json") { return try Output.print(JSON.line(json())) }
+        try Output.print(text(), painting: words)
+    }
+
+    /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
+    func directory() throws(Failure) -> String {
+        if let named = try namedDirectory() { return named }
+        // The specification wants relative paths in XDG_CACHE_HOME ignored.
+        if let base = try Self.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
+            return base + "/diskcache"
+        }
+        guard let home = try Self.environment("HOME"), !home.isEmpty else {
+            throw Failure.usage("no cache directory: neither $HOME nor $DISKCACHE_DIR is set: give --dir DIR")
+        }
+        guard home.hasPrefix("/") else {
+            throw .usage("no cache directory: $HOME is \(home), a relative path: give --dir DIR")
+        }
+        return home + "/.cache/diskcache"
+    }
+
+    /// The directory that the user chose; nil if it is the default one.
+    func namedDirectory() throws(Failure) -> String? {
+        if let given = value("dir") ?? globalDirectory {
+            if given.isEmpty { throw Failure.usage("--dir is empty: give a directory") }
+            return Self.trimmed(given)
+        }
+        if let given = try Self.environment("DISKCACHE_DIR") {
+            // Not treated as unset: whoever set it did not mean the cache that all programs share.
+            if given.isEmpty { throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR") }
+            return Self.trimmed(given)
+        }
+        return nil
+    }
+
+    /// Without trailing slashes, so that paths below it look right; the root keeps its slash.
+    private static func trimmed(_ path: String) -> String {
+        String(path.prefix(through: path.lastIndex { $0 != "/" } ?? path.startIndex))
+    }
+
+    /// An environment variable; nil if it is not set.
+    static func environment(_ name: String) throws(Failure) -> String? {
+        guard let bytes = CurrentProcess.environmentBytes(name) else { return nil }
+        // Its repaired form may name another file.
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw .usage("$\(name) is not valid UTF-8: correct or unset it")
+        }
+        return text
+    }
+
+    /// The configuration, with `$DISKCACHE_METADATA`: for tests, and for directories that are copied with tools that
+    /// lose extended attributes.
+    func configuration() throws(Failure) -> CacheConfiguration {
+        var configuration = CacheConfiguration()
+        // A command uses each value once.
+        configuration.memory = .none
+        // A command does what it was asked to do, and no housekeeping.
+        configuration.janitor.isEnabled = false
+        configuration.janitor.joinsSession = false
+        switch try Self.environment("DISKCACHE_METADATA") {
+        case nil, "", "automatic": break
+        case "sidecar": configuration.metadataForm = .sidecar
+        case let other?:
+            throw Failure(
+                .configuration,
+                "invalid DISKCACHE_METADATA '\(other)': it must be automatic or sidecar"
+            )
+        }
+        return configuration
+    }
+
+    /// The key that the command is about: its first operand, behind the scope.
+    func key() throws(Failure) -> String {
+        try key(operands.first ?? "")
+    }
+
+    /// The key that the user calls `name`: behind the scope.
+    func key(_ name: String) throws(Failure) -> String {
+        try check(name)
+        return try scope() + name
+    }
+
+    /// What stands before every key: `--scope`, else `$DISKCACHE_SCOPE`, else nothing.
+    func scope() throws(Failure) -> String {
+        if let given = value("scope") { return given }
+        return try Self.environment("DISKCACHE_SCOPE") ?? ""
+    }
+
+    /// Refuses an empty key before anything is opened or created.
+    func check(_ key: String) throws(Failure) {
+        if key.isEmpty { throw .usage("\(command): the key is empty: give a key") }
+    }
+
+    /// The tags that were given, in order and without repetitions.
+    func tags() throws(Failure) -> [String] {
+        try texts("tag", "tag")
+    }
+
+    /// All values of an option, in order and without repetitions; an empty one is refused.
+    ///
+    /// - Parameter noun: what they are, for that error.
+    func texts(_ option: String, _ noun: String) throws(Failure) -> [String] {
+        var texts: [String] = []
+        for text in all(option) where !texts.contains(text) {
+            if text.isEmpty { throw .usage("\(command): --\(option): the \(noun) is empty: give a \(noun)") }
+            texts.append(text)
+        }
+        return texts
+    }
+
+    /// The cache, created if it is missing.
+    ///
+    /// - Parameter sharing: whether it shares with other machines, where its `config.json` says so.
+    func openCache(sharing: Bool = false) throws -> SharedCache {
+        try open(directory(), configuration(), sharing: sharing)
+    }
+
+    /// The cache at a path, created if it is missing.
+    func open(
+        _ path: String,
+        _ configuration: CacheConfiguration,
+        sharing: Bool
+    ) throws -> SharedCache {
+        if sharing, let network { return try network.open(path, configuration) }
+        return try SharedCache(at: path, configuration: configuration)
+    }
+
+    /// The cache; nil if there is none: no directory, or an empty one, which then stays empty.
+    func openExistingCache(sharing: Bool = false) throws -> SharedCache? {
+        let path = try directory()
+        let configuration = try configuration()
+        do throws(Errno) {
+            if try Directory(opening: path).names().isEmpty { return nil }
+        } catch {
+            if error == .noEntry { return nil }
+            // Anything else is reported by the attempt to open it as a cache.
+        }
+        return try open(path, configuration, sharing: sharing)
+    }
+
+    /// The cache, which must exist.
+    func requireCache(sharing: Bool = false) throws -> SharedCache {
+        if let cache = try openExistingCache(sharing: sharing) { return cache }
+        throw Failure(.configuration, "there is no cache at \(try directory()): `diskcache put` creates one")
+    }
+}
+
+extension ScannedOptions {
+    /// Scans a command line; options may stand on both sides of the operands before another program's, but not in that.
+    ///
+    /// - Parameter operandsBeforeCommand: how many these are; nil: there is no such command line.
+    init(_ words: [String], _ options: [Option], operandsBeforeCommand: Int?) throws(OptionError) {
+        let stops = operandsBeforeCommand != nil
+        self = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stops)
+        guard let count = operandsBeforeCommand, count > 0, let first = operands.first else { return }
+        let rest = try Self(Array(operands.dropFirst()), options, operandsBeforeCommand: count - 1)
+        operands = [first] + rest.operands
+        self.options += rest.options
+    }
+}

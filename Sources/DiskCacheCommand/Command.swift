@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// An option as its user sees it.
+struct Option {
+    let specification: OptionSpecification
+    /// What stands for the value in the help; nil: there is none.
+    let placeholder: String?
+    /// The values that there are; empty: any.
+    let choices: [String]
+    let isRepeatable: Bool
+    let help: String
+
+    /// Reads what a help text says: "-t, --ttl SPAN  how long until it expires".
+    ///
+    /// "[=SPAN]" is a value that can be left out, "TAG…" one that can be given several times, and "ORDER{key, size}" one of
+    /// those choices.
+    init(_ line: Substring) {
+        let parts = line.split(separator: "  ", maxSplits: 1)
+        var words = parts[0].split { " ,[]{}".contains($0) }[...]
+        let letter = words[0].hasPrefix("--") ? nil : words.removeFirst().last
+        let name = String(words.removeFirst().dropFirst(2))
+        let value = words.first ?? ""
+        let argument: OptionSpecification.Argument =
+            value.isEmpty ? .none : value.hasPrefix("=") ? .optional : .required
+        specification = OptionSpecification(name: name, letter: letter, argument: argument)
+        placeholder = value.isEmpty ? nil : String(value.drop { $0 == "=" }.prefix { $0 != "…" })
+        choices = words.dropFirst().map(String.init)
+        isRepeatable = value.hasSuffix("…")
+        help = parts.dropFirst().joined() + (isRepeatable ? "; can be repeated" : "")
+    }
+
+    /// Every command's.
+    static let common = [
+        Option("-d, --dir DIR  the cache directory (see `diskcache --help`)"),
+        Option("-h, --help  show help"),
+    ]
+    /// Lines for those that have it.
+    static let json = "--json  print JSON instead of text"
+    static let scope = "--scope TEXT  put TEXT in front of KEY (default $DISKCACHE_SCOPE)"
+
+    /// What follows the name, as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
+    func value(_ style: (String) -> String) -> String {
+        guard let placeholder else { return "" }
+        return specification.argument == .optional ? "[=\(style(placeholder))]" : " " + style(placeholder)
+    }
+
+    /// One line of a help text.
+    var line: String {
+        let letter = specification.letter.map { "-\($0), " } ?? "    "
+        let head = "  \(letter)--\(specification.name)" + value { $0 }
+        // Two columns, the second at 30; what is too long gets a line of its own.
+        let gap =
+            head.count < 29
+            ? String(repeating: " ", count: 30 - head.count) : "\n" + String(repeating: " ", count: 30)
+        return head + gap + help + "\n"
+    }
+}
+
+/// One subcommand.
+protocol Command: Sendable {
+    static var name: String { get }
+    /// What follows the options: "KEY [FILE]".
+    static var operands: String { get }
+    /// How many operands there can be; as ``operands`` says it, unless the command says otherwise.
+    static var operandCount: ClosedRange<Int> { get }
+    /// The words that can stand for each operand, by place; empty: what ``operands`` calls KEY, FILE or the like.
+    static var operandChoices: [[String]] { get }
+    /// One line for the overview.
+    static var summary: String { get }
+    /// Paragraphs for the command's own help: exit statuses, examples.
+    static var details: String { get }
+    /// Its own options, a line each, as ``Option/init(_:)`` reads it; ``Option/common`` come on top.
+    static var optionList: String { get }
+    /// Groups of options of which one can be given.
+    static var exclusive: [[String]] { get }
+    /// Whether it is nothing without other machines: then `diskcache` becomes `diskcache-net` for it.
+    static var needsNetwork: Bool { get }
+    static func run(_ arguments: Arguments) throws -> ExitStatus
+}
+
+extension Command {
+    static var operands: String { "" }
+    static var operandChoices: [[String]] { [] }
+    static var details: String { "" }
+    static var optionList: String { "" }
+    static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
+    static var exclusive: [[String]] { [] }
+    static var needsNetwork: Bool { false }
+    /// How many operands stand before another command line, which "[--]" announces; nil: there is none.
+    static var operandsBeforeCommand: Int? { operands.split(separator: " ").firstIndex(of: "[--]") }
+
+    static var operandCount: ClosedRange<Int> {
+        let words = operands.split(separator: " ").filter { $0 != "[--]" }
+        return words.count { !$0.hasPrefix("[") }...(operands.hasSuffix("…") ? .max : words.count)
+    }
+
+    /// Parses the command line, and answers `--help` or runs.
+    static func main(
+        _ words: [[UInt8]],
+        directory: String?,
+        reaching network: (any Network)?
+    ) throws -> ExitStatus {
+        var arguments = try parse(words, directory: directory)
+        arguments.network = network
+        if arguments.has("help") {
+            try Output.print(help)
+            return .done
+        }
+        try check(&arguments)
+        if needsNetwork { try arguments.requireNetwork() }
+        let status = try run(arguments)
+        network?.finish()
+        return status
+    }
+
+    static func parse(_ words: [[UInt8]], directory: String?) throws(Failure) -> Arguments {
+        try Arguments(
+            words,
+            options + Option.common,
+            command: name,
+            directory: directory,
+            operandsBeforeCommand: operandsBeforeCommand
+        )
+    }
+
+    /// Refuses options that can't be used together, and a wrong number of operands.
+    static func check(_ arguments: inout Arguments) throws(Failure) {
+        for group in exclusive {
+            let given = group.filter(arguments.has)
+            if given.count > 1 {
+                throw .usage("\(name): --\(given[0]) and --\(given[1]) can't be used together: give one")
+            }
+        }
+        // Where no operand can be meant, it need not be remembered that there has to be a "=" before the value.
+        if operands.isEmpty, let option = options.first(where: { $0.specification.argument == .optional }) {
+            arguments = arguments.takingOperand(for: option.specification.name)
+        }
+        var usage = operands.isEmpty ? "none" : operands
+        let valueless = options.first {
+            $0.specification.argument == .optional && arguments.value($0.specification.name) == ""
+        }
+        if let valueless, arguments.operands.count > operandCount.upperBound {
+            // It was meant to have one.
+            usage += ", and the value of --\(valueless.specification.name) after ="
+        }
+        try arguments.expectOperands(operandCount, usage)
+    }
+
+    /// The text of `--help`.
+    static var help: String {
+        let words = ["Usage: diskcache", name, "[OPTION]…", operands].filter { !$0.isEmpty }
+        var text = words.joined(separator: " ") + "\n\n\(summary).\n"
+        if !details.isEmpty { text += "\n\(details)\n" }
+        return text + "\nOptions:\n" + (options + Option.common).map(\.line).joined()
+    }
+}
+
+extension OptionError {
+    /// What is wrong, for one line of an error; `options` are those that there are.
+    func words(_ options: [Option]) -> String {
+        switch self {
+        case .unknown(let word):
+            // getopt has one error for both; which it is can be told from the names.
+            let start = word.prefix { $0 != "=" }
+            let candidates = options.map { "--\($0.specification.name)" }.filter { $0.hasPrefix(start) }
+            guard start.hasPrefix("--"), candidates.count > 1 else {
+                let names = options.map { "--\($0.specification.name)" }
+                // A number, most likely.
+                let isDigit = word.count == 2 && word.last.map { $0.isASCII && $0.isNumber } == true
+                if isDigit { return "unknown option '\(word)' (put -- before a word that is no option)" }
+                return "unknown option '\(word)'" + Suggestion.words(for: String(start), among: names)
+            }
+            return "ambiguous option '\(start)': it can be \(candidates.joined(separator: ", "))"
+        case .missingValue(let word): return "option '\(word)' needs a value"
+        case .unexpectedValue(let word): return "option '\(word)' takes no value"
+        }
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+
+/// The command: finds the subcommand, and turns whatever it throws into one line and an exit status.
+package enum DiskCacheTool {
+    static let version = "0.1.0"
+
+    /// Those that are shown to people, in the order of the overview.
+    static var shown: [any Command.Type] {
+        [
+            PutCommand.self, GetCommand.self, HasCommand.self, RemoveCommand.self, ClearCommand.self,
+            TouchCommand.self, IncrementCommand.self, ListCommand.self, InfoCommand.self, RunCommand.self,
+            LockCommand.self, ServeCommand.self, FetchCommand.self, PushCommand.self, PullCommand.self,
+            CollectCommand.self, StatsCommand.self, VerifyCommand.self, LogCommand.self, DoctorCommand.self,
+            ConfigCommand.self, DirectoryCommand.self, BenchCommand.self, CompletionsCommand.self,
+        ]
+    }
+
+    /// Those for the program's own use.
+    static var hidden: [any Command.Type] {
+        [BenchWorkerCommand.self, RefreshCommand.self, CompleteCommand.self, ManualCommand.self]
+    }
+
+    static let options = [
+        Option("-d, --dir DIR  the cache directory"), Option("-h, --help  show help"),
+        Option("--version  print the version"),
+    ]
+
+    /// Does what the command line says, and ends the process.
+    ///
+    /// - Parameter network: what reaches other machines; nil: where that is needed the process becomes
+    ///   `diskcache-net`.
+    package static func main(reaching network: (any Network)?) -> Never {
+        // Swift's runtime prints a backtrace at Ctrl-\ and goes on, where people want the process to end.
+        Signal.quit.restoreDefault()
+        // A write past the limit of a file's size (`ulimit -f`) is to fail, and not to end the process.
+        Signal.fileSizeLimit.ignore()
+        CurrentProcess.occupyStandardDescriptors()
+        CurrentProcess.exit(run(CurrentProcess.arguments, reaching: network).rawValue)
+    }
+
+    /// Runs one command line.
+    static func run(_ words: [[UInt8]], reaching network: (any Network)? = nil) -> ExitStatus {
+        do {
+            return try dispatch(words, network)
+        } catch let failure as Failure {
+            return report(failure.message, failure.status)
+        } catch let failure as NetworkFailure {
+            return report(failure.message, ExitStatus(failure.kind))
+        } catch let error as CacheError {
+            // Whoever read our output has gone: not worth a word, as with any filter.
+            if error.errno == Errno.brokenPipe.rawValue { return .inputOutput }
+            return report(error.message, ExitStatus(error.code))
+        } catch let error as Errno {
+            if error == .brokenPipe { return .inputOutput }
+            if error == .tooManyOpenFiles {
+                let advice = "close some, or raise the limit (ulimit -n)"
+                return report("open a file: \(error): \(advice)", .inputOutput)
+            }
+            return report("write the output: \(error): check where it goes", .inputOutput)
+        } catch {
+            return report("\(error)", .internal)
+        }
+    }
+
+    private static func dispatch(_ words: [[UInt8]], _ network: (any Network)?) throws -> ExitStatus {
+        let globals = try Arguments(words, options, command: "", directory: nil, operandsBeforeCommand: 0)
+        if globals.has("version") {
+            try Output.print("diskcache \(version)\n")
+            return .done
+        }
+        if globals.has("help") || ["help"] == Set(globals.operands) {
+            try Output.print(overview)
+            return .done
+        }
+        var words = globals.commandLine
+        var name = globals.operands.first
+        // "help put" is "put --help".
+        if name == "help" {
+            name = globals.operands[1]
+            words = [words[1], Array("--help".utf8)]
+        }
+        guard let name else { throw Failure.usage("missing command: see `diskcache --help`") }
+        guard let command = (shown + hidden).first(where: { $0.name == name }) else {
+            let suggestion = Suggestion.words(for: name, among: shown.map { $0.name })
+            throw Failure.usage("unknown command '\(name)'\(suggestion): see `diskcache --help`")
+        }
+        let rest = Array(words.dropFirst())
+        return try command.main(rest, directory: globals.value("dir"), reaching: network)
+    }
+
+    private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
+        // Where even standard error is closed the exit status must do.
+        try? Output.complain(message)
+        return status
+    }
+
+    // What the overview and the manual's page have in common.
+
+    static let promise =
+        "One cache directory for all processes of a machine: no server, no wrong bytes, safe at any kill."
+
+    static let conventions = """
+        The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
+        `incr`, `run`, `lock`, `serve` and `config set` create it if it is missing. Sizes are written like 64K or
+        2G (powers of 1024), times like 90s, 15m, 1h30m, 7d.
+
+        A scope, --scope or $DISKCACHE_SCOPE, is a text that the commands about single keys put in front of
+        each: with the scope thumbs/ the key 17 is stored as thumbs/17, as `ls`, --prefix and --glob know it.
+        """
+
+    static let statuses = """
+        0 done; 1 a miss, or nothing found; 64 usage; 65 corrupt data found; 69 a server can't be used;
+        70 internal; 73 can't create; 74 input or output; 75 try again; 77 permission; 78 configuration
+        """
+
+    private static var overview: String {
+        let lines = shown.map { Table.line(["  \($0.name)", $0.summary], [.left, .left], widths: [13, 0]) }
+        return """
+            Usage: diskcache [--dir DIR] COMMAND [OPTION]…
+
+            \(promise)
+
+            Commands (each has --help):
+            \(lines.joined())
+            Options:
+            \(options.map(\.line).joined())
+            \(conventions)
+
+            Exit status: \(statuses).
+
+            """
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Platform
+
+/// `diskcache doctor`.
+enum DoctorCommand: Command {
+    static let name = "doctor"
+    static let summary = "check what the directory supports, and what is risky about it"
+    static let optionList = """
+        -b, --bench  also measure the file system, for a second or two
+        -r, --remote  also ask the servers that config.json names, and store a small object there
+        \(Option.json)
+        """
+    static let details = """
+        Checks the directory, its owner and permissions, the file system, the kernel, free space and limits,
+        locks, clocks, collections and other versions, but not the contents: `diskcache verify` does that. A
+        fallback works, but costs time or space; a risk needs action.
+
+        --bench puts, gets and collects 1000 values of 4 KiB in a cache of its own in the directory's tmp, about
+        16 MiB, and removes it again, even after Ctrl-C. The cache itself isn't touched. A median above the
+        usual range is marked SLOW: the disk is slow, or busy with something else.
+
+        --remote asks each server: whether it can be reached, how long it takes, whether a small object can be
+        stored, read and removed there (with remote.mode read: read), and how its clock goes.
+
+        JSON: path, findings (each with subject, level: fine, fallback or risk, state, and advice unless it is
+        fine); with --bench: bench (each with operation, count, perSecond, medianMicroseconds,
+        p99Microseconds, usualMicroseconds: from, to).
+
+        Exit status: 0 nothing to do; 64 usage; 69 --remote, and diskcache-net is missing; 73 DIR isn't a
+        directory; 77 permission; 78 a risk was found, or there is no cache.
+
+        Examples:
+          diskcache doctor
+          diskcache doctor --bench --json
+          diskcache doctor --remote
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        if arguments.has("remote") { try arguments.requireNetwork() }
+        // Before opening the cache, which replaces another version's control file.
+        let version = ControlVersion.foreign(in: try arguments.directory())
+        let cache = try arguments.requireCache()
+        var facts = try DirectoryFacts(of: cache)
+        facts.replacedControlVersion = version
+        let findings = try facts.findings + RemoteChecks.findings(of: cache, arguments)
+        var rows: [DirectoryBench.Row]?
+        if arguments.has("bench") {
+            guard facts.space.availableBytes >= DirectoryBench.room else {
+                throw Failure(
+                    .cannotCreate,
+                    "doctor: measure \(cache.path): less than 64 MiB are free: free some first"
+                )
+            }
+            rows = try DirectoryBench.run(in: cache, arguments.configuration())
+        }
+        let measured = rows.map { "\n" + DirectoryBench.text($0) } ?? ""
+        try arguments.print(
+            "\(cache.path.escaped)\n" + text(findings) + measured,
+            painting: names.values.map { $0 },
+            json: ["path": cache.path, "findings": findings, "bench": rows] as JSON.Object
+        )
+        return findings.contains { $0.level == .risk } ? .configuration : .done
+    }
+
+    private static let names: [Finding.Level: (word: String, colour: Colour)] = [
+        .fine: ("ok", .green), .fallback: ("fallback", .yellow), .risk: ("RISK", .red),
+    ]
+
+    private static func text(_ findings: [Finding]) -> String {
+        var table = Table(.left, .left, .left)
+        for finding in findings {
+            table.add(names[finding.level]?.word ?? "", finding.subject, finding.state.singleLine)
+            if let advice = finding.advice { table.add("", "", advice.singleLine) }
+        }
+        return table.text
+    }
+}

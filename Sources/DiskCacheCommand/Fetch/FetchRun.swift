@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// One use of `fetch`: several downloads at once, whose results come out in order.
+struct FetchRun {
+    private let plan: FetchPlan
+    private let downloads: any Downloads
+    /// Where bodies lie until they are written: in the cache's directory, without a name.
+    private let directory: String
+    private let progress: FetchLine
+    /// What has ended, and is not written yet, by the place of its order.
+    private let ended = Monitored<[Int: Result<FetchedBody, any Error>]>([:])
+
+    init(_ plan: FetchPlan, _ downloads: any Downloads, directory: String) {
+        self.plan = plan
+        self.downloads = downloads
+        self.directory = directory
+        progress = FetchLine(plan.orders)
+    }
+
+    /// The status of the first order that failed, or 0.
+    func run() throws -> ExitStatus {
+        let pool = ThreadPool("diskcache-fetch", limit: plan.parallel)
+        var status = ExitStatus.done
+        defer { progress.line.clear() }
+        for index in plan.orders.indices.prefix(plan.parallel) { start(index, on: pool) }
+        for index in plan.orders.indices {
+            guard let result = ended.wait(for: { $0.removeValue(forKey: index) }) else { continue }
+            // No further than that ahead, as each holds a file open.
+            if index + plan.parallel < plan.orders.count { start(index + plan.parallel, on: pool) }
+            progress.line.clear()
+            let end = try finish(index, result)
+            if status == .done { status = end }
+        }
+        return status
+    }
+
+    // MARK: Fetching
+
+    private func start(_ index: Int, on pool: ThreadPool) {
+        pool.run {
+            let result = Result { () throws(any Error) in try self.fetch(index) }
+            self.progress.end(index)
+            self.ended.withLock { $0[index] = result }
+            self.ended.wakeAll()
+        }
+    }
+
+    private func fetch(_ index: Int) throws -> FetchedBody {
+        if let target = plan.target(index) {
+            return FetchedBody(response: try fetch(index, to: target), file: nil)
+        }
+        let file = try makeFile()
+        let response = try fetch(index, to: .descriptor(file.descriptor.rawValue))
+        return FetchedBody(response: response, file: file)
+    }
+
+    private func fetch(_ index: Int, to target: FetchTarget) throws(NetworkFailure) -> Fetched {
+        let progress = progress
+        return try downloads.fetch(plan.orders[index], to: target) { progress.hear($0, of: index) }
+    }
+
+    /// A file without a name, for a body that has to wait until it is its turn, or for its head.
+    private func makeFile() throws(NetworkFailure) -> FetchedBody.File {
+        do throws(Errno) {
+            return FetchedBody.File(try FileDescriptor.unnamed(in: directory))
+        } catch {
+            let words = "make a file in \(directory): \(error): see `diskcache doctor`"
+            throw NetworkFailure(.inputOutput, "fetch: \(words)")
+        }
+    }
+
+    // MARK: Writing
+
+    /// Writes what has come of an order, and says how that was.
+    private func finish(_ index: Int, _ result: Result<FetchedBody, any Error>) throws -> ExitStatus {
+        let place = FetchText.place(plan.orders[index].url)
+        do {
+            let body = try result.get()
+            let response = body.response
+            if plan.isVerbose {
+                try Output.complain("\(place): \(response.outcome.rawValue): \(response.cacheStatus)")
+            }
+            let refusal = response.refusal(place, plan.orders[index].mode)
+            if refusal == nil || plan.includesHead { try write(body, index) }
+            if let refusal { throw refusal }
+            try report(index, response)
+            return .done
+        } catch let failure as NetworkFailure {
+            return try complain(index, failure.message, ExitStatus(failure.kind))
+        } catch let failure as Failure {
+            return try complain(index, failure.message, failure.status)
+        } catch let error as CacheError {
+            return try complain(index, error.message, ExitStatus(error.code))
+        }
+    }
+
+    private func write(_ body: FetchedBody, _ index: Int) throws {
+        // Where it is not in a file of ours it is written.
+        guard plan.target(index) == nil else { return }
+        let head = plan.includesHead ? body.response.head : ""
+        guard let path = plan.files[index] else {
+            if !head.isEmpty { try Output.draw(head.harmlessHead, to: Terminal.standardOutput) }
+            try FileDescriptor.borrowing(Terminal.standardOutput) { (output) throws(Errno) in
+                try body.copy(to: output)
+            }
+            return
+        }
+        do throws(Errno) {
+            try OutputFile.write(path) { (output) throws(Errno) in
+                if !head.isEmpty { try output.writeAll(head.utf8Span.span) }
+                try body.copy(to: output)
+            }
+        } catch {
+            let isForbidden = error == .accessDenied || error == .notPermitted
+            let message = "fetch: write \(path): \(error): name a file that can be written"
+            throw Failure(isForbidden ? .permission : .inputOutput, message)
+        }
+    }
+
+    private func report(_ index: Int, _ response: Fetched) throws {
+        guard plan.isJSON else { return }
+        let asked = FetchText.withoutCredentials(plan.orders[index].url)
+        try Output.print(JSON.line(response.json(asked: asked, file: plan.files[index])))
+    }
+
+    /// One line, and in JSON an object too, so that there is one for each URL.
+    private func complain(_ index: Int, _ message: String, _ status: ExitStatus) throws -> ExitStatus {
+        if plan.isJSON {
+            let asked = FetchText.withoutCredentials(plan.orders[index].url)
+            try Output.print(JSON.line(["url": asked, "error": message] as JSON.Object))
+        }
+        try Output.complain(message)
+        return status
+    }
+}
+
+/// A response, and the file of ours that its body is in, if it is not written yet.
+struct FetchedBody: Sendable {
+    /// Gone with its last reference.
+    final class File: Sendable {
+        let descriptor: FileDescriptor
+
+        init(_ descriptor: consuming FileDescriptor) {
+            self.descriptor = descriptor
+        }
+    }
+
+    let response: Fetched
+    let file: File?
+
+    /// Writes the body; of an error as much as was kept of it.
+    func copy(to output: borrowing FileDescriptor) throws(Errno) {
+        if !response.rejection.isEmpty { return try output.writeAll(response.rejection.span) }
+        guard let file else { return }
+        try file.descriptor.rewind()
+        try output.copyAll(from: file.descriptor)
+    }
+}
+
+extension String {
+    /// A head as HTTP has it, on a terminal without what a terminal acts upon.
+    fileprivate var harmlessHead: String {
+        guard Terminal.isInteractive(Terminal.standardOutput) else { return self }
+        return split(separator: "\r\n", omittingEmptySubsequences: false)
+            .map { String($0).singleLine }.joined(separator: "\r\n")
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// URLs and fields of requests as people write them, and as messages show them.
+enum FetchText {
+    /// A URL that can be asked for.
+    static func url(_ text: String) throws(Failure) -> String {
+        let scheme = text.prefix { $0 != ":" }.lowercased()
+        let rest = text.dropFirst(scheme.count)
+        guard scheme == "http" || scheme == "https", rest.hasPrefix("://"), rest.count > 3 else {
+            let shown = withoutCredentials(text)
+            throw .usage("fetch: '\(shown)' can't be fetched: write a URL like https://example.org/")
+        }
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+            throw .usage("fetch: a URL has a blank or a control character: write it like %20")
+        }
+        return text
+    }
+
+    /// A URL without user and password, which are in no output.
+    static func withoutCredentials(_ url: String) -> String {
+        guard let mark = url.firstRange(of: "://") else { return url }
+        let rest = url[mark.upperBound...]
+        let authority = rest.prefix { !"/?#".contains($0) }
+        guard let at = authority.lastIndex(of: "@") else { return url }
+        return String(url[..<mark.upperBound] + rest[authority.index(after: at)...])
+    }
+
+    /// The same without a query, which may be as secret: for messages.
+    static func place(_ url: String) -> String {
+        String(withoutCredentials(url).prefix { $0 != "?" && $0 != "#" })
+    }
+
+    /// "Accept: text/html".
+    static func field(_ line: String) throws(Failure) -> FieldLine {
+        let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty, parts[0].utf8.allSatisfy(isTokenByte) else {
+            // Without what stands behind it, which may be a secret.
+            throw .usage("fetch: --header: a line has no name: write it like 'Accept: text/html'")
+        }
+        let value = parts[1].trimmingBlanks
+        guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            throw .usage("fetch: --header: the value of \(parts[0]) has a control character: leave it out")
+        }
+        return FieldLine(String(parts[0]), value)
+    }
+
+    /// One field, or all lines of a file that is named as "@FILE", so that nobody sees them among the
+    /// processes.
+    static func fields(_ word: String) throws(Failure) -> [FieldLine] {
+        guard word.hasPrefix("@") else { return [try field(word)] }
+        let path = String(word.dropFirst())
+        let bytes: [UInt8]?
+        do throws(Errno) {
+            let isStandard = path == "-"
+            let file =
+                isStandard
+                ? try FileDescriptor.duplicate(Terminal.standardInput)
+                : try FileDescriptor(opening: path, .readOnly)
+            bytes = try file.readToEnd(limit: 64 * 1024)
+        } catch {
+            let isForbidden = error == .accessDenied || error == .notPermitted
+            throw Failure(
+                isForbidden ? .permission : .inputOutput,
+                "fetch: --header: read \(path): \(error): name a file that can be read"
+            )
+        }
+        guard let bytes, let text = String(validating: bytes, as: UTF8.self) else {
+            throw .usage("fetch: --header: \(path) is longer than 64 KiB, or not UTF-8: give lines of a head")
+        }
+        var fields: [FieldLine] = []
+        // A carriage return and a newline are one character.
+        for line in text.split(whereSeparator: \.isNewline) {
+            let line = line.trimmingBlanks
+            if !line.isEmpty, !line.hasPrefix("#") { fields.append(try field(line)) }
+        }
+        return fields
+    }
+
+    /// "sha256:" and 64 digits, or these alone as `sha256sum` prints them.
+    static func digest(_ text: String) throws(Failure) -> String {
+        let digits = text.lowercased().hasPrefix("sha256:") ? String(text.dropFirst(7)) : text
+        let digest = try Quantity.digest(digits)
+        return "sha256:\(digest)"
+    }
+
+    static func mode(_ text: String) throws(Failure) -> FetchOrder.Mode {
+        if let mode = FetchOrder.Mode(rawValue: text) { return mode }
+        let names = FetchOrder.Mode.allCases.map(\.rawValue)
+        let suggestion = Suggestion.words(for: text, among: names)
+        throw .usage("unknown mode '\(text)'\(suggestion): give one of \(modes)")
+    }
+
+    /// "default, revalidate, …".
+    static var modes: String { FetchOrder.Mode.allCases.map(\.rawValue).joined(separator: ", ") }
+
+    /// RFC 9110, section 5.6.2.
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+}
+
+extension Substring {
+    /// Without blanks and tabs around it.
+    fileprivate var trimmingBlanks: String {
+        var text = drop { $0 == " " || $0 == "\t" }
+        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+        return String(text)
+    }
+}

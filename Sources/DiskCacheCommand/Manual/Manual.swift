@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// The page of the manual, made from what `--help` prints.
+enum Manual {
+    static var page: String {
+        let lines = [
+            // No date: the same sources make the same page.
+            ".TH DISKCACHE 1 \"\" \(quoted("diskcache \(DiskCacheTool.version)")) \(quoted("User Commands"))",
+            // No word is broken, so that what is searched for is found. The macros switch that on again with each
+            // heading, by what HY says.
+            ".nr HY 0", ".nh", ".ad l", ".SH NAME",
+            Roff.escaped("diskcache") + " \\- "
+                + Roff.escaped("a cache directory for all processes of a machine"),
+            ".SH SYNOPSIS", synopsis("diskcache", ["[--dir DIR]", "COMMAND", "[OPTION]…"]),
+        ]
+        let sections = [
+            section(
+                "DESCRIPTION",
+                Roff.paragraphs(DiskCacheTool.promise + "\n\n" + DiskCacheTool.conventions)
+            ),
+            section(
+                "OPTIONS",
+                [".PP", Roff.prose("Before the command; `--dir` and `--help` also behind it:")]
+                    + DiskCacheTool.options.flatMap(item)
+            ),
+            section("COMMANDS", DiskCacheTool.shown.flatMap { command($0) }),
+            section("ENVIRONMENT", items(environment, Roff.bold)),
+            section("FILES", items(files, Roff.italic)),
+            section("EXIT STATUS", items(statuses, Roff.bold)),
+            section("EXAMPLES", Roff.paragraphs(examples)),
+            section("SEE ALSO", [seeAlso]),
+        ]
+        return (lines + sections.flatMap(\.self)).joined(separator: "\n") + "\n"
+    }
+
+    private static func section(_ title: String, _ lines: [String]) -> [String] {
+        [".SH \(quoted(title))"] + lines
+    }
+
+    private static func quoted(_ text: String) -> String { "\"\(Roff.escaped(text))\"" }
+
+    private static func synopsis(_ name: String, _ words: [String]) -> String {
+        ([Roff.bold(name)] + words.map(Roff.escaped)).joined(separator: " ")
+    }
+
+    private static func command(_ command: any Command.Type) -> [String] {
+        let words = ["[OPTION]…", command.operands].filter { !$0.isEmpty }
+        return [".SS \(quoted(command.name))", synopsis("diskcache \(command.name)", words)]
+            + Roff.paragraphs(command.summary.prefix(1).uppercased() + command.summary.dropFirst() + ".")
+            + command.options.flatMap(item)
+            + Roff.paragraphs(command.details)
+    }
+
+    private static func item(_ option: Option) -> [String] {
+        let names = option.spellings.map(Roff.bold).joined(separator: ", ")
+        return Roff.item(names + option.value(Roff.italic), option.help)
+    }
+
+    // MARK: What no command's help has
+
+    private static let environment = """
+        DISKCACHE_DIR The cache directory where `--dir` is not given.
+        DISKCACHE_SCOPE What all that have `--scope` put in front of a key where that is not given.
+        DISKCACHE_TTL The `--ttl` of `put`, `incr` and `run` where none is given.
+        DISKCACHE_METADATA `automatic`, as by default, or `sidecar`: metadata in files even where extended attributes work.
+        XDG_CACHE_HOME Where the default directory is, if it is an absolute path; else ~/.cache.
+        DISKCACHE_REMOTE_CREDENTIALS Lines `host = user:password` for the servers that config.json names.
+        http_proxy Which proxy is used, as with curl(1); so do https_proxy, all_proxy and no_proxy.
+        SSL_CERT_FILE The authorities that servers of https are trusted by, if not the system's.
+        HOME Where ~/.cache is.
+        NO_COLOR No colours, also on a terminal, if it is set to anything.
+        """
+
+    private static let files = """
+        entries/ One file a key, named by the SHA-256 of the key; its metadata is the attribute user.dc.
+        objects/ One file a value, named by the SHA-256 of its bytes; equal values once.
+        control What all processes map: who is writing what, which keys there are, counts.
+        locks/ Files for flock(2). Never delete one.
+        tmp/ New files, where the file system has none without a name.
+        config.json The limits of the directory, and the servers that it shares values through.
+        candidates Which keys are evicted next, where something limits the size.
+        outbox What is still to be sent to the servers that config.json names.
+        rules Which values were removed, or have expired, all at once.
+        events The log of removals, if there is to be one; the older half is in events.1.
+        format "diskcache 1": a newer number is refused.
+        README Says what the directory is.
+        CACHEDIR.TAG Lets backup tools skip the directory.
+        """
+
+    /// One source with the overview: "0 done; 1 a miss".
+    private static var statuses: String {
+        let text = DiskCacheTool.statuses.split(separator: "\n").joined(separator: " ")
+        return text.split(separator: "; ").map { "\($0)." }.joined(separator: "\n")
+    }
+
+    /// A name and what it means from each line.
+    private static func items(_ lines: String, _ style: (String) -> String) -> [String] {
+        lines.split(separator: "\n").flatMap { line in
+            let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+            return Roff.item(style(words[0]), words[1])
+        }
+    }
+
+    private static let examples = """
+        A value for a quarter of an hour:
+
+          diskcache get page -o page.html ||
+            { curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m; }
+
+        The output of a command, which runs once for all that want it:
+
+          diskcache run --ttl 1h -- curl -sf https://example.org/rates.json
+
+        A download, which is asked for again only when it is no longer fresh:
+
+          diskcache fetch -o rates.json --stale-if-error 1d https://example.org/rates.json
+
+        A directory of its own, kept small by cron(8):
+
+          export DISKCACHE_DIR=/var/cache/thumbs
+          diskcache put thumbs/17 thumb.png --ttl 7d --renew --tag user:1
+          diskcache rm --prefix thumbs/
+          diskcache config set max-size 2G
+
+        and in the crontab, silent if another process is already collecting (75):
+
+          PATH=/usr/local/bin:/usr/bin:/bin
+          */15 * * * *  e=$(diskcache --dir /var/cache/thumbs gc --no-wait 2>&1 >/dev/null) || [ $? -eq 75 ] || echo "$e"
+
+        What is there, what is wrong:
+
+          diskcache ls --long --sort size --limit 10
+          diskcache stats
+          diskcache doctor
+        """
+
+    private static let seeAlso = [
+        "cron(8)", "curl(1)", "flock(2)", "sha256sum(1)", "systemd.timer(5)", "tar(1)", "xattr(7)",
+    ]
+    .map { "\(Roff.bold(String($0.dropLast(3))))\($0.suffix(3))" }.joined(separator: ",\n")
+}
+
+/// `diskcache man-page`, for `make install`.
+enum ManualCommand: Command {
+    static let name = "man-page"
+    static let summary = "print the page of the manual, as man(1) reads it"
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        try Output.print(Manual.page)
+        return .done
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// The command's exit status: 0, 1 for a miss, otherwise as in sysexits.h.
+enum ExitStatus: Int32 {
+    case done = 0
+    /// A miss, or nothing found.
+    case miss = 1
+    case usage = 64
+    /// Corrupt data was found.
+    case dataError = 65
+    /// A server, or what reaches it, can't be used.
+    case unavailable = 69
+    case `internal` = 70
+    case cannotCreate = 73
+    case inputOutput = 74
+    /// A lock is held, or there is no room below a limit: try again.
+    case temporary = 75
+    case permission = 77
+    case configuration = 78
+    /// What should take the place of this process can't be executed: as with env(1).
+    case notExecutable = 126
+    /// There is no such program: as with env(1).
+    case notFound = 127
+
+    init(_ code: CacheError.Code) {
+        self =
+            switch code {
+            case .notACache, .newerFormat, .badConfiguration: .configuration
+            case .notADirectory, .directoryVanished, .noSpace, .readOnly, .valueTooLarge: .cannotCreate
+            case .permissionDenied, .untrusted: .permission
+            case .busy, .noRoom, .timedOut: .temporary
+            case .invalidArgument: .usage
+            case .inputOutput: .inputOutput
+            default: .internal
+            }
+    }
+}
+
+/// An error that ends the command, reported in one line.
+struct Failure: Error, CustomStringConvertible {
+    let status: ExitStatus
+    /// What failed, why, and what to do.
+    let message: String
+
+    var description: String { message }
+
+    init(_ status: ExitStatus, _ message: String) {
+        self.status = status
+        self.message = message
+    }
+
+    /// A mistake on the command line.
+    static func usage(_ message: String) -> Failure {
+        Failure(.usage, message)
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// `diskcache pull`.
+enum PullCommand: Command {
+    static let name = "pull"
+    static let operands = "[KEY]…"
+    static let summary = "get values from the stores that other machines share"
+    static let needsNetwork = true
+    static let optionList = """
+        --prefix TEXT…  all that were pushed with the same --prefix
+        --tag TAG…  all that were pushed with the same --tag
+        -p, --parallel NUMBER  get so many at once; 8 by default
+        \(Option.scope)
+        \(Option.json)
+        """
+    static let details = """
+        A get finds by itself what other machines have; pull is for having it here before anybody asks. A
+        store can't be asked which keys it has: --prefix and --tag go by the list that push has left there.
+        KEY and the options can be combined. What does not fit below the limits of the directory is evicted as
+        ever. Creates no directory. A key that begins with - needs -- before it.
+
+        JSON: keys, bytes (of the values that came), present (keys that were here), missing (keys that nobody
+        has, or could be asked for), failed (requests).
+
+        Exit status: 0 all are here; 1 nobody has one of the keys, or a list; 64 usage; 69 the stores can't be
+        reached; 73 no space; 77 permission; 78 there is no cache, or config.json names no store.
+
+        Examples:
+          diskcache pull page thumb:17
+          diskcache pull --prefix thumbs/
+        """
+
+    /// How long to wait for an answer: nobody else waits for this.
+    private static let patience: Duration = .seconds(30)
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let plan = try TransferPlan(arguments)
+        guard !plan.isEmpty else {
+            let words = "give KEY…, --prefix or --tag; see `diskcache pull --help`"
+            throw Failure.usage("pull: missing operand: \(words)")
+        }
+        let parallel = try arguments.count("parallel", in: 1...64) ?? 8
+        let stores = try TransferPlan.stores(arguments, limit: patience)
+        let cache = stores.cache
+        let before = cache.directory.activity
+        var keys = plan.keys
+        var missingLists = 0
+        for selection in plan.selections {
+            // Not what is here of it: the list that is there may be newer.
+            if let list = stores.look(KeyList.key(for: selection)) {
+                keys += KeyList.keys(in: list)
+            } else {
+                missingLists += 1
+            }
+        }
+        var tally = try Transfer(verb: "pulling", count: keys.count, parallel: parallel).run(keys) {
+            (key) throws(CacheError) in
+            guard let hit = try cache.get(forKey: key, reading: ReadOptions(source: .cache)) else {
+                return .missing
+            }
+            return hit.source == .remote ? .done(Int64(hit.value.count)) : .present
+        }
+        let done = cache.directory.activity.since(before)
+        tally.missing += missingLists
+        tally.failed = done.remoteErrors + done.remoteTimeouts
+        return try report(tally, arguments)
+    }
+
+    private static func report(_ tally: TransferTally, _ arguments: Arguments) throws -> ExitStatus {
+        try arguments.print(
+            tally.text("pulled"),
+            json: [
+                "keys": tally.done, "bytes": tally.bytes, "present": tally.present, "missing": tally.missing,
+                "failed": tally.failed,
+            ] as JSON.Object
+        )
+        if tally.missing == 0 { return .done }
+        return tally.failed == 0 ? .miss : .unavailable
+    }
+}

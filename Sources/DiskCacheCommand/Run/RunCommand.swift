@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Platform
+
+/// `diskcache run`.
+enum RunCommand: Command {
+    static let name = "run"
+    static let operands = "[--] CMD [ARG]…"
+    static let summary = "run a command once for all processes, and replay its output to the others and later"
+    static let optionList = """
+        -t, --ttl SPAN  replay results up to this old; never: of any age (default $DISKCACHE_TTL or 60s)
+        -s, --stale SPAN  replay them this much longer, while one process renews them
+        -k, --key KEY  use this key instead of one made from the command line
+        --scope TEXT  put TEXT in front of the key: scopes share no results (default $DISKCACHE_SCOPE)
+        -e, --env NAME…  make this variable's value a part of the key
+        --cwd  make the working directory a part of the key
+        --modtime FILE…  make FILE's modification time a part of the key
+        --hash FILE…  make FILE's content a part of the key
+        -f, --force  run the command even if a result is stored
+        --warm  print nothing
+        --cache-failures[=SPAN]  store failures too, for SPAN instead of --ttl
+        """
+    static let details = """
+        The first process to ask runs CMD and prints its output as it comes. All others that ask meanwhile wait
+        and get the same bytes on the same streams in the same order, and the same exit status. If the process
+        that runs CMD is killed, one of them takes over at once. Later calls replay the stored result until it
+        is too old.
+
+        The key is made from every word of the command, and what --env, --cwd, --modtime and --hash name; the
+        scope stands before it. That a variable is not set, or that there is no such file, is a part of the key
+        like any value. `diskcache ls` lists it, `diskcache rm` removes it, and `diskcache rm --prefix` all of a
+        scope. CMD's standard input is empty, because input is not a part of the key. The order within
+        each stream is exact. Between the two streams it is the order in which output arrived, so bytes written
+        to both within microseconds may change places. All replays are the same.
+
+        A result is stored with the --ttl and --stale of the call that ran it, and replayed only as long as
+        those of the call that asks allow it too. With --stale, an old result is replayed at once, and one
+        process for all renews it in the background. --force waits while another process runs the command, and
+        then runs it. --warm returns once there is a result, with its exit status; put & after it to continue
+        meanwhile.
+
+        Where config.json names stores of other machines, a result that is not here is looked for there before
+        CMD is run, and what CMD has written is sent there.
+
+        An exit status other than 0 is a failure. Failures are stored only with --cache-failures, and replayed
+        only to calls that give it too; otherwise the next process that waits runs CMD itself. A result is never
+        stored if a signal ended CMD, if CMD was cut off because nobody read its output (as in `| head -1`), or
+        if it was told to stop. HUP, INT, QUIT, TERM, USR1 and USR2 are passed on to CMD. If SIGKILL ends this
+        process, CMD continues until it next writes. run waits for processes that CMD leaves behind with its
+        output open.
+
+        If the cache can't be used for any reason (a full disk, no permission, no $HOME, a wrong
+        $DISKCACHE_TTL), or the key can't be made (--cwd, --modtime, --hash), run reports that in one line on
+        standard error and runs CMD anyway; without a free descriptor it does so in place of this process. The
+        words of CMD are bytes and need not be UTF-8.
+
+        Exit status: that of CMD; if a signal ended CMD, this process ends by the same signal; 126 CMD can't be
+        executed; 127 CMD was not found; 64 usage; 74 the output can't be written.
+
+        Examples:
+          diskcache run --ttl 1h -- curl -sf https://example.org/rates.json
+          diskcache run --ttl 10m --stale 1d --env USER -- kubectl get pods
+          diskcache run --ttl never --cwd --hash go.sum -- go list -m all
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let arguments = arguments.takingOperand(for: "cache-failures") {
+            (try? ExpirationOptions.lifetime($0)) != nil
+        }
+        let order = try RunOrder(arguments)
+        Signal.brokenPipe.ignore()
+        // What is made anew is for other machines, too.
+        if order.isForced { arguments.shareIfConfigured() }
+        var session = RunSession(.valueInTime, order, cache(order, arguments)) {
+            arguments.shareIfConfigured()
+        }
+        let end = try session.run { renew(order, in: $0, arguments) }
+        arguments.network?.finish()
+        RunCommand.end(end)
+    }
+
+    /// nil if it can't be used, for whatever reason: the command runs anyway.
+    private static func cache(_ order: RunOrder, _ arguments: Arguments) -> SharedCache? {
+        do {
+            if let obstacle = order.obstacle { throw obstacle }
+            return try arguments.openCache(sharing: true)
+        } catch {
+            Notice.warnUncached(error)
+            return nil
+        }
+    }
+
+    /// Ends this process as the command ended.
+    static func end(_ end: SpawnedProcess.End) -> Never {
+        switch end {
+        case .exited(let status): CurrentProcess.exit(status)
+        case .killed(let signal): CurrentProcess.end(like: signal)
+        }
+    }
+
+    /// Starts the process that renews a result, unless one is running already.
+    private static func renew(_ order: RunOrder, in cache: SharedCache, _ arguments: Arguments) {
+        do {
+            let lock = try cache.flightLock(forKey: order.key)
+            guard try cache.attempt(lock) == .acquired else { return }
+            // The new process takes the lock: if several are started, the first renews the result for all.
+            lock.release()
+            var request = SpawnRequest(bytes: order.refreshing(in: cache.path, arguments))
+            // It gets no descriptor of ours that somebody may be waiting to see closed, and no terminal.
+            request.input = .null
+            request.output = .null
+            request.errors = .null
+            request.isNewSession = true
+            try request.start()
+        } catch {
+            Notice.warn("the old result is not renewed: \(error)")
+        }
+    }
+}
+
+/// What `run --stale` starts in the background.
+enum RefreshCommand: Command {
+    static let name = "run-refresh"
+    static let operands = RunCommand.operands
+    static let summary = "renew a result, for run's own use"
+    static let optionList = RunCommand.optionList
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        CurrentProcess.closeInheritedDescriptors()
+        arguments.shareIfConfigured()
+        var order = try RunOrder(arguments)
+        order.isSilent = true
+        Signal.brokenPipe.ignore()
+        // It is to be made anew, whatever others have.
+        var session = RunSession(.refresh, order, try arguments.openCache(sharing: true)) {}
+        let end = try session.run { _ in }
+        arguments.network?.finish()
+        RunCommand.end(end)
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Platform
+
+/// One use of `run`: carries out the course of a flight, whose computation is the command.
+struct RunSession: ~Copyable {
+    private let order: RunOrder
+    /// nil if it can't be used, which was reported.
+    private let cache: SharedCache?
+    /// Called before anything is run: another machine may have the result.
+    private let share: () -> Void
+    private var course: FlightCourse
+    private var lock: FlightLock?
+    private var waiting: RunWaiting?
+    /// How the command went; nil unless it was run.
+    private var outcome: RunningCommand.Outcome?
+    /// What it wrote; nil if nothing is stored.
+    private var recorder: Recorder?
+    private var computeTime = Duration.zero
+    /// How this process will end.
+    private var end = SpawnedProcess.End.exited(0)
+
+    init(
+        _ kind: FlightCourse.Kind,
+        _ order: RunOrder,
+        _ cache: SharedCache?,
+        share: @escaping () -> Void
+    ) {
+        self.order = order
+        self.cache = cache
+        self.share = share
+        course = FlightCourse(kind)
+    }
+
+    /// Replays the result or runs the command, and returns how this process must end.
+    ///
+    /// - Parameter renew: starts the renewal of a stale result.
+    mutating func run(renew: (SharedCache) -> Void) throws -> SpawnedProcess.End {
+        while course.action != .finish {
+            if course.action == .refresh, let cache { renew(cache) }
+            do {
+                course.proceed(try carryOut())
+            } catch {
+                // A part of the result may have been written, or the command has run.
+                if error is Failure || course.action == .compute || course.kind == .refresh { throw error }
+                Notice.warnUncached(error)
+                lock = nil
+                course.proceed(.unavailable)
+            }
+        }
+        if let failure = outcome?.outputFailure {
+            throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
+        }
+        return end
+    }
+
+    private mutating func carryOut() throws -> FlightCourse.Event {
+        switch (course.action, cache) {
+        case (.look, let cache?): return try replay(from: cache)
+        case (.attempt, let cache?): return try attempt(cache)
+        case (.pause, let cache?): return try pause(cache)
+        case (.lookAgain, let cache?): return try lookAgain(in: cache)
+        case (.store, let cache?): return store(in: cache) ? .stored : .unstored
+        case (.look, nil), (.attempt, nil), (.pause, nil), (.lookAgain, nil): return .unavailable
+        case (.store, nil): return .stored
+        case (.compute, _): return try compute()
+        case (.release(let isStored), _): lock?.release(isStored: isStored)
+        // There are no others in this process.
+        case (.enter, _), (.wait, _): return .leads
+        // A failure of the command is its result.
+        case (.fallBack, _): return .miss
+        case (.refresh, _), (.handOver, _), (.finish, _): break
+        }
+        return .done
+    }
+
+    // MARK: Using the cache
+
+    private mutating func attempt(_ cache: SharedCache) throws -> FlightCourse.Event {
+        if waiting == nil { waiting = try RunWaiting() }
+        let lock = try lock ?? cache.flightLock(forKey: order.key)
+        self.lock = lock
+        return .attempted(try cache.attempt(lock))
+    }
+
+    private mutating func pause(_ cache: SharedCache) throws -> FlightCourse.Event {
+        if waiting?.pauses == 0 { cache.count(.wait) }
+        guard let lock, let signal = try waiting?.pause(before: lock) else { return .done }
+        waiting = nil
+        end = .killed(signal)
+        return .cancelled
+    }
+
+    private func lookAgain(in cache: SharedCache) throws -> FlightCourse.Event {
+        if order.isForced { return .miss }
+        guard try find(in: cache, body: { _ in })?.verdict == .fresh else { return .miss }
+        // Nobody is to wait until it is replayed.
+        return course.kind == .refresh ? .hit : .storedMeanwhile
+    }
+
+    private mutating func replay(from cache: SharedCache) throws -> FlightCourse.Event {
+        // From here on signals do what they do.
+        waiting = nil
+        if order.isForced { return .miss }
+        do {
+            guard let found = try find(in: cache, body: { try emit($0) }) else {
+                share()
+                return .miss
+            }
+            end = .exited(found.status)
+            return found.verdict == .stale ? .agingHit : .hit
+        } catch let error as Errno where error == .brokenPipe {
+            // The command would have ended so.
+            end = .killed(.brokenPipe)
+            return .hit
+        }
+    }
+
+    /// Once a byte is out the command can't be run any more: nobody could tell which bytes come from where.
+    private func emit(_ descriptor: Int32) throws {
+        if order.isSilent { return }
+        do {
+            _ = try Recording.parse(descriptor) { stream, bytes in
+                do throws(Errno) {
+                    try stream.write(bytes)
+                } catch {
+                    if error == .brokenPipe { throw error }
+                    throw Failure(.inputOutput, "run: write the output: \(error): check where it goes")
+                }
+            }
+        } catch let error as Recording.Unreadable {
+            throw Failure(.inputOutput, "run: read the result: \(error.reason): run `diskcache doctor`")
+        }
+    }
+
+    private func find(
+        in cache: SharedCache,
+        body: (Int32) throws -> Void
+    ) throws -> (verdict: RunOrder.Verdict, status: Int32)? {
+        let reading = ReadOptions(acceptsStale: order.staleFor != nil)
+        let found = try cache.withDescriptor(forKey: order.key, reading: reading) {
+            descriptor,
+            entry -> (verdict: RunOrder.Verdict, status: Int32)? in
+            guard let status = try Recording.parse(descriptor) else { return nil }
+            let verdict = order.judge(entry, status: status)
+            if verdict == .useless { return nil }
+            try body(descriptor)
+            return (verdict, status)
+        }
+        return found ?? nil
+    }
+
+    // MARK: Running
+
+    private mutating func compute() throws -> FlightCourse.Event {
+        waiting = nil
+        let signals: HeldSignals
+        do throws(Errno) {
+            signals = try HeldSignals(RunningCommand.heard)
+        } catch {
+            return computeUnheard(error)
+        }
+        if course.kind == .refresh { cache?.count(.refresh) }
+        let began = ContinuousClock.now
+        // Without a lock nothing is stored: the cache can't be used, or can't keep the result.
+        var recorder = course.isHolding ? cache.map { Recorder(in: $0) } : nil
+        let command: RunningCommand
+        do throws(Errno) {
+            command = try RunningCommand(order.words, isSilent: order.isSilent)
+        } catch .tooManyOpenFiles, .tooManyOpenFilesInSystem {
+            return computeUnheard(.tooManyOpenFiles)
+        } catch {
+            return unstartable(error)
+        }
+        cache?.count(.computation)
+        let outcome = try command.follow(signals) { stream, bytes in
+            recorder?.add(bytes, of: stream)
+        }
+        end = outcome.end
+        self.outcome = outcome
+        self.recorder = recorder.take()
+        computeTime = ContinuousClock.now - began
+        return .computed
+    }
+
+    /// Without a free descriptor the command's output can't be read, so the command takes the place of this
+    /// process.
+    private mutating func computeUnheard(_ error: Errno) -> FlightCourse.Event {
+        Notice.warn("the result is not stored: \(error): close some files, or raise the limit (ulimit -n)")
+        lock?.release(isStored: false)
+        var request = SpawnRequest(bytes: order.words)
+        request.input = .null
+        if order.isSilent {
+            request.output = .null
+            request.errors = .null
+        }
+        request.searchesPath = true
+        return unstartable(request.replaceProcess())
+    }
+
+    /// The exit statuses are those of env(1) and of shells.
+    private mutating func unstartable(_ error: Errno) -> FlightCourse.Event {
+        let advice =
+            switch error {
+            case .noEntry: "check its name and $PATH"
+            case .accessDenied, .notExecutable: "name a program that can be executed"
+            default: "it was not run"
+            }
+        Notice.warn("\(String(decoding: order.words[0], as: UTF8.self)): \(error): \(advice)")
+        end = .exited(error == .noEntry ? 127 : 126)
+        return .failed
+    }
+
+    /// Stores the result if it is to be stored; false if that failed.
+    private mutating func store(in cache: SharedCache) -> Bool {
+        guard let outcome, outcome.isComplete,
+            case .exited(let status) = outcome.end,
+            let options = order.options(status: status, computeTime: computeTime),
+            let recorder = recorder.take()
+        else { return true }
+        do {
+            try recorder.store(status, forKey: order.key, options: options)
+            return true
+        } catch {
+            let reason =
+                (error as? CacheError)?.message
+                ?? "write its output to \(cache.path): \(error): run `diskcache doctor`"
+            Notice.warn("the result was not stored: \(reason)")
+            return false
+        }
+    }
+}

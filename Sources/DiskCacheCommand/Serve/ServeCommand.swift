@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+
+/// `diskcache serve`.
+enum ServeCommand: Command {
+    static let name = "serve"
+    static let summary = "answer requests on standard input, for programs in other languages"
+    static let optionList = """
+        --memory SIZE  keep up to SIZE of values in memory; 0: none (default 64M)
+        --max-value SIZE  refuse values on standard input that are longer (default 256M)
+        """
+    static let details = """
+        Each request is a JSON object on one line, and so is each answer, on standard output, in the order of
+        the requests. Where one says "length", so many bytes follow its line. The id, if any, comes back with
+        the answer. Many requests may be sent before their answers are read, but somebody must read them.
+
+          {"op":"put","id":1,"key":"greeting","length":5,"ttl":"1h"}
+          hello{"op":"get","id":2,"key":"greeting"}
+
+        is answered with
+
+          {"id":1,"stored":true}
+          {"found":true,"id":2,"length":5,"source":"memory"}
+          hello
+
+        Operations: get (key or keys; stale, entry, file), put (key; length or file; ttl, expiresAt, renew,
+        staleFor, ifAbsent, etag, lastModified, contentType, tags, metadata), remove (key or keys), has, entry
+        (key; stale), touch (key; ttl, expiresAt, renew), removeAll (prefix, tag, or "all": true), stats (scan),
+        hello. An error is an answer too: {"error":{"code":"noSpace","message":"..."},"id":1}. Unknown fields
+        are ignored, and a line has 1 MiB at most. The article ServeProtocol of the documentation says all of it.
+
+        What was answered is done: a put is stored, whatever happens to this process afterwards. SIGTERM and
+        SIGINT have it answer what it has read, and end. Creates the directory if it is missing.
+
+        Exit status: 0 the input has ended, or a signal asked for the end; 64 usage; 65 the input was no
+        request, which the last answer says; 73 can't create the directory; 74 the input can't be read, or
+        nobody reads the answers; 77 permission; 78 not a cache.
+
+        Example:
+          printf '{"op":"has","key":"page"}\\n' | diskcache serve
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        arguments.shareIfConfigured()
+        let memory = try arguments.value("memory", as: Quantity.size) ?? .mebibytes(64)
+        let longest = try arguments.value("max-value", as: Quantity.size) ?? .mebibytes(256)
+        var configuration = try arguments.configuration()
+        configuration.memory = CacheConfiguration.Memory(costLimit: memory)
+        // It lives as long as the program that it serves, and does what any such one does for the directory.
+        configuration.janitor = CacheConfiguration.Janitor()
+        // Whoever waits behind a put that waits for room is not to wait for a minute.
+        configuration.roomPatience = .seconds(5)
+        // Before there is another thread, at which a signal could arrive.
+        let end = try EndRequest()
+        // Where nobody reads the answers, the cache is closed all the same.
+        Signal.brokenPipe.ignore()
+        let cache = try arguments.open(arguments.directory(), configuration, sharing: true)
+        // Less than is left after a signal.
+        defer { cache.close(deadline: .seconds(3)) }
+        let operations = ServeOperations(cache: cache, longestValue: Int(clamping: longest.bytes))
+        var loop = ServeLoop(operations, until: end)
+        return try loop.run()
+    }
+}

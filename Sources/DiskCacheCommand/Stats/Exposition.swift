@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// The counts in the text format that Prometheus reads, version 0.0.4.
+///
+/// <https://prometheus.io/docs/instrumenting/exposition_formats/>, with its rules for names: base units, and
+/// `_total` after counters. Without times, which node_exporter's textfile collector refuses. Counters are there
+/// from the start, at 0; unknown gauges are left out.
+struct Exposition {
+    private(set) var text = ""
+    private let directory: String
+
+    /// - Parameter directory: the value of the label that every sample has.
+    init(
+        _ totals: CacheStatistics.Totals,
+        _ last: CacheStatistics.LastCollection?,
+        _ remote: CacheActivity.Remote? = nil,
+        directory: String
+    ) {
+        self.directory = directory
+        let usage: CacheStatistics.Usage? = totals.usage.isCounted ? totals.usage : nil
+        gauge("entries", usage?.entries)
+        gauge("usage_bytes", usage?.bytes)
+        gauge("overhead_bytes", totals.usage.overheadBytes)
+        gauge("limit_bytes", totals.limits.maximumSize?.bytes)
+        gauge("limit_entries", totals.limits.maximumEntries)
+        gauge("eviction_age_seconds", totals.evictionAge?.inSeconds)
+        gauge("counting_start_timestamp_seconds", totals.since.map(seconds))
+        var previous = ""
+        for counter in StatsCounter.all {
+            guard let metric = counter.metric else { continue }
+            let name = metric.name + "_total"
+            if name != previous { head(name, metric.help, "counter") }
+            sample(name, metric.label, "\(counter.count(totals.activity))")
+            previous = name
+        }
+        if let remote { add(remote) }
+        gauge("last_collection_start_timestamp_seconds", last.map { seconds($0.began) })
+        guard let last, let ended = last.ended else { return }
+        gauge("last_collection_end_timestamp_seconds", seconds(ended))
+        gauge("last_collection_worked_seconds", last.worked.inSeconds)
+        gauge("last_collection_complete", last.isComplete ? 1 : 0)
+        gauge("last_collection_removed_bytes", last.removedBytes)
+    }
+
+    /// What can be told of the stores of other machines.
+    private mutating func add(_ remote: CacheActivity.Remote) {
+        gauge("remote_waiting", remote.waiting)
+        if remote.servers.isEmpty { return }
+        head("remote_server_up", "1 if the store of other machines is asked, 0 after it has failed.", "gauge")
+        for server in remote.servers {
+            sample("remote_server_up", ("server", server.name), server.breaker == "closed" ? "1" : "0")
+        }
+    }
+
+    /// What each gauge is, after its name.
+    private static let gauges = """
+        entries Keys, as the processes have added them up.
+        usage_bytes Bytes on disk, as the processes have added them up.
+        overhead_bytes Bytes on disk of directories and the cache's own files.
+        limit_bytes Bytes on disk that usage and overhead may take together.
+        limit_entries Keys that the directory may hold.
+        eviction_age_seconds How long the value evicted last had not been used.
+        counting_start_timestamp_seconds When counting began.
+        remote_waiting Keys that stores of other machines have still to be told of.
+        last_collection_start_timestamp_seconds When the last collection began.
+        last_collection_end_timestamp_seconds When the last collection ended.
+        last_collection_worked_seconds How long the last collection worked, not counting pauses.
+        last_collection_complete 1 if the last collection was completed.
+        last_collection_removed_bytes Bytes on disk that the last collection freed.
+        """
+
+    /// An absolute path: the label tells caches apart, wherever the command is run.
+    static func label(forPath path: String) throws -> String {
+        if path.hasPrefix("/") { return path }
+        return String(decoding: try CurrentProcess.workingDirectory(), as: UTF8.self) + "/" + path
+    }
+
+    /// To the millisecond, which a Double of this size still has.
+    private func seconds(_ date: Date) -> Double {
+        (date.timeIntervalSince1970 * 1000).rounded() / 1000
+    }
+
+    // MARK: Lines
+
+    private mutating func gauge(_ name: String, _ value: (some LosslessStringConvertible)?) {
+        guard let value else { return }
+        let line = Self.gauges.split(separator: "\n").first { $0.hasPrefix(name + " ") } ?? ""
+        head(name, line.dropFirst(name.count + 1), "gauge")
+        sample(name, nil, "\(value)")
+    }
+
+    private mutating func head(_ name: String, _ help: some StringProtocol, _ type: String) {
+        text += "# HELP diskcache_\(name) \(help)\n# TYPE diskcache_\(name) \(type)\n"
+    }
+
+    private mutating func sample(_ name: String, _ label: (name: String, value: String)?, _ value: String) {
+        var labels = "directory=\"\(Self.escaped(directory))\""
+        if let label { labels += ",\(label.name)=\"\(Self.escaped(label.value))\"" }
+        text += "diskcache_\(name){\(labels)} \(value)\n"
+    }
+
+    /// As a label's value has it: backslash, quote and line feed escaped, and nothing else.
+    ///
+    /// What a terminal acts upon is written as C does it, and the backslash of that escaped.
+    static func escaped(_ value: String) -> String {
+        value.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            String(line).singleLine.unicodeScalars.reduce(into: "") { text, scalar in
+                if scalar == "\\" || scalar == "\"" { text += "\\" }
+                text.unicodeScalars.append(scalar)
+            }
+        }.joined(separator: "\\n")
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+
+/// `diskcache stats`.
+enum StatsCommand: Command {
+    static let name = "stats"
+    static let summary = "show what the cache holds, and what all processes have done with it"
+    static let optionList = """
+        -q, --quick  show only what the processes have counted, without scanning the directory
+        -w, --watch[=SPAN]  the same with rates, every second or SPAN, until a signal ends it
+        --prometheus  print metrics for Prometheus, as for node_exporter's textfile collector
+        --reset  reset what the processes have counted to 0
+        --prefix TEXT  show only how many keys begin with TEXT, and what they take
+        \(Option.json)
+        """
+    // What Prometheus reads is a format of its own.
+    static let exclusive = [["quick", "watch", "prometheus", "reset", "prefix"], ["prometheus", "json"]]
+    static let details = """
+        What the cache holds is counted by scanning the directory. Sizes are those on disk; the length of all
+        values counts a value shared by several keys each time. All processes add up what they do, including
+        processes that have ended, in the directory's control file; --quick, --watch and --prometheus read
+        nothing else. Without a scan, keys and bytes are as the processes have added them up: an estimate that
+        each gc corrects.
+
+        The hit ratio is the share of gets that found something. A call that computes what it doesn't find looks
+        twice before it does.
+
+        --prefix looks at every entry, too. A value that other keys share counts as well.
+
+        --watch redraws the screen of a terminal. Otherwise it prints a line after each interval: rates per
+        second, bytes unscaled, "-" if there was no get; with --json an object. SIGINT or SIGTERM ends it.
+
+        JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (metadata missing or
+        damaged: see verify), objects, objectBytes, bytes (of both), overheadBytes (of directories and the
+        cache's own files; added to bytes, what du shows), logicalBytes, oldestAccess (of the next value to be
+        evicted, if any), none of these with --quick or --watch; totals (of all processes: since;
+        \(StatsCounter.help));
+        usage (as added up: entries, bytes, overheadBytes: of directories and the cache's own files, isCounted);
+        limits (as `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
+        used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
+        `gc --last`);
+        \(CacheActivity.Remote.help).
+        With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
+        hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset:
+        path, reset, totals (until then). With --prefix: path, prefix, entries, entryBytes, expiredEntries,
+        objects, objectBytes, bytes, logicalBytes, oldestAccess.
+
+        Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 there is no cache, or no control
+        file.
+
+        Examples:
+          diskcache stats --json
+          diskcache stats --watch=5s
+          diskcache stats --prometheus > cache.prom.new && mv cache.prom.new cache.prom
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let interval = try arguments.value("watch", as: interval)
+        let prefix = try SelectionOptions.prefix(arguments)
+        // Which servers there are, and how they are.
+        arguments.shareIfConfigured()
+        if let interval { try StatsWatch.run(arguments, every: interval) }
+        let cache = try arguments.requireCache(sharing: true)
+        if arguments.has("prometheus") {
+            let reading = try StatsReading(of: cache)
+            let directory = try Exposition.label(forPath: cache.path)
+            let metrics = Exposition(reading.totals, reading.last, reading.remote, directory: directory)
+            try Output.print(metrics.text)
+        } else if arguments.has("reset") {
+            try reset(cache, arguments)
+        } else if let prefix {
+            let part = try cache.directory.statistics(.prefix(prefix))
+            try arguments.print(
+                StatsText.part(part, now: .now),
+                json: JSON.Object(["path": cache.path, "prefix": prefix] as JSON.Object, part.partJSON)
+            )
+        } else if arguments.has("quick") {
+            let reading = try StatsReading(of: cache)
+            try arguments.print(StatsText.counts(reading, now: .now), json: reading.json())
+        } else {
+            let statistics = try cache.directory.statistics()
+            let remote = cache.directory.remote
+            let common: JSON.Object = [
+                "path": cache.path, "lastCollection": statistics.lastCollection?.json,
+                "remote": remote?.json,
+            ]
+            try arguments.print(
+                StatsText.everything(cache.path, statistics, remote, now: .now),
+                json: JSON.Object(common, statistics.json, statistics.totals?.json ?? [:])
+            )
+        }
+        return .done
+    }
+
+    private static func reset(_ cache: SharedCache, _ arguments: Arguments) throws {
+        let before = try StatsReading(of: cache).totals
+        guard try cache.directory.resetTotals() else {
+            throw Failure(
+                .permission,
+                "reset the counts of \(cache.path): this process can't write them: see `diskcache doctor`"
+            )
+        }
+        let span = StatsText.span(before.since, now: .now)
+        let description: JSON.Object = ["path": cache.path, "reset": true, "totals": before.counts]
+        try arguments.print("all counts are 0 from now on; they had counted \(span)\n", json: description)
+    }
+
+    /// A second if it is empty, as with vmstat(8).
+    static func interval(_ text: String) throws(Failure) -> Duration {
+        if text.isEmpty { return .seconds(1) }
+        let span = try Quantity.duration(text)
+        // Faster than anybody can read, and a load in itself.
+        if span < .milliseconds(100) { throw .usage("\(text) is too short: the minimum is 100ms") }
+        return span
+    }
+}
+
+/// What all processes have counted up to a moment.
+struct StatsReading {
+    let path: String
+    let instant = ContinuousClock.now
+    let totals: CacheStatistics.Totals
+    let last: CacheStatistics.LastCollection?
+    /// nil: the directory is not shared with other machines, or this program can't reach them.
+    let remote: CacheActivity.Remote?
+
+    /// - Parameter sharing: the same directory, opened to share; nil: `cache` is.
+    init(of cache: SharedCache, sharing: SharedCache? = nil) throws {
+        path = cache.path
+        guard let totals = try cache.directory.totals() else {
+            throw Failure(
+                .configuration,
+                "read the counts of \(path): there is no control file: see `diskcache doctor`"
+            )
+        }
+        self.totals = totals
+        last = try cache.directory.lastCollection()
+        remote = (sharing ?? cache).directory.remote
+    }
+
+    /// - Parameter part: what the form of the command has on top of what is common to all.
+    func json(_ part: JSON.Object = [:]) -> JSON.Object {
+        JSON.Object(
+            part,
+            totals.json,
+            ["path": path, "lastCollection": last?.json, "remote": remote?.json] as JSON.Object
+        )
+    }
+}

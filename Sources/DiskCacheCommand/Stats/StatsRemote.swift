@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// The stores of other machines, as `stats` shows them.
+extension CacheActivity.Remote {
+    /// A line for each server, in the columns of `stats`, and what is still to be sent.
+    var rows: [[String]] {
+        if servers.isEmpty { return [] }
+        return [["shared with", "", ""]]
+            + servers.flatMap { server in
+                [["  " + server.name.escaped, Self.words(breaker: server.breaker), ""]]
+                    + (server.latency.map { Self.rows($0) } ?? [])
+            }
+            + [["  still to be sent", Quantity.grouped(waiting), ""]]
+    }
+
+    private static func words(breaker: String) -> String {
+        switch breaker {
+        case "closed": "asked"
+        case "open": "not asked"
+        case "probing": "tried"
+        default: breaker
+        }
+    }
+
+    private static func rows(_ latency: Latency) -> [[String]] {
+        [
+            ["    half within", text(latency.median), ""],
+            ["    99 % within", text(latency.percentile99), ""],
+            ["    all within", text(latency.longest), ""],
+        ]
+    }
+
+    /// "0.2 ms", "12.0 ms".
+    static func text(_ span: Duration) -> String { "\(Quantity.tenths(span.inSeconds * 1000)) ms" }
+
+    /// As `stats --json` writes it.
+    var json: JSON.Object {
+        let servers = servers.map { server -> JSON.Object in
+            [
+                "name": server.name, "breaker": server.breaker, "answers": server.answers,
+                "medianSeconds": server.latency?.median.inSeconds,
+                "p99Seconds": server.latency?.percentile99.inSeconds,
+                "longestSeconds": server.latency?.longest.inSeconds,
+            ]
+        }
+        return ["servers": servers, "waiting": waiting]
+    }
+
+    /// The names in ``json``, for the help.
+    static let help = """
+        remote (where config.json names stores of other machines and diskcache-net is installed: servers,
+        each with name, breaker: closed, open or probing, answers, and medianSeconds, p99Seconds,
+        longestSeconds of those to this process; waiting: keys that are still to be sent)
+        """
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// `diskcache stats --watch`: the counts again and again, until a signal ends it.
+enum StatsWatch {
+    /// Ends by the signal that was sent, as if it had not been handled.
+    static func run(_ arguments: Arguments, every interval: Duration) throws -> Never {
+        // Fetched by another thread, so that none arrives in the middle of a line.
+        let stop = try StopSignal([.hangup, .interrupt, .terminate])
+        let isJSON = arguments.has("json")
+        let isScreen = !isJSON && Terminal.isInteractive(Terminal.standardOutput)
+        // Opened once: a thread that sends belongs to it.
+        let sharing = try arguments.requireCache(sharing: true)
+        var before = try StatsReading(of: sharing)
+        if isScreen {
+            // ECMA-48 ED: the whole screen.
+            try draw(before, nil, "\u{1B}[2J")
+        } else if !isJSON {
+            try Output.print(StatsLine.heading)
+        }
+        var due = before.instant
+        while true {
+            // From the moment at which it was due, so that it does not fall behind.
+            due = max(due + interval, .now)
+            if let signal = stop.wait(until: due) { CurrentProcess.end(like: signal) }
+            // Opened again each time, because the directory or its control file may have been replaced.
+            let reading = try StatsReading(of: arguments.requireCache(), sharing: sharing)
+            let elapsed = max((reading.instant - before.instant).inSeconds, 0.001)
+            let activity = reading.totals.activity.since(before.totals.activity)
+            let done = StatsInterval(activity: activity, seconds: elapsed)
+            if isScreen {
+                try draw(reading, done)
+            } else {
+                let line = StatsLine.text(reading.totals, done, now: .now)
+                try arguments.print(line, json: json(reading, done))
+            }
+            before = reading
+        }
+    }
+
+    // MARK: Output
+
+    private static func json(_ reading: StatsReading, _ interval: StatsInterval) -> JSON.Object {
+        reading.json([
+            "time": Date.now, "seconds": (interval.seconds * 1000).rounded() / 1000,
+            "hitRatio": interval.activity.hitRatio, "perSecond": interval.perSecond,
+        ])
+    }
+
+    /// Written over what was there, so that nothing flickers: to the first column of the first line (CUP), what
+    /// is left of each line erased (EL), and what is left below (ED).
+    private static func draw(_ reading: StatsReading, _ done: StatsInterval?, _ start: String = "") throws {
+        let text = StatsText.counts(reading, now: .now, done)
+        let screen = screen(text, Terminal.size(Terminal.standardOutput))
+        try Output.draw(start + screen, to: Terminal.standardOutput)
+    }
+
+    /// As much of a text as fits: a line that is too long would take two, and one too many would scroll the
+    /// first one away.
+    static func screen(_ text: String, _ size: Terminal.Size?) -> String {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        // The cursor takes a line of its own.
+        if let size { lines = lines.prefix(size.rows - 1) }
+        let fitted = lines.map { String($0).singleLine.fitted(to: size?.columns) }
+        return "\u{1B}[H" + fitted.map { "\($0)\u{1B}[K\n" }.joined() + "\u{1B}[J"
+    }
+}
+
+/// One interval as a line of plain numbers, for awk as well as for people.
+enum StatsLine {
+    private static let names = [
+        "TIME", "HITS/S", "MISSES/S", "HIT%", "PUTS/S", "REMOVALS/S", "READ/S", "WRITTEN/S", "COMPUTED/S",
+        "WAITS/S", "COLLECTED/S", "KEYS", "BYTES",
+    ]
+    private static let widths = [20, 9, 9, 5, 9, 10, 11, 11, 10, 9, 11, 9, 13]
+    private static let columns = [Table.Alignment.left] + Array(repeating: .right, count: names.count - 1)
+
+    static var heading: String { Table.line(names, columns, widths: widths) }
+
+    static func text(_ totals: CacheStatistics.Totals, _ interval: StatsInterval, now: Date) -> String {
+        let usage = totals.usage
+        let rates = interval.perSecond
+        func rate(_ name: String) -> String { number(rates[name, default: 0]) }
+        let ratio = interval.activity.hitRatio.map { number(($0 * 1000).rounded(.down) / 10) } ?? "-"
+        let cells =
+            [now.formatted(.iso8601), rate("hits"), rate("misses"), ratio, rate("puts"), rate("removals")]
+            + ["bytesRead", "bytesWritten"].map { number(rates[$0, default: 0].rounded()) }
+            + [rate("computations"), rate("waits"), rate("collected")]
+            + (usage.isCounted ? ["\(usage.entries)", "\(usage.bytes)"] : ["-", "-"])
+        return Table.line(cells, columns, widths: widths)
+    }
+
+    /// With one digit after the point unless it is whole.
+    private static func number(_ value: Double) -> String {
+        let text = Quantity.tenths(value)
+        return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+    }
+}

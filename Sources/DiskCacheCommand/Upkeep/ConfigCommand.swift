@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+
+/// `diskcache config`.
+enum ConfigCommand: Command {
+    static let name = "config"
+    static let operands = "[get NAME | set NAME VALUE | unset NAME]"
+    static let operandCount = 0...3
+    static let operandChoices = [
+        ["get", "set", "unset"], Setting.all.map(\.name) + RemoteSetting.all.map(\.name),
+    ]
+    static let summary = "show or change the limits of the directory, and what it shares with other machines"
+    static let optionList = """
+        -f, --force  set: accept an age, length or min-free with which nothing can be kept
+        \(Option.json)
+        """
+    static let details = """
+        Limits belong to the directory and are stored in its file config.json; all processes that use it follow
+        a change within a second. At 95 % of a limit the least recently used values are evicted until 90 % are
+        left, by any process that has the cache open with the library's defaults, or by `diskcache gc`. A put
+        that would exceed 100 % makes room itself or waits for it, a minute at most. So set a limit a tenth
+        above what should be kept.
+
+          max-size        bytes on disk, as counted by du, including the cache's own files: 512M, 2G
+          max-entries     number of keys
+          min-free        what must stay available on the file system: 10%, 5G
+          max-age         how long ago a value may have been stored: 30d
+          max-idle        how long ago a value may have been used last: 7d
+          max-value-size  bytes of the longest value accepted: 64M
+          event-log       bytes for the log of removals, see diskcache log: 1M; 0 turns it off
+          assume-local    true: all users of the directory are on this machine, even though its file system is
+                          unknown or FUSE; takes effect in processes that open it afterwards
+
+        \(RemoteSetting.help)
+
+        What is stored here goes to those servers, and what is not here comes from there; when they are down
+        or slow everything works as without. Programs take part that open the cache with the library
+        DiskCacheRemote, and the commands get, put, rm, run and serve if diskcache-net is installed;
+        `diskcache doctor --remote` checks it all. A change counts for those that open the cache afterwards.
+
+        `get` prints just the value, and nothing if the limit is not set. `set` creates the cache if there is
+        none. It refuses a limit of 0, and a min-free of everything the file system has or more: with those,
+        nothing could be kept. --force sets max-age, max-idle, max-value-size and min-free anyway. `unset`
+        removes a limit.
+
+        JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
+        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal; limits that are not set are left
+        out. remote: servers (each with url, weight, kind, region), or levels, a list of such lists; mode,
+        limit, namespace, path, format, minimumSize, maximumSize, tags, credentials.
+
+        Exit status: 0 done; 1 get: the limit is not set; 64 usage; 73 not a directory, or a read-only file
+        system; 75 another process is changing them; 77 permission; 78 there is no cache, or config.json is
+        damaged.
+
+        Examples:
+          diskcache config set max-size 2G
+          diskcache config get max-size
+          diskcache config unset max-idle
+          diskcache config set remote.servers http://cache-1:8080/,http://cache-2:8080/
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        guard let verb = arguments.operands.first else {
+            try show(arguments)
+            return .done
+        }
+        guard let form = ["get": "get NAME", "set": "set NAME VALUE", "unset": "unset NAME"][verb] else {
+            throw Failure.usage(
+                "config: unknown action '\(verb)': give get, set or unset, or nothing for a list"
+            )
+        }
+        let count = form.split(separator: " ").count
+        try arguments.expectOperands(count...count, form)
+        if arguments.operands[1].hasPrefix("remote.") { return try RemoteSetting.run(verb, arguments) }
+        let setting = try setting(arguments)
+        switch verb {
+        case "get": return try get(setting, arguments)
+        case "set": return try set(setting, arguments)
+        default: return try change(try arguments.requireCache(), setting, to: CacheLimits(), arguments)
+        }
+    }
+
+    private static func show(_ arguments: Arguments) throws {
+        let directory = try arguments.requireCache().directory
+        let limits = try directory.limits()
+        var table = Table(.left, .left)
+        for setting in Setting.all { table.add(setting.name, setting.texts(limits)?.shown ?? "-") }
+        guard let remote = try directory.remoteConfiguration() else {
+            return try arguments.print(table.text, json: limits)
+        }
+        for setting in RemoteSetting.all {
+            if let texts = setting.texts(remote) { table.add(setting.name, texts.shown) }
+        }
+        try arguments.print(
+            table.text,
+            json: JSON.Object(limits, ["remote": remote.described] as JSON.Object)
+        )
+    }
+
+    private static func set(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {
+        let text = arguments.operands[2]
+        // An invalid value is refused before a cache is created for it.
+        let limits = try setting.parse(text)
+        let isForced = arguments.has("force")
+        if !isForced, limits.keepNothing { throw refusal(setting, text) }
+        let cache = try arguments.openCache()
+        if !isForced, case .bytes(let floor)? = limits.minimumFree,
+            floor.bytes >= (try Directory(opening: cache.path).descriptor.fileSystemSpace()).totalBytes
+        {
+            throw refusal(setting, text)
+        }
+        return try change(cache, setting, to: limits, arguments)
+    }
+
+    private static func refusal(_ setting: Setting, _ text: String) -> Failure {
+        // The library refuses a size or a number of keys with which nothing can be kept, with --force too.
+        let way = ["max-size", "max-entries"].contains(setting.name) ? "" : ", or give --force"
+        return .usage(
+            """
+            config: \(setting.name): with \(text) nothing can be kept: to remove the limit use \
+            `diskcache config unset \(setting.name)`, to empty the cache `diskcache clear`\(way)
+            """
+        )
+    }
+
+    private static func setting(_ arguments: Arguments) throws(Failure) -> Setting {
+        let name = arguments.operands[1]
+        if let setting = Setting.all.first(where: { $0.name == name }) { return setting }
+        let names = Setting.all.map(\.name).joined(separator: ", ")
+        throw .usage("config: unknown limit '\(name)': give one of \(names)")
+    }
+
+    private static func get(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {
+        let limits = try arguments.requireCache().directory.limits()
+        let texts = setting.texts(limits)
+        var only = CacheLimits()
+        if texts != nil { setting.copy(limits, &only) }
+        try arguments.print(texts.map { $0.exact + "\n" } ?? "", json: only)
+        return texts == nil ? .miss : .done
+    }
+
+    private static func change(
+        _ cache: SharedCache,
+        _ setting: Setting,
+        to other: CacheLimits,
+        _ arguments: Arguments
+    ) throws -> ExitStatus {
+        let limits = try cache.directory.updateLimits { (limits) throws(CacheError) in
+            setting.copy(other, &limits)
+        }
+        try arguments.print("", json: limits)
+        return .done
+    }
+}
+
+/// One limit, as the command names it.
+struct Setting {
+    let name: String
+    /// Sets it to what a text says.
+    private let assign: (String, inout CacheLimits) throws(Failure) -> Void
+    /// Copies it from the first to the second.
+    let copy: (CacheLimits, inout CacheLimits) -> Void
+    /// For people, and exactly, as `set` takes it; nil if the limit isn't set.
+    let texts: (CacheLimits) -> (shown: String, exact: String)?
+
+    /// - Parameter unset: what stands for no limit, where nil would leave it as it is.
+    private init<Value>(
+        _ name: String,
+        _ path: WritableKeyPath<CacheLimits, Value?>,
+        unset: Value? = nil,
+        _ parse: @escaping (String) throws(Failure) -> Value,
+        _ texts: @escaping (Value) -> (shown: String, exact: String)
+    ) {
+        self.name = name
+        assign = { (text, limits) throws(Failure) in limits[keyPath: path] = try parse(text) }
+        copy = { other, limits in limits[keyPath: path] = other[keyPath: path] ?? unset }
+        self.texts = { limits in limits[keyPath: path].map(texts) }
+    }
+
+    /// In the order in which they are shown.
+    static var all: [Setting] {
+        [
+            Setting("max-size", \.maximumSize, Quantity.size, size),
+            Setting("max-entries", \.maximumEntries, Quantity.count) { (Quantity.grouped($0), "\($0)") },
+            Setting("min-free", \.minimumFree, Quantity.freeSpace, space),
+            Setting("max-age", \.maximumAge, Quantity.duration, span),
+            Setting("max-idle", \.maximumIdleTime, Quantity.duration, span),
+            Setting("max-value-size", \.maximumValueSize, Quantity.size, size),
+            Setting("event-log", \.eventLogSize, Quantity.size, size),
+            Setting("assume-local", \.assumesLocal, unset: false, answer) { ("\($0)", "\($0)") },
+        ]
+    }
+
+    private static func size(_ count: ByteCount) -> (shown: String, exact: String) {
+        (Quantity.text(bytes: count.bytes), "\(count.bytes)")
+    }
+
+    private static func span(_ span: Duration) -> (shown: String, exact: String) {
+        (Quantity.text(span), "\(span.inSeconds)s")
+    }
+
+    private static func space(_ space: CacheLimits.FreeSpace) -> (shown: String, exact: String) {
+        if case .bytes(let count) = space { return size(count) }
+        return (Quantity.text(space), Quantity.text(space))
+    }
+
+    private static func answer(_ text: String) throws(Failure) -> Bool {
+        if let answer = ["true": true, "false": false][text] { return answer }
+        throw .usage("invalid value '\(text)': give true or false")
+    }
+
+    /// Limits with only this one set.
+    func parse(_ text: String) throws(Failure) -> CacheLimits {
+        var limits = CacheLimits()
+        do throws(Failure) {
+            try assign(text, &limits)
+        } catch {
+            throw .usage("config: \(name): \(error.message)")
+        }
+        // No log.
+        if limits.eventLogSize?.bytes == 0 { limits.eventLogSize = nil }
+        return limits
+    }
+}
+
+extension CacheLimits {
+    /// Whether one of them is such that nothing can be kept.
+    fileprivate var keepNothing: Bool {
+        if case .percent(let share) = minimumFree, share >= 100 { return true }
+        return maximumSize?.bytes == 0 || maximumEntries == 0 || maximumValueSize?.bytes == 0
+            || [maximumAge, maximumIdleTime].contains { $0.map { $0 < .milliseconds(1) } ?? false }
+    }
+}

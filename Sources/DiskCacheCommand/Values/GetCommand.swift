@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// `diskcache get`.
+enum GetCommand: Command {
+    static let name = "get"
+    static let operands = "[KEY]"
+    static let summary = "write a key's value to standard output"
+    static let optionList = """
+        -o, --output FILE  write to this file, replacing it in one step
+        -s, --stale  also return an expired value that was stored with --stale
+        --digest DIGEST  instead of KEY: whatever has this SHA-256
+        --batch  get the keys on standard input, one a line; each value follows a line of JSON
+        -0, --null  with --batch: each key is followed by a NUL instead, as by `ls --null`
+        \(Option.scope)
+        """
+    static let exclusive = [["batch", "output"], ["batch", "digest"]]
+    static let details = """
+        The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
+        alone. `-o -` is standard output. A key that begins with - needs -- before it.
+
+        With --digest, as `sha256sum`, `put --json` and `info` print it, writes a value whatever its key is,
+        also one that has expired or was replaced, until a collection removes it. Reads all of it into memory.
+
+        Where config.json names stores of other machines, a value that is not here is got from there, and
+        kept; not with --digest. That takes no longer than remote.limit (see `diskcache config --help`).
+
+        --batch answers each key in turn with {"found":true,"key":"page","length":5}, a newline and so many
+        bytes, or with {"found":false,"key":"page"} and a newline. A scope stands before each key, and is not a
+        part of the answer. An empty key, or one that is not UTF-8, ends it with an error, after the answers to
+        those before. Memory use is constant.
+
+        Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache (with
+        --batch, a miss of one key at least); 64 usage; 73 not a directory; 74 the output can't be written;
+        77 permission; 78 not a cache.
+
+        Examples:
+          diskcache get page -o page.html ||
+            { curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m; }
+          diskcache get thumb:17 -o thumb.png
+          diskcache ls --null | diskcache get --batch --null > values
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        if arguments.has("batch") { return try GetBatch.run(arguments) }
+        if arguments.has("null") { throw Failure.usage("get: --null is for --batch: give that too") }
+        let digest = try arguments.value("digest", as: Quantity.digest)
+        if digest == nil {
+            try arguments.expectOperands(1...1, "KEY")
+        } else {
+            try arguments.expectOperands(0...0, "either KEY or --digest")
+        }
+        let key = try digest == nil ? arguments.key() : ""
+        if arguments.value("output") == "" {
+            throw Failure.usage("get: --output: the file name is empty: give FILE")
+        }
+        if let path = arguments.value("output"), let number = Terminal.descriptor(named: path),
+            !Terminal.isOpen(number)
+        {
+            // From now on this number may become one of the cache's own descriptors.
+            throw Failure(.inputOutput, "get: write \(path): it is not open: open it first")
+        }
+        guard let cache = try arguments.openExistingCache(sharing: true) else { return .miss }
+        if let digest {
+            guard let data = try cache.directory.data(for: digest) else { return .miss }
+            try write(data, to: arguments.value("output") ?? "-")
+            return .done
+        }
+        if try write(key, of: cache, arguments) { return .done }
+        // In `diskcache-net` others were asked already.
+        arguments.shareIfConfigured()
+        return .miss
+    }
+
+    /// Writes the value; false: there is none.
+    private static func write(_ key: String, of cache: SharedCache, _ arguments: Arguments) throws -> Bool {
+        let reading = ReadOptions(acceptsStale: arguments.has("stale"))
+        if let path = arguments.value("output"), path != "-" {
+            do throws(CacheError) {
+                return try cache.copyValue(forKey: key, toFile: path, reading: reading) != nil
+            } catch {
+                // A get writes nothing into the cache: it is the output that is full or can't be written.
+                guard [.noSpace, .readOnly].contains(error.code) else { throw error }
+                throw Failure(.inputOutput, error.message)
+            }
+        }
+        // Not copyValue(forKey:toDescriptor:): if the output's disk is full, the cache isn't.
+        let found: Void? = try cache.withDescriptor(forKey: key, reading: reading) { value, _ in
+            try FileDescriptor.duplicate(Terminal.standardOutput)
+                .copyAll(from: FileDescriptor.duplicate(value))
+        }
+        return found != nil
+    }
+
+    /// Writes a value that is in memory to the user's file, or to standard output for "-".
+    private static func write(_ data: Data, to path: String) throws {
+        if path == "-" {
+            return try FileDescriptor.borrowing(Terminal.standardOutput) { (file) throws(Errno) in
+                try file.writeAll(data.span)
+            }
+        }
+        do throws(Errno) {
+            try OutputFile.write(path) { (output) throws(Errno) in try output.writeAll(data.span) }
+        } catch {
+            let isForbidden = error == .accessDenied || error == .notPermitted
+            let message = "get: write \(path): \(error): name a file that can be written"
+            throw Failure(isForbidden ? .permission : .inputOutput, message)
+        }
+    }
+}

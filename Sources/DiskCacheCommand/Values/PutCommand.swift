@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// `diskcache put`.
+enum PutCommand: Command {
+    static let name = "put"
+    static let operands = "KEY [FILE]"
+    static let summary = "store a file, or standard input, under a key"
+    static let optionList = """
+        \(ExpirationOptions.list)
+        -s, --stale SPAN  how long after its expiration `get --stale` still returns it
+        --tag TAG…  a word to remove it by
+        --etag TEXT  its entity tag
+        --last-modified TEXT  its Last-Modified
+        --content-type TYPE  its media type
+        -m, --meta NAME=TEXT…  anything else
+        --if-absent  only if the key has no value yet (reads all of it into memory)
+        --digest DIGEST  only if this is its SHA-256
+        \(Option.scope)
+        \(Option.json)
+        """
+    static let exclusive = ExpirationOptions.exclusive
+    static let details = """
+        Without FILE, or if FILE is -, reads standard input. Creates the directory if it is missing. Once put
+        returns, every process gets the new value. The old value is replaced in one step, and stays if put
+        fails. Equal values are stored once. If config.json is damaged, the value is stored without limits, and
+        put warns on standard error. In a pipeline put can't know whether the command before it failed: let a
+        command that may fail half-way write a file first. A key that begins with - needs -- before it.
+
+        SPAN is a number and a unit: ms, s, m, h, d or w, or several, as in 1h30m; a bare number is seconds.
+        TIME can be a plain date, which means midnight UTC. The latest is 2262-04-11. Without --ttl and
+        --expires-at the time to expiration is $DISKCACHE_TTL, if that is set, and else there is none.
+
+        Where config.json names stores of other machines to which this one may write, the value is sent there
+        once it is stored here: put gives that a second, and what is left the next process does.
+
+        --digest takes the 64 digits that `sha256sum` prints before the name: what was cut off or changed on its
+        way is refused, and the old value stays.
+
+        \(CacheEntry.help)
+
+        Exit status: 0 stored; 1 with --if-absent: the key already has a value, which was left alone;
+        64 usage; 65 the value has another SHA-256 than --digest says; 73 no space, not a directory, or it
+        can't be created or written; 74 FILE can't be read; 75 timed out waiting for a lock, or for room below
+        a limit; 77 permission; 78 not a cache.
+
+        Examples:
+          curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m
+          date | diskcache put now --ttl 1s
+          diskcache put thumb:17 thumb.png --ttl 7d --renew --tag user:1 --content-type image/png
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let key = try arguments.key()
+        let terms = try terms(arguments)
+        let digest = try arguments.value("digest", as: Quantity.digest)
+        // Before standard input is read.
+        arguments.shareIfConfigured()
+        // Before the cache is opened, so that a missing file creates no directory.
+        let input = try open(arguments.operands.dropFirst().first)
+        let cache = try arguments.openCache(sharing: true)
+        let stored: CacheEntry
+        if arguments.has("if-absent") {
+            // Asked before all of the value is read into memory; what is stored meanwhile is noticed below.
+            if try cache.contains(forKey: key) { return .miss }
+            let data = try contents(input)
+            if let digest { try check(Digest(of: data), is: digest) }
+            guard try cache.putIfAbsent(data, forKey: key, options: terms),
+                // Also where it has expired at once: it was stored.
+                let entry = try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
+            else { return .miss }
+            stored = entry
+        } else if let digest {
+            stored = try put(input, with: digest, cache, key, terms)
+        } else {
+            stored = try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms)
+        }
+        do throws(CacheError) {
+            _ = try cache.directory.limits()
+        } catch {
+            // A `config.json` that can't be used stops no put, but nothing kept this one within the limits.
+            try Output.complain("put: stored without limits: \(error.message)")
+        }
+        try arguments.print("", json: stored.json)
+        return .done
+    }
+
+    /// Stores what has this digest, and nothing else.
+    private static func put(
+        _ input: borrowing FileDescriptor,
+        with digest: Digest,
+        _ cache: SharedCache,
+        _ key: String,
+        _ terms: PutOptions
+    ) throws -> CacheEntry {
+        var found = digest
+        do throws(CacheError) {
+            return try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms) {
+                (read) throws(CacheError) in
+                found = read
+                // Said in words below.
+                if read != digest { throw CacheError(.invalidArgument, "") }
+            }
+        } catch {
+            try check(found, is: digest)
+            throw error
+        }
+    }
+
+    private static func check(_ found: Digest, is digest: Digest) throws(Failure) {
+        if found == digest { return }
+        let advice = "nothing was stored: get it again, or correct --digest"
+        throw Failure(.dataError, "put: the value's SHA-256 is \(found), not \(digest): \(advice)")
+    }
+
+    /// What the options say about the value.
+    private static func terms(_ arguments: Arguments) throws(Failure) -> PutOptions {
+        let expires = try ExpirationOptions.expiration(arguments) { () throws(Failure) in
+            try ExpirationOptions.usual()
+        }
+        return PutOptions(
+            expires: expires,
+            onAccess: arguments.has("renew") ? .renew : nil,
+            staleFor: try arguments.value("stale", as: Quantity.duration),
+            entityTag: arguments.value("etag"),
+            lastModified: arguments.value("last-modified"),
+            contentType: arguments.value("content-type"),
+            tags: try arguments.tags(),
+            metadata: try metadata(arguments.all("meta"))
+        )
+    }
+
+    /// "name=text" taken apart.
+    private static func metadata(_ words: [String]) throws(Failure) -> [String: String] {
+        var metadata: [String: String] = [:]
+        for word in words {
+            guard let mark = word.firstIndex(of: "="), mark != word.startIndex else {
+                throw .usage("put: --meta: '\(word)' has no name: write it like name=text")
+            }
+            let name = String(word[..<mark])
+            guard metadata[name] == nil else {
+                throw .usage("put: --meta: '\(name)' is given twice: give it once")
+            }
+            metadata[name] = String(word[word.index(after: mark)...])
+        }
+        return metadata
+    }
+
+    // MARK: What it reads
+
+    /// Opens the user's file, or standard input for nil or "-".
+    private static func open(_ path: String?) throws(Failure) -> FileDescriptor {
+        let isStandard = path == nil || path == "-"
+        if path == "" { throw .usage("put: the file name is empty: give FILE, or - for standard input") }
+        do throws(Errno) {
+            let file =
+                isStandard
+                ? try FileDescriptor.duplicate(Terminal.standardInput)
+                : try FileDescriptor(opening: path ?? "", .readOnly)
+            if try file.status().kind == .directory { throw .isDirectory }
+            // The stand-in for a closed standard input, so that this is not an empty value.
+            if try !file.isReadable() { throw .badDescriptor }
+            return file
+        } catch {
+            let isForbidden = error == .accessDenied || error == .notPermitted
+            throw Failure(
+                isForbidden ? .permission : .inputOutput,
+                "read \(isStandard ? "standard input" : path ?? ""): \(error): name a file that can be read"
+            )
+        }
+    }
+
+    /// All of it.
+    private static func contents(_ file: borrowing FileDescriptor) throws(Failure) -> Data {
+        do throws(Errno) {
+            return try file.readToEnd()
+        } catch {
+            throw Failure(.inputOutput, "read the value: \(error): nothing was stored: try again")
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// `diskcache rm`.
+enum RemoveCommand: Command {
+    static let name = "rm"
+    static let operands = "[KEY]…"
+    static let summary = "remove values by key, by prefix, by pattern or by tag"
+    static let optionList = """
+        --prefix TEXT…  all keys that begin with TEXT
+        --glob PATTERN…  all keys that match PATTERN, as 'a*' or '*.png'
+        --tag TAG…  all values with this tag
+        \(Option.scope)
+        \(Option.json)
+        """
+    static let details = """
+        Once rm returns, no process gets the values any more. The next `diskcache gc` reclaims their space.
+        Removing by prefix or by tag is one step, however many keys there are; for a pattern every entry is
+        looked at. KEY and the options can be combined. A key that begins with - needs -- before it.
+
+        \(SelectionOptions.help)
+        Of a key that was not kept (longer than 1 KiB, or on request) nobody knows how it begins: it goes with any
+        prefix, and with no pattern.
+
+        Where config.json names stores of other machines to which this one may write, each KEY is removed
+        there, too; what the options mean is not.
+
+        JSON: {"removed": number of keys}; of those that the options mean as many as were there just before, for
+        which rm looks at every entry.
+
+        Exit status: 0 done, or one of the keys had a value; 1 none had, or there is no cache; 64 usage; 73 not
+        a directory, or a read-only file system; 77 permission; 78 not a cache.
+
+        Examples:
+          diskcache rm page thumb:17
+          diskcache rm --tag user:1
+          diskcache rm --prefix thumbs/ --glob '*.tmp'
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let selections = try SelectionOptions.selections(arguments)
+        if arguments.operands.isEmpty, selections.isEmpty {
+            let options = "KEY…, --prefix TEXT, --glob PATTERN or --tag TAG"
+            throw Failure.usage("rm: missing operand: give \(options); see `diskcache rm --help`")
+        }
+        // All of them first, so that a wrong word is not found when half is done.
+        let keys = try arguments.operands.map { try arguments.key($0) }
+        var removed = 0
+        arguments.shareIfConfigured()
+        let cache = try arguments.openExistingCache(sharing: true)
+        if let cache {
+            for key in keys where try cache.remove(forKey: key) { removed += 1 }
+            for selection in selections {
+                // Nothing is counted where nobody asks: it takes as long as there are keys.
+                if arguments.has("json") { removed += try count(selection, in: cache) }
+                try cache.removeAll(selection)
+            }
+        }
+        try arguments.print("", json: ["removed": removed])
+        return removed > 0 || cache != nil && !selections.isEmpty ? .done : .miss
+    }
+
+    private static func count(_ selection: KeySelection, in cache: SharedCache) throws -> Int {
+        var count = 0
+        for result in try cache.entries(selection) {
+            // What can't be read is nobody's to count.
+            if case .success = result { count += 1 }
+        }
+        return count
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import FoundationEssentials
+import Platform
+
+// What becomes of what the origin has said.
+
+extension Fetch {
+    func conclude(
+        _ ending: FetchCourse.Ending,
+        _ course: FetchCourse,
+        _ download: Download,
+        _ found: Found
+    ) async throws -> Served {
+        var status = CacheStatus()
+        status.forward = course.forwarded.reason
+        status.forwardStatus = course.status
+        switch ending {
+        case .fail(let error): throw error
+        case .stale(let answer, let error):
+            await http.blocking { () throws(Never) in download.abandon() }
+            var stale = CacheStatus(staleAfter: error)
+            stale.forwardStatus = course.status
+            if let served = try await serve(answer, found.stored, stale) { return served }
+            let words = "\(asked.url.place): status \(course.status ?? 0)"
+            throw error ?? FetchError(.other, words, status: course.status)
+        case .renew(let response, let answer):
+            await http.blocking { () throws(Never) in download.abandon() }
+            return try await renewed(response, answer, found, status)
+        case .pass(let response, let removes):
+            return try await passed(response, removes: removes, download, found, status)
+        case .store(let response, let requested, let received):
+            return try await stored(response, requested, received, download, found, status)
+        }
+    }
+
+    /// A 304: the stored bytes with other fields, and not one of them written.
+    private func renewed(
+        _ response: StoredResponse,
+        _ answer: CachedAnswer,
+        _ found: Found,
+        _ status: CacheStatus
+    ) async throws -> Served {
+        var status = status
+        var stored = found.stored
+        let terms = terms(response)
+        let shelf = shelf
+        let (old, choice, url) = (found.stored, found.choice, asked.url)
+        let renewed = await attempt { () throws -> Stored? in
+            guard let old else { return nil }
+            return try shelf.renew(old, as: response, url, choice, terms)
+        }
+        if let renewed {
+            stored = renewed
+            status.isStored = true
+        }
+        if let served = try await serve(answer, stored, status) { return served }
+        throw FetchError(.other, "\(asked.url.place): what was stored has gone: try again", status: 304)
+    }
+
+    /// What came, kept nowhere.
+    private func passed(
+        _ response: HTTPResponse,
+        removes: Bool,
+        _ download: Download,
+        _ found: Found,
+        _ status: CacheStatus
+    ) async throws -> Served {
+        let shelf = shelf
+        let outdated = limits.policy.invalidated(by: response, to: asked)
+        let old = removes ? found.stored : nil
+        let digest = (200..<300).contains(response.status) && response.status != 206 ? limits.digest : nil
+        let place = asked.url.place
+        var served = Served(response, asked.url, status)
+        served.body = try await http.blocking { () throws -> FetchedBody in
+            do throws(CacheError) {
+                if let old { try shelf.cache.remove(forKey: old.key) }
+                for url in outdated { try shelf.invalidate(url) }
+            } catch {
+                shelf.cache.count(.cacheFailure)
+            }
+            do {
+                let body = try download.body()
+                download.release()
+                if let digest { try Self.check(body, digest, place) }
+                return body
+            } catch let error as Errno {
+                throw FetchError(writing: "a file for the body", error)
+            }
+        }
+        return served
+    }
+
+    /// What came, kept.
+    private func stored(
+        _ response: HTTPResponse,
+        _ requested: HTTPDate,
+        _ received: HTTPDate,
+        _ download: Download,
+        _ found: Found,
+        _ status: CacheStatus
+    ) async throws -> Served {
+        guard !download.isDropped, let partial = download.partial,
+            let variant = download.variant(of: response)
+        else {
+            return try await passed(response, removes: false, download, found, status)
+        }
+        let kept = StoredResponse(
+            status: response.status,
+            fields: KeptFields.of(response.fields),
+            requested: requested,
+            received: received,
+            variant: variant,
+            body: .complete(0)
+        )
+        let (shelf, url, choice, terms) = (shelf, asked.url, found.choice, terms(kept))
+        let expected = (200..<300).contains(response.status) ? limits.digest : nil
+        let file = try await http.blocking { try download.body() }
+        let mismatch = Locked<Digest?>.Box(nil)
+        let stored = await attempt { () throws -> Stored? in
+            try shelf.store(partial, kept, url, seen: choice, terms) { (digest) throws(CacheError) in
+                guard let expected, digest != expected else { return }
+                mismatch.value.withLock { $0 = digest }
+                throw CacheError(.invalidArgument, "store \(url.place): it has another digest")
+            }
+        }
+        // Nothing if it is an object now.
+        await http.blocking { () throws(Never) in download.release() }
+        if let digest = mismatch.value.withLock({ $0 }) { throw Self.mismatch(digest, url.place) }
+        var served = Served(response, asked.url, status)
+        served.fields = KeptFields.of(response.fields)
+        served.body = file
+        if let stored {
+            served.cacheStatus.isStored = true
+            served.cacheStatus.key = stored.key
+            served.digest = "sha256:\(stored.entry.digest)"
+        }
+        served.cacheStatus.timeToLive = terms.fresh
+        return served
+    }
+
+    // MARK: Parts
+
+    private func terms(_ response: StoredResponse) -> Shelf.Terms {
+        let freshness = limits.policy.freshness(of: response, now: shelf.date)
+        return Shelf.Terms(fresh: max(0, freshness.remaining), tags: request.tags)
+    }
+
+    /// What the cache can't do is no reason to fail.
+    private func attempt<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value?) async -> Value? {
+        let cache = shelf.cache
+        return await http.blocking { () throws(Never) -> Value? in
+            do {
+                return try body()
+            } catch {
+                cache.count(.cacheFailure)
+                return nil
+            }
+        }
+    }
+
+    private static func check(_ body: FetchedBody, _ digest: Digest, _ place: String) throws {
+        let found =
+            switch body {
+            case .nothing: Digest(of: Data())
+            case .data(let data): Digest(of: data)
+            case .file(let file, _): Digest(bytes: try file.digest())
+            }
+        if found != digest { throw mismatch(found, place) }
+    }
+
+    private static func mismatch(_ digest: Digest, _ place: String) -> FetchError {
+        FetchError(.digestMismatch, "\(place): the body has another digest than it should: sha256:\(digest)")
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import FoundationEssentials
+import Platform
+import Transport
+
+// Asking the origin, and keeping what it says.
+
+extension Fetch {
+    /// Sends `forwarded`, again if need be, and answers with what comes of it.
+    func exchange(_ forwarded: ForwardedRequest, _ found: Found) async throws -> Served {
+        let inquiry = FetchCourse.Inquiry(
+            policy: limits.policy,
+            request: asked,
+            judged: limits.judged(asked),
+            stored: found.stored?.response,
+            mode: request.mode,
+            retries: max(0, request.retries),
+            longestPause: http.options.longestRetryPause
+        )
+        var course = FetchCourse(inquiry, forwarded)
+        let download = try await makeDownload(shelf.flightKey(asked, found.choice, seal))
+        do {
+            while true {
+                switch course.action {
+                case .send(let request): try await send(request, download, &course)
+                case .pause(let span):
+                    try await Task.sleep(for: span)
+                    course.paused()
+                case .finish(let ending): return try await conclude(ending, course, download, found)
+                }
+            }
+        } catch {
+            await http.blocking { () throws(Never) in download.abandon(after: error) }
+            throw error
+        }
+    }
+
+    private func makeDownload(_ key: String) async throws -> Download {
+        let terms = Download.Terms(
+            policy: limits.policy,
+            request: asked,
+            seal: seal,
+            mostBytes: limits.mostBytes
+        )
+        let shelf = shelf
+        let isGet = asked.method == "GET" && !asked.fields.contains("Range")
+        return try await http.blocking { () throws -> Download in
+            var partial: PartialFile?
+            do throws(CacheError) {
+                partial = isGet ? try shelf.cache.partialFile(forKey: key) : nil
+            } catch {
+                // A cache that can't be written is no reason not to fetch.
+                shelf.cache.count(.cacheFailure)
+            }
+            do throws(Errno) {
+                return try Download(partial, in: shelf.cache.path, terms)
+            } catch {
+                throw FetchError(writing: "a file for the body", error)
+            }
+        }
+    }
+
+    // MARK: One attempt
+
+    private func send(
+        _ request: HTTPRequest,
+        _ download: Download,
+        _ course: inout FetchCourse
+    ) async throws {
+        let origin = request.url.origin
+        try await http.gate.enter(origin)
+        defer { http.gate.leave(origin) }
+        let shelf = shelf
+        do {
+            try limits.check(request)
+            let resuming = try await http.blocking { try download.prepare(request) }
+            let requested = shelf.date
+            let call = call(request, resuming, download, requested)
+            let answer = try await http.transport.perform(call)
+            let response = HTTPResponse(answer)
+            let receipt = try await http.blocking { try download.receipt(of: response, now: shelf.date) }
+            switch receipt {
+            case .again: course.beginAnew()
+            case .whole(let response): course.received(response, requested: requested, at: moment)
+            }
+        } catch let error as TransportError {
+            if error.code == .cancelled { throw CancellationError() }
+            course.failed(FetchError(error), at: moment)
+        } catch let error as Errno {
+            course.failed(FetchError(writing: "a file for the body", error), at: moment)
+        } catch let error as FetchError {
+            course.failed(error, at: moment)
+        }
+    }
+
+    private var moment: FetchCourse.Moment {
+        FetchCourse.Moment(date: shelf.date, left: limits.left, jitter: Double.random(in: 0...1))
+    }
+
+    private func call(
+        _ request: HTTPRequest,
+        _ resuming: HTTPFields,
+        _ download: Download,
+        _ requested: HTTPDate
+    ) -> TransportRequest {
+        var call = TransportRequest(request.url.text, method: request.method)
+        call.fields = (request.fields.lines + resuming.lines).map { HeaderField($0.name, $0.value) }
+        if !request.fields.contains("User-Agent") {
+            call.fields.append(HeaderField("User-Agent", "diskcache"))
+        }
+        if let body = self.request.body, request.method != "GET", request.method != "HEAD" {
+            call.source = .bytes(body)
+        }
+        call.output = .descriptor(download.number)
+        call.mostBytes = Int64(limits.mostBytes)
+        call.timeLimit = limits.left
+        call.connectLimit = limits.connectLimit
+        call.stallLimit = limits.stallLimit
+        let shelf = shelf
+        call.disposition = { answer in
+            download.disposition(HTTPResponse(answer), requested: requested, now: shelf.date)
+        }
+        // Not for each piece: that is a collection.
+        call.makeSpace = { shelf.cache.makeSpace(max($0, 64 << 20)) }
+        return call
+    }
+}
+
+extension HTTPResponse {
+    init(_ response: TransportResponse) {
+        var fields = HTTPFields()
+        for field in response.fields { fields.add(field.name, field.value) }
+        self.init(response.status, fields)
+    }
+}
+
+extension Served {
+    /// Of a response that came just now.
+    init(_ response: HTTPResponse, _ url: HTTPURL, _ status: CacheStatus) {
+        self.init(status: response.status, fields: response.fields, url: url)
+        age = response.fields.first("Age").flatMap(HTTPText.seconds)
+        cacheStatus = status
+    }
+}

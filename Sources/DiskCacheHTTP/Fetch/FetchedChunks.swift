@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Platform
+
+/// The pieces of a body.
+struct FetchedChunks: AsyncSequence, Sendable {
+    typealias Element = Data
+
+    let http: HTTPCache
+    let request: FetchRequest
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(chunks: self) }
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        let chunks: FetchedChunks
+        /// Nil until it was fetched.
+        var rest: FetchedBody?
+
+        mutating func next() async throws -> Data? {
+            try Task.checkCancellation()
+            let body: FetchedBody
+            if let rest {
+                body = rest
+            } else {
+                body = try await chunks.fetched()
+            }
+            let http = chunks.http
+            let size = 256 * 1024
+            switch body {
+            case .nothing:
+                rest = body
+                return nil
+            case .data(let data):
+                rest = data.count > size ? .data(Data(data.dropFirst(size))) : .nothing
+                return data.prefix(size)
+            case .file(let file, let range):
+                let end = Swift.min(range.upperBound, range.lowerBound + size)
+                let chunk = try await http.blocking { () throws(Errno) in
+                    try file.bytes(range.lowerBound..<end)
+                }
+                rest = end < range.upperBound ? .file(file, end..<range.upperBound) : .nothing
+                return chunk
+            }
+        }
+    }
+
+    func fetched() async throws -> FetchedBody {
+        var request = request
+        // Of what is stored, too, a file and not the bytes.
+        request.output = .file("")
+        let served = try await http.follow(request, Locked<String?>.Box(nil))
+        guard (200..<300).contains(served.status) else {
+            let words = "\(served.url.place): status \(served.status)"
+            throw FetchError(.unsuccessful, words, status: served.status)
+        }
+        return served.body
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Lets so many requests to one server begin at once; the others wait in a line, and no thread with them.
+final class HostGate: Sendable {
+    private struct Host {
+        var busy = 0
+        var line: [(number: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
+    }
+
+    private struct State {
+        var hosts: [String: Host] = [:]
+        var last: UInt64 = 0
+        /// Those that were cancelled before they stood in the line.
+        var cancelled: Set<UInt64> = []
+    }
+
+    private let limit: Int
+    private let state = Locked(State())
+
+    init(limit: Int) {
+        self.limit = max(1, limit)
+    }
+
+    /// Waits for a turn, which is given back by ``leave(_:)``.
+    ///
+    /// - Throws: `CancellationError`: then there is nothing to give back.
+    func enter(_ origin: String) async throws(CancellationError) {
+        let number: UInt64 = state.withLock { state in
+            state.last += 1
+            return state.last
+        }
+        let isIn = await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
+                let answer: Bool? = state.withLock { state in
+                    if state.cancelled.remove(number) != nil { return false }
+                    var host = state.hosts[origin] ?? Host()
+                    defer { state.hosts[origin] = host }
+                    if host.busy < limit {
+                        host.busy += 1
+                        return true
+                    }
+                    host.line.append((number, continuation))
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            giveUp(number, origin)
+        }
+        // A cancellation that came too late has left its number.
+        state.withLock { _ = $0.cancelled.remove(number) }
+        if !isIn { throw CancellationError() }
+    }
+
+    private func giveUp(_ number: UInt64, _ origin: String) {
+        let waiting: CheckedContinuation<Bool, Never>? = state.withLock { state in
+            guard let place = state.hosts[origin]?.line.firstIndex(where: { $0.number == number }) else {
+                state.cancelled.insert(number)
+                return nil
+            }
+            return state.hosts[origin]?.line.remove(at: place).continuation
+        }
+        waiting?.resume(returning: false)
+    }
+
+    /// Gives the turn to the one that has waited longest.
+    func leave(_ origin: String) {
+        let next: CheckedContinuation<Bool, Never>? = state.withLock { state in
+            guard var host = state.hosts[origin] else { return nil }
+            if !host.line.isEmpty {
+                let first = host.line.removeFirst()
+                state.hosts[origin] = host
+                return first.continuation
+            }
+            host.busy -= 1
+            state.hosts[origin] = host.busy == 0 ? nil : host
+            return nil
+        }
+        next?.resume(returning: true)
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Platform
+
+/// A file without a name, or whose name does not matter, open as long as somebody needs it.
+final class OpenFile: Sendable {
+    let file: FileDescriptor
+
+    init(_ file: consuming FileDescriptor) {
+        self.file = file
+    }
+
+    /// `range` of it; the file does not change any more.
+    func bytes(_ range: Range<Int>) throws(Errno) -> Data {
+        guard let data = try file.readData(range.count, at: range.lowerBound) else { throw .inputOutput }
+        return data
+    }
+
+    /// Writes `range` of it to `output`.
+    ///
+    /// Memory: one chunk. All of it goes by what the kernel copies with.
+    func copy(_ range: Range<Int>, to output: borrowing FileDescriptor) throws(Errno) {
+        let size = try file.status().size
+        if range.lowerBound == 0, Int64(range.upperBound) == size {
+            try file.rewind()
+            _ = try output.copyAll(from: file)
+            return
+        }
+        var place = range.lowerBound
+        while place < range.upperBound {
+            let chunk = try file.read(min(FileDescriptor.chunkSize, range.upperBound - place), at: place)
+            if chunk.isEmpty { throw .inputOutput }
+            try output.writeAll(chunk.span)
+            place += chunk.count
+        }
+    }
+
+    /// The SHA-256 of all of it.
+    func digest() throws(Errno) -> [32 of UInt8] {
+        var hash = SHA256()
+        try file.rewind()
+        try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in hash.update(chunk) }
+        return hash.finalize()
+    }
+}
+
+/// The body of a response, before it is where it should go.
+enum FetchedBody: Sendable {
+    case nothing
+    case data(Data)
+    case file(OpenFile, Range<Int>)
+
+    var length: Int {
+        switch self {
+        case .nothing: 0
+        case .data(let data): data.count
+        case .file(_, let range): range.count
+        }
+    }
+
+    /// In memory; blocks.
+    func data() throws(Errno) -> Data {
+        switch self {
+        case .nothing: Data()
+        case .data(let data): data
+        case .file(let file, let range): try file.bytes(range)
+        }
+    }
+
+    /// Into a file; blocks.
+    func write(to output: borrowing FileDescriptor) throws(Errno) {
+        switch self {
+        case .nothing: return
+        case .data(let data): try output.writeAll(data.span)
+        case .file(let file, let range): try file.copy(range, to: output)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Platform
+
+/// A response on its way to the caller.
+struct Served: Sendable {
+    var status: Int
+    var fields: HTTPFields
+    var url: HTTPURL
+    var body = FetchedBody.nothing
+    var digest: String?
+    /// Seconds.
+    var age: Int?
+    var cacheStatus = CacheStatus()
+
+    /// 504: nothing that is stored will do, and there is to be no request.
+    static func unavailable(_ url: HTTPURL) -> Served {
+        var served = Served(status: 504, fields: [:], url: url)
+        served.cacheStatus.detail = "not-cached"
+        return served
+    }
+
+    /// Where it leads; nil if nowhere.
+    func redirect(of request: HTTPRequest) throws(FetchError) -> HTTPRequest? {
+        guard [301, 302, 303, 307, 308].contains(status), request.method == "GET" || request.method == "HEAD",
+            let location = fields.first("Location")
+        else { return nil }
+        guard let target = request.url.resolving(location) else {
+            throw FetchError(.unsupportedRedirect, "\(url.place): redirects to neither http nor https")
+        }
+        var next = request
+        next.url = target
+        next.fields.remove(["Host"])
+        if target.origin != request.url.origin {
+            // They were meant for the server that was asked.
+            next.fields.remove(["Authorization", "Cookie", "Proxy-Authorization"])
+        }
+        return next
+    }
+
+    /// Brings the body where it should go; blocks.
+    func delivered(to output: FetchRequest.Output) throws(FetchError) -> FetchResponse {
+        var response = FetchResponse(
+            status: status,
+            fields: fields.lines.map { ($0.name, $0.value) },
+            url: url.text,
+            body: Data(),
+            length: Int64(body.length),
+            digest: digest,
+            age: age.map { .seconds($0) },
+            cacheStatus: cacheStatus
+        )
+        let isSuccess = (200..<300).contains(status)
+        var place = "the body"
+        do throws(Errno) {
+            switch output {
+            case .file(let path) where isSuccess:
+                place = path
+                try OutputFile.write(path) { (file) throws(Errno) in try body.write(to: file) }
+            case .descriptor(let number) where isSuccess:
+                place = "descriptor \(number)"
+                try FileDescriptor.borrowing(number) { (file) throws(Errno) in try body.write(to: file) }
+            case .memory: response.body = try body.data()
+            case .file, .descriptor: response.body = try beginning.data()
+            }
+        } catch {
+            throw FetchError(writing: place, error)
+        }
+        return response
+    }
+
+    /// As much of a body that nobody has asked for as is worth reading.
+    private var beginning: FetchedBody {
+        let most = 1 << 20
+        return switch body {
+        case .nothing: .nothing
+        case .data(let data): .data(data.prefix(most))
+        case .file(let file, let range):
+            .file(file, range.lowerBound..<min(range.upperBound, range.lowerBound + most))
+        }
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A response made from a stored one.
+package struct CachedAnswer: Sendable, Equatable {
+    package var status: Int
+    package var fields: HTTPFields
+    /// The bytes of the whole body to send; nil for none.
+    package var bytes: Range<Int>?
+    package var freshness: Freshness
+}
+
+/// A request for the origin.
+package struct ForwardedRequest: Sendable, Equatable {
+    package var request: HTTPRequest
+    package var reason: CacheStatus.Forward
+    /// Whether it asks about the stored response, which a 304 then renews.
+    package var validates: Bool
+}
+
+/// What to do about a request.
+package enum Decision: Sendable, Equatable {
+    case answer(CachedAnswer)
+    /// Answer now, and validate in the background (RFC 5861, section 3).
+    case answerAndRevalidate(CachedAnswer, ForwardedRequest)
+    case forward(ForwardedRequest)
+    /// 504: the mode allows no request, and nothing stored will do.
+    case unavailable
+}
+
+extension HTTPCachePolicy {
+    private enum Use { case answer, behind, validate(CacheStatus.Forward) }
+
+    /// What to do about a request, with the stored response that was chosen for it.
+    ///
+    /// - Parameter hasVariants: Whether others are stored for this URL, none of which matches.
+    package func decide(
+        _ request: HTTPRequest,
+        stored: StoredResponse?,
+        hasVariants: Bool = false,
+        mode: FetchMode,
+        now: HTTPDate
+    ) -> Decision {
+        let control = CacheControl(request.fields)
+        let isLocal = mode == .offline || mode == .onlyIfCached || control.contains("only-if-cached")
+        func forward(_ reason: CacheStatus.Forward, validating: StoredResponse? = nil) -> Decision {
+            if isLocal { return .unavailable }
+            return .forward(forwarded(request, reason, validating: validating, mode: mode))
+        }
+        guard request.method == "GET" || request.method == "HEAD" else { return forward(.method) }
+        // Only the origin can tell (section 4.3.2).
+        let isForOrigin = ["If-Match", "If-Unmodified-Since"].contains { request.fields.contains($0) }
+        if isForOrigin || control.contains("no-store") { return forward(.bypass) }
+        guard let stored else { return forward(hasVariants ? .varyMiss : .uriMiss) }
+        guard let answer = self.answer(request, from: stored, now: now) else { return forward(.partial) }
+        switch use(of: stored, answer.freshness, request, mode) {
+        case .answer: return .answer(answer)
+        case .behind:
+            if isLocal { return .answer(answer) }
+            return .answerAndRevalidate(answer, forwarded(request, .stale, validating: stored, mode: mode))
+        case .validate(let reason):
+            return forward(reason, validating: mode == .reload ? nil : stored)
+        }
+    }
+
+    private func use(
+        of stored: StoredResponse,
+        _ freshness: Freshness,
+        _ request: HTTPRequest,
+        _ mode: FetchMode
+    ) -> Use {
+        let insisting = Use.validate(freshness.isFresh ? .request : .stale)
+        if mode == .reload { return insisting }
+        if mustValidate(stored) { return .validate(.stale) }
+        if mode == .revalidate {
+            // RFC 8246, section 2, and 3: only where nobody on the way can have set it.
+            let isImmutable = stored.control.contains("immutable") && request.url.scheme == "https"
+            return isImmutable && freshness.isFresh ? .answer : insisting
+        }
+        if asksForValidation(request, freshness) { return insisting }
+        if freshness.isFresh { return .answer }
+        guard mayBeStale(stored) else { return .validate(.stale) }
+        let control = CacheControl(request.fields)
+        let most = control.allowsAnyStaleness ? .max : control.validSeconds("max-stale") ?? -1
+        if freshness.staleness <= most || mode == .cacheFirst || mode == .offline { return .answer }
+        return mayRevalidateBehind(stored, freshness) ? .behind : .validate(.stale)
+    }
+
+    /// Whether the request's own directives (section 5.2.1) want no response of this age.
+    private func asksForValidation(_ request: HTTPRequest, _ freshness: Freshness) -> Bool {
+        let control = CacheControl(request.fields)
+        let isPragma =
+            !request.fields.contains("Cache-Control")
+            && request.fields.members(of: "Pragma").contains { HTTPText.lowercased($0) == "no-cache" }
+        if control.contains("no-cache") || isPragma { return true }
+        // What is no number asks for the most. Zero is how clients ask for a validation, also of what came
+        // just now.
+        let oldest = control.contains("max-age") ? control.validSeconds("max-age") ?? 0 : .max
+        let least = control.contains("min-fresh") ? control.validSeconds("min-fresh") ?? .max : .min
+        return oldest == 0 || freshness.age > oldest || freshness.remaining < least
+    }
+
+    /// The request for the origin: with the validators of what is stored (section 4.3.1), and without Range
+    /// then, since the range is answered from the whole body.
+    ///
+    /// Without them where a 304 would not speak of what is stored: a part of a body, a status that no
+    /// condition applies to (RFC 9110, section 13.2.1), a request that asks whether there is anything at all
+    /// (`If-None-Match: *`).
+    package func forwarded(
+        _ request: HTTPRequest,
+        _ reason: CacheStatus.Forward,
+        validating stored: StoredResponse?,
+        mode: FetchMode
+    ) -> ForwardedRequest {
+        var forwarded = request
+        if mode == .reload { forwarded.fields.set("Cache-Control", "no-cache") }
+        if mode == .revalidate, !request.fields.contains("Cache-Control") {
+            forwarded.fields.set("Cache-Control", "max-age=0")
+        }
+        let tags = request.fields.members(of: "If-None-Match")
+        guard let stored, !stored.validators.isEmpty, case .complete = stored.body,
+            (200..<300).contains(stored.status), tags != ["*"]
+        else {
+            return ForwardedRequest(request: forwarded, reason: reason, validates: false)
+        }
+        forwarded.fields.remove(["Range", "If-Range", "If-Modified-Since"])
+        if let tag = stored.validators.tag {
+            let asked = tags.filter { $0 != tag.text } + [tag.text]
+            forwarded.fields.set("If-None-Match", asked.joined(separator: ", "))
+        }
+        if let modified = stored.validators.modified { forwarded.fields.set("If-Modified-Since", modified) }
+        return ForwardedRequest(request: forwarded, reason: reason, validates: true)
+    }
+}
+
+extension HTTPCachePolicy {
+    /// The stored response as an answer to this request, whether it is fresh or not; nil if bytes are
+    /// missing.
+    ///
+    /// - Parameter isValidated: Whether the origin has just said that it is right.
+    package func answer(
+        _ request: HTTPRequest,
+        from stored: StoredResponse,
+        now: HTTPDate,
+        isValidated: Bool = false
+    ) -> CachedAnswer? {
+        let freshness = self.freshness(of: stored, now: now)
+        var answer = CachedAnswer(status: stored.status, fields: stored.fields, freshness: freshness)
+        if !isValidated { answer.fields.remove(stored.control.fieldsToValidate) }
+        answer.fields.set("Age", String(freshness.age))
+        // RFC 9110, section 6.6.1.
+        if !answer.fields.contains("Date") { answer.fields.set("Date", stored.received.text) }
+        if stored.status == 200 || stored.status == 206, stored.isHeld(by: request, now: now) == true {
+            answer.status = 304
+            answer.fields.remove(KeptFields.ofBody)
+            return answer
+        }
+        guard request.method == "GET" else {
+            guard case .complete = stored.body else { return nil }
+            return answer
+        }
+        return filled(answer, for: request, from: stored)
+    }
+
+    private func filled(
+        _ answer: CachedAnswer,
+        for request: HTTPRequest,
+        from stored: StoredResponse
+    ) -> CachedAnswer? {
+        var answer = answer
+        let wanted = stored.status == 200 || stored.status == 206 ? range(request, stored) : nil
+        switch stored.body {
+        case .complete(let length):
+            answer.bytes = 0..<length
+            guard let wanted else { return answer }
+            let bytes = wanted.bytes(of: length)
+            answer.status = bytes == nil ? 416 : 206
+            answer.bytes = bytes
+            answer.fields.set("Content-Range", ContentRange(bytes: bytes, length: length).text)
+        case .part(let held, let length):
+            guard let length, let bytes = wanted?.bytes(of: length), held.lowerBound <= bytes.lowerBound,
+                bytes.upperBound <= held.upperBound
+            else { return nil }
+            answer.status = 206
+            answer.bytes = bytes
+            answer.fields.set("Content-Range", ContentRange(bytes: bytes, length: length).text)
+        }
+        answer.fields.set("Content-Length", String(answer.bytes?.count ?? 0))
+        return answer
+    }
+
+    /// The range that counts: without If-Range, or if that names the stored response (RFC 9110, section
+    /// 13.1.5).
+    private func range(_ request: HTTPRequest, _ stored: StoredResponse) -> RequestedRange? {
+        guard let range = request.fields.first("Range").flatMap(RequestedRange.init) else { return nil }
+        guard let condition = request.fields.first("If-Range") else { return range }
+        let validators = stored.validators
+        if condition.hasPrefix("\"") || condition.hasPrefix("W/") {
+            guard let asked = EntityTag(condition), let own = validators.tag else { return nil }
+            return asked.matchesStrongly(own) ? range : nil
+        }
+        return validators.isDateStrong && condition == validators.modified ? range : nil
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The head of a request.
+package struct HTTPRequest: Sendable, Equatable {
+    /// In its case: methods differ by it.
+    package var method: String
+    package var url: HTTPURL
+    package var fields: HTTPFields
+
+    package init(_ method: String = "GET", _ url: HTTPURL, _ fields: HTTPFields = [:]) {
+        self.method = method
+        self.url = url
+        self.fields = fields
+    }
+
+    /// Whether it may change nothing at the origin (RFC 9110, section 9.2.1).
+    ///
+    /// A method that is not known may.
+    package var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
+}
+
+/// The head of a response.
+package struct HTTPResponse: Sendable, Equatable {
+    package var status: Int
+    package var fields: HTTPFields
+
+    package init(_ status: Int = 200, _ fields: HTTPFields = [:]) {
+        self.status = status
+        self.fields = fields
+    }
+}
+
+/// What a cache keeps of a response to GET, but for its bytes.
+package struct StoredResponse: Sendable, Equatable {
+    /// What of the body is there.
+    package enum Body: Sendable, Equatable {
+        /// All of it, of this length in bytes.
+        case complete(Int)
+        /// These bytes, of so many if that is known.
+        case part(Range<Int>, of: Int?)
+    }
+
+    package var status: Int
+    /// Only fields that are kept; see ``KeptFields``.
+    package var fields: HTTPFields
+    /// When the request was sent.
+    package var requested: HTTPDate
+    /// When the response came.
+    package var received: HTTPDate
+    /// What chose this response among the variants.
+    package var variant: Variant
+    package var body: Body
+
+    package init(
+        status: Int = 200,
+        fields: HTTPFields,
+        requested: HTTPDate,
+        received: HTTPDate,
+        variant: Variant = Variant(),
+        body: Body
+    ) {
+        self.status = status
+        self.fields = fields
+        self.requested = requested
+        self.received = received
+        self.variant = variant
+        self.body = body
+    }
+
+    /// When the origin made it; when it came, if that is not said (RFC 9110, section 6.6.1).
+    package var date: HTTPDate {
+        fields.first("Date").flatMap { HTTPDate($0, now: received) } ?? received
+    }
+
+    /// The directives of its Cache-Control.
+    package var control: CacheControl { CacheControl(fields) }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A URL of http or https in its normal form, without fragment and without credentials.
+///
+/// Two texts that mean the same resource by RFC 3986, section 6.2.2 and 6.2.3, and RFC 9110, section 4.2.3,
+/// become the same: case of scheme and host, default and empty port, empty path, dot segments,
+/// percent-encoding. A query stays in its order. Bytes that a URL may not have are percent-encoded.
+package struct HTTPURL: Sendable, Hashable {
+    /// `http` or `https`.
+    package let scheme: String
+    /// In lower case; an IPv6 address in its brackets.
+    package let host: String
+    /// Nil for the scheme's own.
+    package let port: Int?
+    /// Begins with a slash.
+    package let path: String
+    /// Nil if there is no question mark.
+    package let query: String?
+
+    /// Nil for another scheme, without host, with a port that is none, and with spaces or control characters.
+    package init?(_ text: String) {
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
+            let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
+        else { return nil }
+        scheme = HTTPText.lowercased(String(text[..<colon]))
+        let rest = text[colon...].utf8
+        guard scheme == "http" || scheme == "https", rest.starts(with: "://".utf8) else { return nil }
+        let bytes = Array(rest.dropFirst(3).prefix { $0 != UInt8(ascii: "#") })
+        let end = bytes.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? bytes.count
+        guard let authority = Self.authority(bytes[..<end], scheme: scheme) else { return nil }
+        (host, port) = authority
+        let mark = bytes[end...].firstIndex(of: UInt8(ascii: "?")) ?? bytes.count
+        path = Self.withoutDots(Self.encoded(bytes[end..<mark]))
+        query = mark < bytes.count ? Self.encoded(bytes[(mark + 1)...]) : nil
+    }
+
+    /// What names the resource in a cache, and what is shown of it: scheme, host, port, path and query.
+    package var text: String { origin + path + (query.map { "?" + $0 } ?? "") }
+
+    /// Scheme, host and port (RFC 9110, section 4.3.1).
+    package var origin: String { "\(scheme)://\(host)" + (port.map { ":\($0)" } ?? "") }
+
+    /// What a reference means here, as in Location (RFC 3986, section 5.2); nil for what is no http or https.
+    package func resolving(_ reference: String) -> HTTPURL? {
+        let reference = String(reference.prefix { $0 != "#" })
+        let head = reference.prefix { $0 != "/" && $0 != "?" }
+        if head.contains(":") { return HTTPURL(reference) }
+        if reference.isEmpty { return self }
+        if reference.hasPrefix("//") { return HTTPURL(scheme + ":" + reference) }
+        if reference.hasPrefix("/") { return HTTPURL(origin + reference) }
+        if reference.hasPrefix("?") { return HTTPURL(origin + path + reference) }
+        let folder = path.lastIndex(of: "/").map { path[...$0] } ?? "/"
+        return HTTPURL(origin + folder + reference)
+    }
+}
+
+extension HTTPURL {
+    private static func authority(_ bytes: ArraySlice<UInt8>, scheme: String) -> (String, Int?)? {
+        let place = bytes.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 } ?? bytes.startIndex
+        let text = String(decoding: bytes[place...], as: UTF8.self)
+        var host = text[...]
+        var digits = text[text.endIndex...]
+        let afterAddress = text.lastIndex(of: "]").map { text.index(after: $0) } ?? text.startIndex
+        if let colon = text[afterAddress...].firstIndex(of: ":") {
+            host = text[..<colon]
+            digits = text[text.index(after: colon)...]
+        }
+        guard !host.isEmpty, host.hasPrefix("[") == host.hasSuffix("]") else { return nil }
+        let name = HTTPText.lowercased(String(host))
+        if digits.isEmpty { return (name, nil) }
+        guard HTTPText.isDigits(digits), let port = Int(digits), port <= 65_535 else { return nil }
+        return (name, port == (scheme == "http" ? 80 : 443) ? nil : port)
+    }
+
+    /// What is encoded without need is decoded, digits of encodings are in upper case, what may not stand
+    /// there is encoded.
+    private static func encoded(_ bytes: ArraySlice<UInt8>) -> String {
+        let bytes = Array(bytes)
+        var result: [UInt8] = []
+        var place = 0
+        while place < bytes.count {
+            let byte = bytes[place]
+            if byte == UInt8(ascii: "%"), place + 2 < bytes.count, let high = digit(bytes[place + 1]),
+                let low = digit(bytes[place + 2])
+            {
+                let meant = high << 4 | low
+                if isUnreserved(meant) { result.append(meant) } else { result += escape(meant) }
+                place += 3
+            } else {
+                let isForbidden = byte >= 0x80 || "\"<>\\^`{|}".utf8.contains(byte)
+                if isForbidden { result += escape(byte) } else { result.append(byte) }
+                place += 1
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    private static func escape(_ byte: UInt8) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        return [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x41 + 10
+        case 0x61...0x66: byte - 0x61 + 10
+        default: nil
+        }
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "-._~".utf8.contains(byte)
+        }
+    }
+
+    /// RFC 3986, section 5.2.4.
+    private static func withoutDots(_ path: String) -> String {
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        var kept: [Substring] = []
+        for (place, segment) in zip(segments.indices, segments) {
+            let isLast = place == segments.endIndex - 1
+            guard segment == "." || segment == ".." else {
+                kept.append(segment)
+                continue
+            }
+            if segment == ".." { _ = kept.popLast() }
+            if isLast { kept.append("") }
+        }
+        return "/" + kept.joined(separator: "/")
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Whether a response may be kept (RFC 9111, section 3), and why not.
+package enum Storing: Sendable, Equatable {
+    case complete
+    /// This part of the body.
+    case part(ContentRange)
+    case not(Refusal)
+
+    package enum Refusal: Sendable, Equatable {
+        case method, status, requestForbids, responseForbids, variesByAnything, nothingSaid, unusableRange
+    }
+}
+
+extension HTTPCachePolicy {
+    /// Final statuses whose demands on a cache are known here (section 3 and 5.2.2.3).
+    package static let understoodStatuses: Set<Int> = [
+        200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410,
+        411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 451, 500, 501, 502, 503, 504, 505,
+    ]
+
+    /// Whether this response to this request may be kept.
+    package func storing(_ response: HTTPResponse, to request: HTTPRequest) -> Storing {
+        let control = CacheControl(response.fields)
+        let isChosen = chosenLifetime(for: response.status) != nil
+        guard request.method == "GET" else { return .not(.method) }
+        guard response.status >= 200, response.status != 304 else { return .not(.status) }
+        if control.contains("must-understand"), !Self.understoodStatuses.contains(response.status) {
+            return .not(.status)
+        }
+        if CacheControl(request.fields).contains("no-store") { return .not(.requestForbids) }
+        if forbidsStoring(response) { return .not(.responseForbids) }
+        if VaryRule(response.fields) == .nothingMatches { return .not(.variesByAnything) }
+        let isSaid =
+            isChosen || control.contains("public") || control.contains("private")
+            || control.contains("max-age") || response.fields.contains("Expires")
+        guard isSaid || Self.heuristicStatuses.contains(response.status) else { return .not(.nothingSaid) }
+        guard response.status == 206 else { return .complete }
+        guard let range = response.fields.first("Content-Range").flatMap(ContentRange.init),
+            range.bytes != nil
+        else { return .not(.unusableRange) }
+        return .part(range)
+    }
+
+    /// Whether its no-store counts: not if it must be understood, and is (section 5.2.2.3).
+    func forbidsStoring(_ response: HTTPResponse) -> Bool {
+        let control = CacheControl(response.fields)
+        return control.contains("no-store") && !control.contains("must-understand")
+            && chosenLifetime(for: response.status) == nil
+    }
+
+    /// The keys of which nothing may be used any more after this response (section 4.4): of an unsafe method
+    /// that did not fail, its URL, and what Location and Content-Location name at the same origin.
+    package func invalidated(by response: HTTPResponse, to request: HTTPRequest) -> [HTTPURL] {
+        guard !request.isSafe, (200..<400).contains(response.status) else { return [] }
+        let named = ["Location", "Content-Location"].compactMap { response.fields.first($0) }
+            .compactMap(request.url.resolving)
+            .filter { $0.origin == request.url.origin }
+        return named.reduce(into: [request.url]) { if !$0.contains($1) { $0.append($1) } }
+    }
+}

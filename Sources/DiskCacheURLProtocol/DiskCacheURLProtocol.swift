@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import DiskCacheHTTP
+import Foundation
+import Platform
+
+#if canImport(FoundationNetworking)
+    public import FoundationNetworking
+#endif
+
+/// Gives code that uses `URLSession` the shared cache, by one line.
+///
+/// ```swift
+/// DiskCacheURLProtocol.use(HTTPCache(cache), in: configuration)
+/// ```
+///
+/// Requests by GET and HEAD are answered as ``HTTPCache`` answers them: redirects are followed there, the
+/// body comes in one piece, and the session's own cache keeps none of it. All other requests, and those with
+/// a body in a stream, are left to the session.
+public final class DiskCacheURLProtocol: URLProtocol {
+    private static let current = Locked<HTTPCache?>(nil)
+    private let fetching = Locked<Task<Void, Never>?>(nil)
+
+    /// Sessions made with `configuration` from now on use `cache`, and so do all others that have this
+    /// protocol.
+    public static func use(_ cache: HTTPCache, in configuration: URLSessionConfiguration) {
+        current.withLock { $0 = cache }
+        configuration.protocolClasses = [DiskCacheURLProtocol.self] + (configuration.protocolClasses ?? [])
+    }
+
+    /// Whether a request is answered here.
+    override public class func canInit(with request: URLRequest) -> Bool {
+        let (scheme, method) = (request.url?.scheme?.lowercased(), request.httpMethod ?? "GET")
+        let isPlain = (method == "GET" || method == "HEAD") && request.httpBodyStream == nil
+        return isPlain && (scheme == "http" || scheme == "https") && current.withLock { $0 != nil }
+    }
+
+    /// The request as it is.
+    override public class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+
+    /// Begins to fetch.
+    override public func startLoading() {
+        guard let http = Self.current.withLock({ $0 }), let wanted = FetchRequest(request) else {
+            client?.urlProtocol(self, didFailWithError: URLError(.badURL))
+            return
+        }
+        let loading = Loading(this: self)
+        let task = Task.detached {
+            let result: Result<FetchResponse, any Error>
+            do {
+                result = .success(try await http.fetch(wanted))
+            } catch {
+                result = .failure(error)
+            }
+            if !Task.isCancelled { loading.this.finish(result) }
+        }
+        fetching.withLock { $0 = task }
+    }
+
+    /// Ends at once.
+    override public func stopLoading() {
+        fetching.withLock { $0.take() }?.cancel()
+    }
+
+    /// For the task, which is alone with it from the beginning to the end.
+    private struct Loading: @unchecked Sendable {
+        let this: DiskCacheURLProtocol
+    }
+
+    private func finish(_ result: Result<FetchResponse, any Error>) {
+        switch result {
+        case .success(let response): finish(response)
+        case .failure(let error): client?.urlProtocol(self, didFailWithError: URLError(error))
+        }
+    }
+
+    private func finish(_ response: FetchResponse) {
+        var fields: [String: String] = [:]
+        for field in response.fields {
+            fields[field.name] = fields[field.name].map { "\($0), \(field.value)" } ?? field.value
+        }
+        guard let url = URL(string: response.url),
+            let head = HTTPURLResponse(
+                url: url,
+                statusCode: response.status,
+                httpVersion: "HTTP/1.1",
+                headerFields: fields
+            )
+        else {
+            client?.urlProtocol(self, didFailWithError: URLError(.badServerResponse))
+            return
+        }
+        client?.urlProtocol(self, didReceive: head, cacheStoragePolicy: .notAllowed)
+        client?.urlProtocol(self, didLoad: response.body)
+        client?.urlProtocolDidFinishLoading(self)
+    }
+}
+
+extension FetchRequest {
+    fileprivate init?(_ request: URLRequest) {
+        guard let url = request.url?.absoluteString else { return nil }
+        self.init(url, method: request.httpMethod ?? "GET")
+        fields = (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) }
+        stallLimit = .seconds(request.timeoutInterval)
+        switch request.cachePolicy {
+        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: mode = .reload
+        case .returnCacheDataElseLoad: mode = .cacheFirst
+        case .returnCacheDataDontLoad: mode = .offline
+        case .reloadRevalidatingCacheData: mode = .revalidate
+        default: mode = .standard
+        }
+    }
+}
+
+extension URLError {
+    fileprivate init(_ error: any Error) {
+        let code: URLError.Code =
+            switch (error as? FetchError)?.code {
+            case .invalidURL, .invalidRequest: .badURL
+            case .unreachable: .cannotConnectToHost
+            case .tls: .secureConnectionFailed
+            case .timedOut: .timedOut
+            case .truncated: .networkConnectionLost
+            case .tooLarge: .dataLengthExceedsMaximum
+            case .tooManyRedirects, .unsupportedRedirect: .httpTooManyRedirects
+            case .protocolViolation: .badServerResponse
+            default: .unknown
+            }
+        self.init(code, userInfo: [NSLocalizedDescriptionKey: "\(error)"])
+    }
+}

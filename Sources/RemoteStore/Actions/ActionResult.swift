@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CacheStore
+
+/// An entry at a server that speaks Bazel's HTTP cache protocol: the message `ActionResult` of the Remote
+/// Execution API, as far as a cache needs it.
+///
+/// The value is an output file; a small one is inlined, which saves a round trip. What else the entry says
+/// (its record) goes as the standard output. A server that checks such messages finds one that is complete:
+/// each file has a path and a digest, and those that are not inlined are to be found by their digests.
+package struct ActionResult: Sendable, Equatable {
+    /// An output file.
+    package struct File: Sendable, Equatable {
+        package var path: String
+        package var digest: Digest
+        /// Bytes.
+        package var length: Int
+        /// Its bytes if they are inlined; always there for a file without any.
+        package var contents: [UInt8]?
+        package var isExecutable: Bool
+
+        package init(
+            path: String,
+            digest: Digest,
+            length: Int,
+            contents: [UInt8]?,
+            isExecutable: Bool = false
+        ) {
+            self.path = path
+            self.digest = digest
+            self.length = length
+            self.contents = length == 0 ? [] : contents
+            self.isExecutable = isExecutable
+        }
+    }
+
+    /// What values are called among the files.
+    package static let valuePath = "value"
+    /// Longer messages are refused; bazel-remote takes 4 MiB, gRPC's limit.
+    package static let maximumSize = 4 << 20
+    /// What is inlined at most, bytes, unless configured otherwise.
+    package static let inlineLimit = 64 << 10
+    /// More files are refused: ours have one.
+    static let mostFiles = 1024
+
+    package var files: [File]
+    package var exitCode: Int32 = 0
+    package var standardOutput: [UInt8] = []
+
+    package init(files: [File], exitCode: Int32 = 0, standardOutput: [UInt8] = []) {
+        self.files = files
+        self.exitCode = exitCode
+        self.standardOutput = standardOutput
+    }
+
+    /// The value of an entry, whatever other files there are.
+    package var value: File? { files.first { $0.path == Self.valuePath } }
+}
+
+extension ActionResult {
+    private static let filesField: UInt64 = 2
+    private static let exitCodeField: UInt64 = 4
+    private static let standardOutputField: UInt64 = 5
+
+    /// The message as bytes.
+    package func encoded() -> [UInt8] {
+        var bytes: [UInt8] = []
+        for file in files { bytes.append(field: Self.filesField, message: file.encoded()) }
+        bytes.append(field: Self.exitCodeField, number: UInt64(bitPattern: Int64(exitCode)))
+        bytes.append(field: Self.standardOutputField, bytes: standardOutput)
+        return bytes
+    }
+
+    /// Reads what ``encoded()`` or any other writer of such messages wrote.
+    ///
+    /// Fields that are unknown are skipped. Inlined contents are what their digest says, or it fails. Never
+    /// takes more memory than a small multiple of the bytes, whatever they are.
+    package init(decoding bytes: [UInt8]) throws(WireFault) {
+        guard bytes.count <= Self.maximumSize else { throw .tooLong }
+        var result = ActionResult(files: [])
+        try Protobuf.readFields(of: bytes, 0..<bytes.count) { (field, value) throws(WireFault) in
+            switch (field, value) {
+            case (Self.filesField, .bytes(let range)):
+                guard result.files.count < Self.mostFiles else { throw .tooLong }
+                result.files.append(try File(decoding: bytes, range))
+            case (Self.exitCodeField, .number(let number)):
+                result.exitCode = Int32(truncatingIfNeeded: number)
+            case (Self.standardOutputField, .bytes(let range)):
+                result.standardOutput = Array(bytes[range])
+            case (Self.filesField, _), (Self.exitCodeField, _), (Self.standardOutputField, _):
+                throw .malformed
+            default: break
+            }
+        }
+        self = result
+    }
+}
+
+extension ActionResult.File {
+    private static let pathField: UInt64 = 1
+    private static let digestField: UInt64 = 2
+    private static let executableField: UInt64 = 4
+    private static let contentsField: UInt64 = 5
+    private static let hashField: UInt64 = 1
+    private static let sizeField: UInt64 = 2
+
+    fileprivate func encoded() -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(field: Self.pathField, bytes: path.utf8)
+        var named: [UInt8] = []
+        named.append(field: Self.hashField, bytes: digest.description.utf8)
+        named.append(field: Self.sizeField, number: UInt64(length))
+        bytes.append(field: Self.digestField, message: named)
+        bytes.append(field: Self.executableField, number: isExecutable ? 1 : 0)
+        bytes.append(field: Self.contentsField, bytes: contents ?? [])
+        return bytes
+    }
+
+    fileprivate init(decoding bytes: [UInt8], _ range: Range<Int>) throws(WireFault) {
+        var path: String?
+        var name: (digest: Digest, length: Int)?
+        var isExecutable = false
+        var contents: [UInt8]?
+        try Protobuf.readFields(of: bytes, range) { (field, value) throws(WireFault) in
+            switch (field, value) {
+            case (Self.pathField, .bytes(let range)):
+                guard let text = String(validating: bytes[range], as: UTF8.self) else { throw .malformed }
+                path = text
+            case (Self.digestField, .bytes(let range)): name = try Self.digest(bytes, range)
+            case (Self.executableField, .number(let number)): isExecutable = number != 0
+            case (Self.contentsField, .bytes(let range)): contents = Array(bytes[range])
+            case (Self.pathField, _), (Self.digestField, _), (Self.executableField, _),
+                (Self.contentsField, _):
+                throw .malformed
+            default: break
+            }
+        }
+        guard let path, !path.isEmpty, let name else { throw .malformed }
+        // No bytes mean the same as none inlined.
+        if contents?.isEmpty == true { contents = nil }
+        if let contents {
+            guard contents.count == name.length, Digest(of: contents.span) == name.digest else {
+                throw .wrongDigest
+            }
+        }
+        if name.length == 0, name.digest != Digest(ofKey: "") { throw .wrongDigest }
+        self.init(
+            path: path,
+            digest: name.digest,
+            length: name.length,
+            contents: contents,
+            isExecutable: isExecutable
+        )
+    }
+
+    /// The message `Digest`; another function than SHA-256 can't be checked, and so makes no sense here.
+    private static func digest(
+        _ bytes: [UInt8],
+        _ range: Range<Int>
+    ) throws(WireFault) -> (digest: Digest, length: Int) {
+        var digest: Digest?
+        var length = 0
+        try Protobuf.readFields(of: bytes, range) { (field, value) throws(WireFault) in
+            switch (field, value) {
+            case (Self.hashField, .bytes(let range)):
+                let digits = Array(bytes[range])
+                digest = Digest(hexadecimal: digits.span)
+            case (Self.sizeField, .number(let number)):
+                guard let size = Int(exactly: number) else { throw .malformed }
+                length = size
+            case (Self.hashField, _), (Self.sizeField, _): throw .malformed
+            default: break
+            }
+        }
+        guard let digest else { throw .malformed }
+        return (digest, length)
+    }
+}

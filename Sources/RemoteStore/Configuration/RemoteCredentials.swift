@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CacheStore
+import Platform
+
+/// Who we are to which server: lines `host = user:password`, from a file or the environment.
+///
+/// ```
+/// # a comment
+/// cache-1:8080 = builder:secret
+/// redis.example = :secret
+/// s3.example = ACCESSKEY:secretkey:sessiontoken
+/// ```
+///
+/// Never printed, and in no error.
+package struct RemoteCredentials: Sendable {
+    /// What stands behind the host.
+    package struct Entry: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
+        /// May be empty.
+        package let user: String
+        package let secret: String
+        /// Everything behind the first colon: a password may have some.
+        package let rest: [String]
+
+        /// Without the secret.
+        package var description: String { "credentials of \(user)" }
+        package var debugDescription: String { description }
+    }
+
+    private var entries: [String: Entry] = [:]
+
+    /// None.
+    package init() {}
+
+    package init(text: String) {
+        for line in text.split(whereSeparator: \.isNewline) {
+            let halves = line.split(separator: "=", maxSplits: 1).map(Self.trimmed)
+            guard halves.count == 2, !line.drop(while: \.isWhitespace).hasPrefix("#") else { continue }
+            let parts = halves[1].split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+            guard parts.count >= 2 else { continue }
+            let secret = parts.dropFirst().joined(separator: ":")
+            let entry = Entry(user: parts[0], secret: secret, rest: Array(parts.dropFirst()))
+            entries[halves[0].lowercased()] = entry
+        }
+    }
+
+    private static func trimmed(_ text: Substring) -> String {
+        var text = text.drop(while: \.isWhitespace)
+        while text.last?.isWhitespace ?? false { text.removeLast() }
+        return String(text)
+    }
+
+    /// Those of the file at `path`; without one, those of the environment.
+    ///
+    /// - Throws: ``CacheError/Code/untrusted`` for a file that others may read or write, or that is somebody
+    ///   else's.
+    package init(from path: String?) throws(CacheError) {
+        guard let path else {
+            let bytes = CurrentProcess.environmentBytes("DISKCACHE_REMOTE_CREDENTIALS") ?? []
+            self.init(text: String(decoding: bytes, as: UTF8.self))
+            return
+        }
+        let (status, bytes) = try describing("read credentials in", path) {
+            () throws(Errno) -> (FileStatus, [UInt8]?) in
+            let file = try FileDescriptor(opening: path, .readOnly)
+            let status = try file.status()
+            return try (status, status.kind == .regular ? file.readToEnd(limit: 64 * 1024) : nil)
+        }
+        let owners = [CurrentProcess.effectiveUser, 0]
+        guard status.permissions & 0o077 == 0, owners.contains(status.owner) else {
+            throw CacheError(
+                .untrusted,
+                "read credentials in \(path): others may read or write it: chmod 600, and make it your own",
+                path: path
+            )
+        }
+        guard let bytes else {
+            let words = "read credentials in \(path): it is no file of credentials: name another"
+            throw CacheError(.badConfiguration, words, path: path)
+        }
+        self.init(text: String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// Those for a server: of its host and port, else of its host, else of its socket's path.
+    package func entry(for address: RemoteAddress) -> Entry? {
+        if let path = address.socketPath { return entries[path.lowercased()] }
+        let exact = entries["\(address.host):\(address.port)"]
+        return exact ?? entries[address.authority] ?? entries[address.host]
+    }
+}

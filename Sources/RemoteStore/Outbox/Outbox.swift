@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CacheStore
+
+/// What the file `outbox` (`OutboxFile`) says: what still has to be done at the servers, in the order in
+/// which it came.
+///
+/// Processes append whole records (``OutboxRecord``) to the file, so it is a journal: later work on a key
+/// takes the place of earlier work, and what is done goes. A file that is cut off or damaged anywhere loses
+/// the records that were hit: the servers lack those values then, and nobody gets wrong ones. Work that was
+/// done, and whose `done` was lost, is done once more, which changes nothing. Who sends a value sends it only
+/// if the cache still has that content for the key: what was refused, or never read, may have been later work
+/// on it.
+///
+/// It is bounded: there are never more than so many keys, and so many bytes of contents, unless one value
+/// alone is longer. What comes when it is full is refused: the next computation elsewhere makes up for it.
+package struct Outbox: Sendable {
+    /// What may wait at the same time.
+    package struct Limits: Sendable {
+        package var records = 65_536
+        /// Of contents, which the cache has to keep for so long.
+        package var bytes = 1 << 30
+
+        package init() {}
+    }
+
+    private let limits: Limits
+    /// By the digest of the key, with its place in the order.
+    private var waiting: [Digest: (place: Int, record: OutboxRecord)] = [:]
+    private var nextPlace = 0
+    /// Bytes of the contents that wait.
+    package private(set) var waitingBytes = 0
+    /// Records of the file, those that count no more and those that can't be read included.
+    package private(set) var fileRecords = 0
+    /// Those that could not be read.
+    package private(set) var damagedRecords = 0
+
+    /// Reads a file; an empty one is an outbox in which nothing waits.
+    package init(reading file: [UInt8] = [], _ limits: Limits = Limits()) {
+        self.limits = limits
+        read(file)
+    }
+
+    package var count: Int { waiting.count }
+
+    /// Work that there was no room for.
+    package private(set) var refusedRecords = 0
+    /// Keys that are to be avoided only: nothing is sent for them.
+    package private(set) var avoidedCount = 0
+
+    /// Whether anything waits for this key.
+    package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil }
+
+    /// Whether this very work still waits.
+    package func contains(_ record: OutboxRecord) -> Bool {
+        waiting[record.entry]?.record.number == record.number
+    }
+
+    /// What waits, the oldest first.
+    package var pending: [OutboxRecord] {
+        waiting.values.sorted { $0.place < $1.place }.map { $0.record }
+    }
+
+    /// Reads what others have appended since; it begins at a whole record.
+    ///
+    /// - Complexity: O(*n*) in the bytes.
+    package mutating func read(_ bytes: [UInt8]) {
+        var start = 0
+        while start < bytes.count {
+            let end = min(start + OutboxRecord.size, bytes.count)
+            fileRecords += 1
+            if let record = OutboxRecord(decoding: Array(bytes[start..<end])) {
+                note(record)
+            } else {
+                damagedRecords += 1
+            }
+            start = end
+        }
+    }
+
+    /// Takes up work, and gives the bytes to append to the file, which must be all that one write appends;
+    /// nil: it is full.
+    package mutating func add(_ record: OutboxRecord) -> [UInt8]? {
+        guard hasRoom(for: record) else { return nil }
+        note(record)
+        fileRecords += 1
+        return record.encoded()
+    }
+
+    /// Notes that something is done, and gives the bytes to append; nil: other work took its place meanwhile.
+    package mutating func finish(_ record: OutboxRecord) -> [UInt8]? {
+        guard waiting[record.entry]?.record.number == record.number else { return nil }
+        let done = OutboxRecord(number: record.number, entry: record.entry, work: .done)
+        note(done)
+        fileRecords += 1
+        return done.encoded()
+    }
+
+    /// Whether the file should be replaced by ``compacted()``: most of it counts no more.
+    package var needsCompaction: Bool { fileRecords > 1024 && fileRecords > 4 * waiting.count }
+
+    /// The same without the keys that are to be avoided only.
+    package func compactedWithoutAvoided() -> [UInt8] {
+        pending.filter { $0.work != .avoid }.flatMap { $0.encoded() }
+    }
+
+    /// A file that says the same in as few bytes as possible; it must replace the other one while nobody
+    /// appends.
+    package func compacted() -> [UInt8] {
+        pending.flatMap { $0.encoded() }
+    }
+
+    /// Zeros to append before anything else to a file of this length, whose last record was cut off; mostly
+    /// none.
+    package static func padding(forFileOf length: Int) -> [UInt8] {
+        let rest = length % OutboxRecord.size
+        return rest == 0 ? [] : [UInt8](repeating: 0, count: OutboxRecord.size - rest)
+    }
+
+    private func hasRoom(for record: OutboxRecord) -> Bool {
+        let replaced = waiting[record.entry]?.record
+        let countAfter = waiting.count + (replaced == nil ? 1 : 0)
+        guard countAfter <= limits.records else { return false }
+        let rest = waitingBytes - Self.length(of: replaced)
+        let (bytes, overflow) = rest.addingReportingOverflow(Self.length(of: record))
+        return rest == 0 || !overflow && bytes <= limits.bytes
+    }
+
+    private mutating func note(_ record: OutboxRecord) {
+        let earlier = waiting[record.entry]?.record
+        if record.work == .done {
+            guard earlier?.number == record.number else { return }
+            if earlier?.work == .avoid { avoidedCount -= 1 }
+            waiting[record.entry] = nil
+            waitingBytes -= Self.length(of: earlier)
+            return
+        }
+        // What others wrote may exceed the limits: then the newest is left out.
+        guard hasRoom(for: record) else {
+            refusedRecords += 1
+            return
+        }
+        if earlier?.work == .avoid { avoidedCount -= 1 }
+        if record.work == .avoid { avoidedCount += 1 }
+        waitingBytes += Self.length(of: record) - Self.length(of: earlier)
+        waiting[record.entry] = (place: nextPlace, record: record)
+        nextPlace += 1
+    }
+
+    private static func length(of record: OutboxRecord?) -> Int {
+        guard case .put(_, let length)? = record?.work else { return 0 }
+        return length
+    }
+}

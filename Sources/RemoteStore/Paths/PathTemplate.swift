@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CacheStore
+
+/// Where a server keeps something: a path with fields, such as `/cas/{digest}`.
+///
+/// `{digest}` and `{key}` are the 64 hexadecimal digits of what is asked for, `{key:2}` the first two of
+/// them, `{namespace}` the name of the namespace. The rest is taken as it is: printable ASCII, already
+/// percent-encoded. A query (`?team=1`) may follow the path.
+package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
+    private enum Part: Hashable {
+        case text(String)
+        /// So many of the first digits.
+        case digits(Int)
+        case namespace
+    }
+
+    package let description: String
+    private let parts: [Part]
+
+    /// - Returns: nil if a field is unknown or not closed, if it does not begin with `/`, has a part `.` or
+    ///   `..`, or bytes that a path can't have, or if the digits are missing.
+    package init?(_ text: String) {
+        guard text.utf8.first == UInt8(ascii: "/"), text.utf8.count <= 1024,
+            let parts = Self.parts(of: text), parts.contains(.digits(64))
+        else { return nil }
+        let steps = text.prefix { $0 != "?" }.split(separator: "/")
+        guard !steps.contains(where: { $0 == "." || $0 == ".." }) else { return nil }
+        description = text
+        self.parts = parts
+    }
+
+    /// Whether the namespace is a part of the path.
+    package var hasNamespace: Bool { parts.contains(.namespace) }
+
+    /// The path, with its query if the template has one; begins with `/`.
+    package func path(for digest: Digest, namespace: String) -> String {
+        let digits = digest.description
+        var path = ""
+        for part in parts {
+            switch part {
+            case .text(let text): path += text
+            case .digits(let count): path += digits.prefix(count)
+            case .namespace: path += namespace
+            }
+        }
+        return path
+    }
+
+    private static func parts(of text: String) -> [Part]? {
+        var parts: [Part] = []
+        var rest = Substring(text)
+        while !rest.isEmpty {
+            let plain = rest.prefix { $0 != "{" && $0 != "}" }
+            guard plain.utf8.allSatisfy(isAllowed) else { return nil }
+            if !plain.isEmpty { parts.append(.text(String(plain))) }
+            rest = rest.dropFirst(plain.count)
+            guard let brace = rest.first else { break }
+            guard brace == "{", let end = rest.firstIndex(of: "}"),
+                let part = field(rest[rest.index(after: rest.startIndex)..<end])
+            else { return nil }
+            parts.append(part)
+            rest = rest[rest.index(after: end)...]
+        }
+        return parts
+    }
+
+    private static func field(_ text: Substring) -> Part? {
+        if text == "namespace" { return .namespace }
+        let halves = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard halves.count <= 2, halves[0] == "digest" || halves[0] == "key" else { return nil }
+        guard halves.count == 2 else { return .digits(64) }
+        guard let count = Int(halves[1]), (1...64).contains(count) else { return nil }
+        return .digits(count)
+    }
+
+    /// What may stand in a path or a query (RFC 3986), percent signs included.
+    private static func isAllowed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default:
+            "-._~!$&'()*+,;=:@%/?".utf8.contains(byte)
+        }
+    }
+}

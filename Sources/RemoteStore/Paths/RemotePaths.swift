@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CacheStore
+
+/// Where a server keeps contents, by their digests, and entries, by the digests of their keys.
+package struct RemotePaths: Sendable, Hashable {
+    /// As Bazel's HTTP cache protocol has them.
+    package static let defaultContent = "/cas/{digest}"
+    package static let defaultEntry = "/ac/{key}"
+
+    package let contentTemplate: PathTemplate
+    package let entryTemplate: PathTemplate
+    /// Empty: none.
+    package let namespace: String
+
+    /// - Parameter namespace: keeps the entries of one group of users apart from those of others; 64 ASCII
+    ///   letters, digits, `-`, `_` and `.` at most, no `.` in front. Contents are shared by all, since they
+    ///   are named by their digests.
+    /// - Returns: nil if a template or the namespace is none.
+    package init?(
+        content: String = RemotePaths.defaultContent,
+        entry: String = RemotePaths.defaultEntry,
+        namespace: String = ""
+    ) {
+        guard let content = PathTemplate(content), let entry = PathTemplate(entry),
+            Self.isNamespace(namespace) || namespace.isEmpty && !content.hasNamespace && !entry.hasNamespace
+        else { return nil }
+        contentTemplate = content
+        entryTemplate = entry
+        self.namespace = namespace
+    }
+
+    /// The path of the bytes with this digest.
+    package func content(_ digest: Digest) -> String {
+        contentTemplate.path(for: digest, namespace: namespace)
+    }
+
+    /// The path of an entry.
+    ///
+    /// - Parameter key: the digest of its key, as it names the entry on disk.
+    package func entry(_ key: Digest) -> String {
+        entryTemplate.path(for: name(ofEntry: key), namespace: namespace)
+    }
+
+    /// What an entry is named by at the server, Redis included.
+    ///
+    /// Where the path does not tell namespaces apart, the digest does: SHA-256 of the namespace, a zero byte,
+    /// and the 32 bytes of the key's digest.
+    package func name(ofEntry key: Digest) -> Digest {
+        guard !namespace.isEmpty, !entryTemplate.hasNamespace else { return key }
+        let bytes = Array(namespace.utf8) + [0] + (0..<32).map(key.byte)
+        return Digest(of: bytes.span)
+    }
+
+    /// Whether a namespace may be called so.
+    package static func isNamespace(_ name: String) -> Bool {
+        guard (1...64).contains(name.utf8.count), name.utf8.first != UInt8(ascii: ".") else { return false }
+        return name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+                UInt8(ascii: "."):
+                true
+            default: false
+            }
+        }
+    }
+}

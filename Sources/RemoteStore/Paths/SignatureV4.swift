@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CacheStore
+package import Platform
+
+/// Signs requests to S3 and what speaks like it, by AWS Signature Version 4, in a header.
+///
+/// The hash of the payload is the digest of what is sent, which is known already. Paths are encoded once, as
+/// S3 wants it and other services of Amazon do not.
+package struct SignatureV4: Sendable {
+    /// Who signs; never printed.
+    package struct Credentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
+        package let accessKey: String
+        let secret: String
+        let sessionToken: String?
+
+        package init(accessKey: String, secret: String, sessionToken: String? = nil) {
+            self.accessKey = accessKey
+            self.secret = secret
+            self.sessionToken = sessionToken
+        }
+
+        /// Without the secret.
+        package var description: String { "credentials of \(accessKey)" }
+        package var debugDescription: String { description }
+    }
+
+    /// What is signed.
+    package struct Request: Sendable {
+        package var method: String
+        /// Before any percent-encoding; begins with `/`.
+        package var path: String
+        /// Before any percent-encoding.
+        package var query: [(name: String, value: String)] = []
+        /// All that are signed; `host` must be one of them.
+        package var headers: [(name: String, value: String)]
+        /// Of the body; that of no bytes where there is none.
+        package var payload: Digest
+
+        package init(
+            method: String,
+            path: String,
+            query: [(name: String, value: String)] = [],
+            headers: [(name: String, value: String)],
+            payload: Digest = SignatureV4.noPayload
+        ) {
+            self.method = method
+            self.path = path
+            self.query = query
+            self.headers = headers
+            self.payload = payload
+        }
+    }
+
+    /// The digest of no bytes.
+    package static let noPayload = Digest(ofKey: "")
+
+    package let credentials: Credentials
+    package let region: String
+    package let service: String
+
+    package init(credentials: Credentials, region: String, service: String = "s3") {
+        self.credentials = credentials
+        self.region = region
+        self.service = service
+    }
+
+    /// The headers to send beside those of the request: `authorization` and what it covers.
+    package func headers(
+        for request: Request,
+        at time: Timestamp
+    ) -> [(name: String, value: String)] {
+        var added = [("x-amz-content-sha256", request.payload.description), ("x-amz-date", Self.text(time))]
+        if let token = credentials.sessionToken { added.append(("x-amz-security-token", token)) }
+        var signed = request
+        signed.headers += added.map { (name: $0.0, value: $0.1) }
+        added.append(("authorization", authorization(for: signed, at: time)))
+        return added.map { (name: $0.0, value: $0.1) }
+    }
+
+    /// The value of `authorization` for a request that has all its headers, `x-amz-date` for this time among
+    /// them.
+    func authorization(for request: Request, at time: Timestamp) -> String {
+        let date = String(Self.text(time).prefix(8))
+        let scope = "\(date)/\(region)/\(service)/aws4_request"
+        let (canonical, names) = Self.canonical(request)
+        let toSign = "AWS4-HMAC-SHA256\n\(Self.text(time))\n\(scope)\n\(Digest(ofKey: canonical))"
+        let first = Array("AWS4\(credentials.secret)".utf8)
+        let key = [date, region, service, "aws4_request"].reduce(first) { key, part in
+            HMAC.sha256(key: key, Array(part.utf8))
+        }
+        let signature = HMAC.sha256(key: key, Array(toSign.utf8))
+        return "AWS4-HMAC-SHA256 Credential=\(credentials.accessKey)/\(scope), "
+            + "SignedHeaders=\(names), Signature=\(Self.hexadecimal(signature))"
+    }
+
+    /// The request in its canonical form, and the names of the signed headers.
+    static func canonical(_ request: Request) -> (text: String, names: String) {
+        var values: [String: [String]] = [:]
+        for header in request.headers {
+            let words = header.value.split { $0 == " " || $0 == "\t" }
+            values[header.name.lowercased(), default: []].append(words.joined(separator: " "))
+        }
+        let sorted = values.sorted { $0.key < $1.key }
+        let names = sorted.map { $0.key }.joined(separator: ";")
+        let lines = sorted.map { "\($0.key):\($0.value.joined(separator: ","))\n" }.joined()
+        let text = [
+            request.method, encodedPath(request.path), encodedQuery(request.query), lines, names,
+            request.payload.description,
+        ].joined(separator: "\n")
+        return (text, names)
+    }
+
+    /// The path as it must stand in the request.
+    package static func encodedPath(_ path: String) -> String {
+        encoded(path, keepingSlashes: true)
+    }
+
+    /// The query as it must stand in the request, without the question mark.
+    package static func encodedQuery(_ query: [(name: String, value: String)]) -> String {
+        query.map { (name: encoded($0.name), value: encoded($0.value)) }
+            .sorted { $0.name == $1.name ? $0.value < $1.value : $0.name < $1.name }
+            .map { "\($0.name)=\($0.value)" }
+            .joined(separator: "&")
+    }
+
+    private static func encoded(_ text: String, keepingSlashes: Bool = false) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            case UInt8(ascii: "/") where keepingSlashes: result += "/"
+            default: result += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return result
+    }
+
+    private static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is sent to Redis: arrays of bulk strings, the same in both versions of its protocol.
+package enum RedisCommand {
+    /// A command with its arguments, whatever bytes they have.
+    package static func encode(_ arguments: [[UInt8]]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(arguments.reduce(16) { $0 + $1.count + 16 })
+        bytes.append(contentsOf: "*\(arguments.count)\r\n".utf8)
+        for argument in arguments {
+            bytes.append(contentsOf: "$\(argument.count)\r\n".utf8)
+            bytes.append(contentsOf: argument)
+            bytes.append(contentsOf: "\r\n".utf8)
+        }
+        return bytes
+    }
+
+    /// Asks for version 3 of the protocol, with credentials if there are any; servers before 6.0 answer with
+    /// an error.
+    package static func hello(user: String? = nil, password: String? = nil) -> [UInt8] {
+        guard let password else { return encode(["HELLO", "3"].map(bytes)) }
+        return encode(["HELLO", "3", "AUTH", user ?? "default", password].map(bytes))
+    }
+
+    package static func authenticate(user: String? = nil, password: String) -> [UInt8] {
+        encode(["AUTH"].map(bytes) + (user.map { [bytes($0)] } ?? []) + [bytes(password)])
+    }
+
+    package static func select(database: Int) -> [UInt8] {
+        encode(["SELECT", String(database)].map(bytes))
+    }
+
+    package static func get(_ key: [UInt8]) -> [UInt8] {
+        encode([bytes("GET"), key])
+    }
+
+    /// - Parameter lifetime: milliseconds, at least 1; nil: as long as the server keeps it.
+    package static func set(_ key: [UInt8], _ value: [UInt8], lifetime: Int64? = nil) -> [UInt8] {
+        let terms = lifetime.map { ["PX", String(max(1, $0))].map(bytes) } ?? []
+        return encode([bytes("SET"), key, value] + terms)
+    }
+
+    package static func exists(_ key: [UInt8]) -> [UInt8] {
+        encode([bytes("EXISTS"), key])
+    }
+
+    package static func delete(_ key: [UInt8]) -> [UInt8] {
+        encode([bytes("DEL"), key])
+    }
+
+    package static let ping = encode([bytes("PING")])
+
+    private static func bytes(_ text: String) -> [UInt8] {
+        Array(text.utf8)
+    }
+}

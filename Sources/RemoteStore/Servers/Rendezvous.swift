@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CacheStore
+import Platform
+
+/// One of the servers that share the values among them.
+package struct Server: Sendable, Hashable {
+    /// What it is told from the others by: whoever uses the same servers must give them the same names.
+    package let name: String
+    /// How much of the values it gets, beside the weights of the others; 0: none.
+    package let weight: Double
+
+    package init(name: String, weight: Double = 1) {
+        self.name = name
+        self.weight = weight
+    }
+}
+
+/// Which server has which value: highest random weight (Thaler and Ravishankar 1996), with weights by
+/// Schindelhauer and Schomaker 2005.
+///
+/// Each server has a score for each digest, which does not depend on the others; the highest one has the
+/// value. So one that goes leaves its own values to the others, each its share, and one that comes takes its
+/// own share, of each of the others: nothing else moves. The order of the list does not matter.
+///
+/// The scores are numbers of floating point: where the C libraries of two machines differ in the last bit of
+/// a logarithm, they disagree about one in 10^15 values, which is a miss.
+package struct Rendezvous: Sendable {
+    package let servers: [Server]
+    private let seeds: [UInt64]
+
+    package init(_ servers: [Server]) {
+        self.servers = servers
+        seeds = servers.map { Digest(ofKey: $0.name).word(0) }
+    }
+
+    /// The index of the server that has it; nil: there is none with a weight.
+    ///
+    /// - Complexity: O(*n*) in the number of servers.
+    package func server(for digest: Digest) -> Int? {
+        var best: Int?
+        var bestScore = 0.0
+        for index in servers.indices {
+            let score = score(of: index, for: digest)
+            if score > bestScore { (best, bestScore) = (index, score) }
+        }
+        return best
+    }
+
+    /// The servers by falling score: the first has the value, the second has it where the first is gone.
+    package func order(for digest: Digest) -> [Int] {
+        let scores = servers.indices.map { score(of: $0, for: digest) }
+        return servers.indices.filter { scores[$0] > 0 }.sorted { scores[$0] > scores[$1] }
+    }
+
+    /// More than 0, or 0 for a server that gets nothing.
+    private func score(of index: Int, for digest: Digest) -> Double {
+        let weight = servers[index].weight
+        guard weight > 0, weight.isFinite else { return 0 }
+        let hash = SplitMix64.mix(SplitMix64.mix(seeds[index] ^ digest.word(0)) &+ digest.word(1))
+        // 52 bits and a half are exact, so it is neither 0 nor 1.
+        let fraction = (Double(hash >> 12) + 0.5) * 0x1p-52
+        return -weight / naturalLogarithm(fraction)
+    }
+}

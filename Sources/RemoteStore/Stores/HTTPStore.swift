@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+import Transport
+
+/// A server that has bodies at paths: GET, PUT and DELETE.
+///
+/// By Bazel's HTTP cache protocol a value costs one round trip where it is inlined in its entry, else two.
+final class HTTPStore: RemoteClient {
+    /// Who asks.
+    enum Identity: Sendable {
+        case anybody
+        case basic(TransportCredentials)
+        case signed(SignatureV4)
+    }
+
+    /// How entries are there.
+    enum Form: Sendable {
+        case action
+        case plain
+    }
+
+    private let transport: Transport
+    private let address: RemoteAddress
+    private let paths: RemotePaths
+    private let form: Form
+    private let identity: Identity
+    private let longest: Int64
+
+    /// - Parameter longest: bytes of the longest value.
+    init(
+        _ address: RemoteAddress,
+        _ paths: RemotePaths,
+        _ form: Form,
+        as identity: Identity,
+        longest: Int64,
+        over transport: Transport
+    ) {
+        self.transport = transport
+        self.address = address
+        self.paths = paths
+        self.form = form
+        self.identity = identity
+        self.longest = longest
+    }
+
+    // MARK: Entries
+
+    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel? {
+        guard let body = try fetch(paths.entry(key), until: deadline) else { return nil }
+        if form == .plain {
+            guard let parcel = Envelope.open(body, for: key) else { throw wrong(nil) }
+            return parcel
+        }
+        let action = try read(body)
+        // Others may keep their own entries here.
+        guard let value = action.value, !action.standardOutput.isEmpty else { throw wrong(nil) }
+        var parcel = RemoteParcel(record: action.standardOutput, bytes: Data(), digest: value.digest)
+        if let contents = value.contents {
+            parcel.bytes = Data(contents)
+        } else {
+            guard Int64(value.length) <= longest else { return nil }
+            // Its server has forgotten it before the entry.
+            guard let bytes = try fetch(paths.content(value.digest), until: deadline) else { return nil }
+            guard bytes.count == value.length else { throw wrong(value.digest) }
+            parcel.bytes = bytes
+        }
+        return parcel
+    }
+
+    private func read(_ body: Data) throws(RemoteFailure) -> ActionResult {
+        do throws(WireFault) {
+            return try ActionResult(decoding: [UInt8](body))
+        } catch {
+            throw wrong(nil)
+        }
+    }
+
+    private func wrong(_ content: Digest?) -> RemoteFailure {
+        RemoteFailure(.wrong, "\(address.name) has something else than an entry", content: content)
+    }
+
+    func put(
+        _ key: Digest,
+        _ parcel: RemoteParcel,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        if form == .plain {
+            let body = Envelope.seal(parcel)
+            return try store(Data(body), Digest(of: body.span), at: paths.entry(key), until: deadline)
+        }
+        let isInlined = parcel.bytes.count <= ActionResult.inlineLimit
+        // Before the entry that names it.
+        if !isInlined {
+            try store(parcel.bytes, parcel.digest, at: paths.content(parcel.digest), until: deadline)
+        }
+        let value = ActionResult.File(
+            path: ActionResult.valuePath,
+            digest: parcel.digest,
+            length: parcel.bytes.count,
+            contents: isInlined ? [UInt8](parcel.bytes) : nil
+        )
+        let body = ActionResult(files: [value], standardOutput: parcel.record).encoded()
+        try store(Data(body), Digest(of: body.span), at: paths.entry(key), until: deadline)
+    }
+
+    func remove(
+        _ key: Digest,
+        content: Digest?,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        // The entry first: without its content it would be looked for in vain.
+        try delete(paths.entry(key), until: deadline)
+        if let content, form == .action { try delete(paths.content(content), until: deadline) }
+    }
+
+    // MARK: Requests
+
+    /// nil: there is nothing.
+    private func fetch(
+        _ path: String,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> Data? {
+        let response = try send("GET", path, until: deadline)
+        if response.status == 404 || response.status == 410 { return nil }
+        try check(response, "GET")
+        return response.body
+    }
+
+    private func store(
+        _ body: Data,
+        _ digest: Digest,
+        at path: String,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        try check(send("PUT", path, body, digest, until: deadline), "PUT")
+    }
+
+    private func delete(_ path: String, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
+        let response = try send("DELETE", path, until: deadline)
+        if response.status == 404 || response.status == 410 { return }
+        try check(response, "DELETE")
+    }
+
+    private func check(_ response: TransportResponse, _ method: String) throws(RemoteFailure) {
+        switch response.status {
+        case 200..<300: return
+        case 507 where method == "PUT":
+            throw RemoteFailure(.full, "\(address.name): it is full: status 507")
+        // Busy (429), in trouble: later perhaps.
+        case 408, 425, 429, 500...: break
+        default: throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
+        }
+        throw RemoteFailure(.failed, "\(address.name): \(method): status \(response.status)")
+    }
+
+    private func send(
+        _ method: String,
+        _ path: String,
+        _ body: Data? = nil,
+        _ payload: Digest = SignatureV4.noPayload,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> TransportResponse {
+        let rest = deadline - .now
+        guard rest > .zero else { throw RemoteFailure(.skipped, "\(address.name): no time left") }
+        let whole = address.path + path
+        var request = TransportRequest(address.origin + whole, method: method)
+        request.timeLimit = rest
+        // An entry is longer than its value.
+        request.mostBytes = max(longest, Int64(ActionResult.maximumSize)) + (1 << 17)
+        if let body {
+            request.source = .bytes(body)
+            request.fields.append(HeaderField("Content-Type", "application/octet-stream"))
+        }
+        switch identity {
+        case .anybody: break
+        case .basic(let credentials): request.credentials = credentials
+        case .signed(let signature):
+            let signed = SignatureV4.Request(
+                method: method,
+                path: whole,
+                headers: [(name: "host", value: address.authority)],
+                payload: payload
+            )
+            for (name, value) in signature.headers(for: signed, at: .now) {
+                request.fields.append(HeaderField(name, value))
+            }
+        }
+        do throws(TransportError) {
+            return try transport.performAndWait(request)
+        } catch {
+            switch error.code {
+            case .timedOut: throw RemoteFailure(.slow, error.message)
+            case .tooLarge, .headTooLarge: throw RemoteFailure(.wrong, error.message)
+            default: throw RemoteFailure(.failed, error.message)
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Transport
+
+/// One connection to Redis, used by one thread at a time.
+final class RedisConnection: @unchecked Sendable {
+    private let socket: StreamSocket
+    private let name: String
+    private var decoder: RedisDecoder
+
+    /// Connects, and sends what has to be sent first: who we are, which database.
+    ///
+    /// - Parameter name: of the server, for messages.
+    init(
+        to place: SocketPlace,
+        _ name: String,
+        _ limits: RedisDecoder.Limits,
+        greeting: [[UInt8]],
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        do throws(Errno) {
+            socket = try StreamSocket(to: place, until: deadline)
+        } catch {
+            throw Self.failure(error, name)
+        }
+        self.name = name
+        decoder = RedisDecoder(limits)
+        for command in greeting {
+            let reply = try ask(command, until: deadline)
+            guard let code = reply.errorCode else { continue }
+            // While it reads its data from disk it is as good as not there.
+            throw RemoteFailure(code == "LOADING" ? .failed : .refused, "\(name): \(code)")
+        }
+    }
+
+    /// Whether it may be used once more: nothing has come that nobody has asked for.
+    var isIdle: Bool { decoder.waitingBytes == 0 && socket.isIdle }
+
+    /// Sends a command and waits for its answer.
+    ///
+    /// After a failure the connection is of no use any more.
+    func ask(
+        _ command: [UInt8],
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> RedisReply {
+        try passing { () throws(Errno) in try socket.write(command, until: deadline) }
+        while true {
+            if let reply = try nextReply() {
+                // What a server sends by itself we have not asked for.
+                if case .push = reply { continue }
+                return reply
+            }
+            let bytes = try passing { () throws(Errno) in try socket.read(upTo: 64 * 1024, until: deadline) }
+            if bytes.isEmpty { throw RemoteFailure(.failed, "\(name): the connection was closed") }
+            decoder.append(bytes)
+        }
+    }
+
+    private func nextReply() throws(RemoteFailure) -> RedisReply? {
+        do throws(WireFault) {
+            return try decoder.next()
+        } catch {
+            throw RemoteFailure(.failed, "\(name): what it answers is \(error.rawValue)")
+        }
+    }
+
+    private func passing<Value>(_ body: () throws(Errno) -> Value) throws(RemoteFailure) -> Value {
+        do throws(Errno) {
+            return try body()
+        } catch {
+            throw Self.failure(error, name)
+        }
+    }
+
+    private static func failure(_ error: Errno, _ name: String) -> RemoteFailure {
+        RemoteFailure(error == .timedOut ? .slow : .failed, "\(name): \(error)")
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+import Transport
+
+/// Redis, with one string a key, which it forgets when the value expires.
+final class RedisStore: RemoteClient {
+    /// Connections that are kept while nobody needs them.
+    private static let mostIdle = 32
+
+    private let place: SocketPlace
+    private let name: String
+    /// Stands before the digest of each key.
+    private let prefix: [UInt8]
+    private let greeting: [[UInt8]]
+    private let limits: RedisDecoder.Limits
+    private let idle = Locked<[RedisConnection]>([])
+
+    /// - Parameters:
+    ///   - namespace: may be empty.
+    ///   - longest: bytes of the longest value.
+    init(_ address: RemoteAddress, namespace: String, as entry: RemoteCredentials.Entry?, longest: Int64) {
+        place = address.place
+        name = address.name
+        prefix = Array("diskcache:\(namespace.isEmpty ? "" : namespace + ":")".utf8)
+        var greeting: [[UInt8]] = []
+        if let entry {
+            let user = entry.user.isEmpty ? nil : entry.user
+            greeting.append(RedisCommand.authenticate(user: user, password: entry.secret))
+        }
+        if let database = Int(address.path), database != 0 {
+            greeting.append(RedisCommand.select(database: database))
+        }
+        self.greeting = greeting
+        var limits = RedisDecoder.Limits()
+        limits.longestBulk = Int(clamping: longest) + 128 * 1024
+        self.limits = limits
+    }
+
+    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel? {
+        switch try ask(RedisCommand.get(bytes(of: key)), until: deadline) {
+        case .bulk(let bytes):
+            guard let parcel = Envelope.open(Data(bytes), for: key) else {
+                throw RemoteFailure(.wrong, "\(name) has something else than an entry")
+            }
+            return parcel
+        case .null: return nil
+        case let other: throw unexpected(other)
+        }
+    }
+
+    func put(
+        _ key: Digest,
+        _ parcel: RemoteParcel,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        let lifetime = parcel.lifetime.map { max(1, $0.saturatingNanoseconds / 1_000_000) }
+        let command = RedisCommand.set(bytes(of: key), Envelope.seal(parcel), lifetime: lifetime)
+        let reply = try ask(command, until: deadline)
+        guard case .simple = reply else { throw unexpected(reply) }
+    }
+
+    func remove(
+        _ key: Digest,
+        content: Digest?,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        let reply = try ask(RedisCommand.delete(bytes(of: key)), until: deadline)
+        guard case .integer = reply else { throw unexpected(reply) }
+    }
+
+    private func bytes(of key: Digest) -> [UInt8] { prefix + key.description.utf8 }
+
+    private func unexpected(_ reply: RedisReply) -> RemoteFailure {
+        guard let code = reply.errorCode else {
+            return RemoteFailure(.failed, "\(name): an unexpected answer")
+        }
+        // Its memory is full, or the disk that it saves to: it can still be read.
+        if ["OOM", "MISCONF"].contains(code) { return RemoteFailure(.full, "\(name): \(code)") }
+        // Starting, or somebody's script is running: later perhaps.
+        let passing = ["LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN"]
+        let passes = passing.contains(code)
+        return RemoteFailure(passes ? .failed : .refused, "\(name): \(code)")
+    }
+
+    // MARK: Connections
+
+    private func ask(
+        _ command: [UInt8],
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> RedisReply {
+        // One that the server has closed meanwhile tells nothing of the server.
+        if let known = takeIdle() {
+            do throws(RemoteFailure) {
+                return try ask(command, over: known, until: deadline)
+            } catch {
+                if error.kind != .failed { throw error }
+            }
+        }
+        let fresh = try RedisConnection(to: place, name, limits, greeting: greeting, until: deadline)
+        return try ask(command, over: fresh, until: deadline)
+    }
+
+    private func ask(
+        _ command: [UInt8],
+        over connection: RedisConnection,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> RedisReply {
+        let reply = try connection.ask(command, until: deadline)
+        idle.withLock { if $0.count < Self.mostIdle { $0.append(connection) } }
+        return reply
+    }
+
+    private func takeIdle() -> RedisConnection? {
+        while let connection = idle.withLock({ $0.popLast() }) {
+            if connection.isIdle { return connection }
+        }
+        return nil
+    }
+}

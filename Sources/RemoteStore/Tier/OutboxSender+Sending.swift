@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import FoundationEssentials
+import Platform
+
+// What the servers are told, in the thread that sends.
+
+extension OutboxSender {
+    /// Whether nothing is left but what nobody can do now.
+    func sendAll(_ store: Store) -> Bool {
+        guard writes else { return true }
+        while true {
+            var (done, left) = (0, 0)
+            let pending = view.pending
+            forgetTold(except: pending)
+            for record in pending where record.work != .avoid {
+                if isOver { return false }
+                guard view.contains(record) else { continue }
+                if send(record, store) { done += 1 } else { left += 1 }
+            }
+            follow(store)
+            if done == 0 || !view.hasWork { return left == 0 }
+        }
+    }
+
+    /// Whether it is done, or given up.
+    private func send(_ record: OutboxRecord, _ store: Store) -> Bool {
+        let untold = told.withLock { told in
+            levels.indices.filter { told[record.number]?.contains($0) != true }
+        }
+        let servers = untold.compactMap { level in
+            levels[level].server(for: record.entry).map { (level: level, server: $0) }
+        }
+        // No look at the disk for those that would not be told now.
+        if !servers.isEmpty, !servers.contains(where: { $0.server.mayBeTold(record.work, in: store.control) })
+        {
+            return false
+        }
+        do throws(CacheError) {
+            let found = try store.settled(record.entry, now: host.now())
+            if let found, found.record.staysHere {
+                finish(record, store)
+                return true
+            }
+            let parcel = found.flatMap { makeParcel($0.record, $0.value, record.entry) }
+            let levels = servers.filter { tell($0.server, record.entry, parcel, store) }.map(\.level)
+            let isDone = levels.count == servers.count
+            if isDone {
+                finish(record, store)
+            } else {
+                told.withLock { $0[record.number, default: []].formUnion(levels) }
+            }
+            return isDone
+        } catch {
+            return false
+        }
+    }
+
+    private func forgetTold(except pending: [OutboxRecord]) {
+        told.withLock { told in
+            if told.isEmpty { return }
+            let numbers = Set(pending.map(\.number))
+            told = told.filter { numbers.contains($0.key) }
+        }
+    }
+
+    /// Puts what is here where it was missed, unless it is another value by now, or something is there.
+    ///
+    /// Under the lock of who sends: whatever replaces it from now on is sent after it.
+    func send(_ fill: Fill, _ store: Store) {
+        guard !isOver, !view.contains(fill.key), let server = levels[fill.level].server(for: fill.key) else {
+            return
+        }
+        do throws(CacheError) {
+            guard let found = try store.settled(fill.key, now: host.now()), !found.record.staysHere,
+                found.record.content.digest == fill.content,
+                let parcel = makeParcel(found.record, found.value, fill.key)
+            else { return }
+            add(parcel, fill.key, to: server, store)
+        } catch {
+            // It is missed there again, and filled then.
+            return
+        }
+    }
+
+    private func add(_ parcel: RemoteParcel, _ key: Digest, to server: RemoteServer, _ store: Store) {
+        do throws(RemoteFailure) {
+            let present = try server.request(in: store) { () throws(RemoteFailure) in
+                try server.client.get(key, until: deadline)
+            }
+            // Another machine was faster, and perhaps with a newer one.
+            guard present == nil else { return }
+            try server.store(in: store) { () throws(RemoteFailure) in
+                try server.client.put(key, parcel, until: deadline)
+            }
+            store.counters.add(.remoteWritten)
+            store.counters.add(.remoteBytesSent, parcel.bytes.count)
+        } catch {
+            // The request has counted it, and it is missed there again.
+            return
+        }
+    }
+
+    /// What is to be there; nil: nothing.
+    private func makeParcel(_ record: Record, _ value: Data, _ key: Digest) -> RemoteParcel? {
+        let tags = record.details.tags
+        guard !record.isNothing, Int64(value.count) >= configuration.minimumSize,
+            Int64(value.count) <= configuration.maximumSize,
+            configuration.tags.isEmpty || tags.contains(where: { configuration.tags.contains($0) })
+        else { return nil }
+        let bytes = RecordCodec.encode(record.forOthers, for: key)
+        var parcel = RemoteParcel(record: bytes, bytes: value, digest: record.content.digest)
+        if let expires = record.expires { parcel.lifetime = max(.milliseconds(1), expires - host.now()) }
+        return parcel
+    }
+
+    /// Whether the server has been told, or will never want to know.
+    private func tell(
+        _ server: RemoteServer,
+        _ key: Digest,
+        _ parcel: RemoteParcel?,
+        _ store: Store
+    ) -> Bool {
+        do throws(RemoteFailure) {
+            if let parcel {
+                try server.store(in: store) { () throws(RemoteFailure) in
+                    try server.client.put(key, parcel, until: deadline)
+                }
+            } else {
+                try server.request(in: store) { () throws(RemoteFailure) in
+                    try server.client.remove(key, content: nil, until: deadline)
+                }
+            }
+            store.counters.add(.remoteWritten)
+            if let parcel { store.counters.add(.remoteBytesSent, parcel.bytes.count) }
+            return true
+        } catch {
+            guard error.kind == .refused else { return false }
+            store.counters.add(.remoteDropped)
+            // What it has of the key instead is of before.
+            if parcel != nil, tell(server, key, nil, store) { return true }
+            store.noteForRemote(key, .avoid)
+            return true
+        }
+    }
+
+    private func finish(_ record: OutboxRecord, _ store: Store) {
+        let done = OutboxRecord(number: record.number, entry: record.entry, work: .done)
+        // Else it is done once more.
+        _ = try? store.outbox.append(done)
+    }
+}

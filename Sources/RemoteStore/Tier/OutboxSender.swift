@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// Tells the servers what the outbox says, on a thread of its own: one process of the machine at a time, by a
+/// lock that is free as soon as its holder dies.
+///
+/// It makes each server's value of a key what the disk has: puts the value that is there, or removes what the
+/// server has where there is none. So work may be done twice, and in whatever order. The thread holds this
+/// object, and this no cache.
+final class OutboxSender: Sendable {
+    /// A value that is wrong at a server, to be removed there.
+    struct Repair: Sendable {
+        let server: RemoteServer
+        let key: Digest
+        let content: Digest?
+    }
+
+    /// A value that a level had not, and a later one had, to be put there.
+    struct Fill: Sendable {
+        let level: Int
+        let key: Digest
+        let content: Digest
+    }
+
+    private struct State {
+        var isRunning = false
+        /// A record was appended, or there is something to repair.
+        var isWoken = false
+        /// When to end; nil: go on.
+        var end: ContinuousClock.Instant?
+        var repairs: [Repair] = []
+        var fills: [Fill] = []
+    }
+
+    /// Time between looks for what processes without a sender have appended.
+    private static let second: Duration = .seconds(1)
+    /// Between looks whether another process has sent what this one has appended, or its end.
+    private static let short: Duration = .milliseconds(50)
+    /// A request in the background may take so long.
+    private static let patience: Duration = .seconds(10)
+    /// What closing waits for it at most.
+    private static let farewell: Duration = .seconds(2)
+    /// What there is more to repair, or to fill, is left as it is.
+    private static let mostErrands = 100
+    /// More keys to be avoided than this are forgotten, with all that is older.
+    private static let mostAvoided = 32_768
+    private static let lockName = Digest(ofKey: "\u{0}diskcache remote sender")
+
+    let levels: [RemoteLevel]
+    let configuration: CacheConfiguration.Remote
+    let host: RemoteHost
+    let view: OutboxView
+    private let state = Monitored(State())
+    /// Levels that have been told what waits still, as others could not be, by its number.
+    let told = Locked<[UInt64: Set<Int>]>([:])
+
+    init(
+        _ levels: [RemoteLevel],
+        _ configuration: CacheConfiguration.Remote,
+        _ host: RemoteHost,
+        _ view: OutboxView
+    ) {
+        self.levels = levels
+        self.configuration = configuration
+        self.host = host
+        self.view = view
+    }
+
+    var writes: Bool { configuration.mode == .readWrite }
+    private var notes: RemoteNotes { writes ? .changes : .avoidance }
+
+    /// Has writers note what they change, and starts the thread.
+    ///
+    /// Without one others send, or nobody for now.
+    func begin() {
+        announce(host.store())
+        state.withLock { $0.isRunning = true }
+        do throws(Errno) {
+            try DetachedThread.start("diskcache-send") { self.run() }
+        } catch {
+            state.withLock { $0.isRunning = false }
+        }
+    }
+
+    /// Ends the thread, once it has sent what it can before `deadline`, and waits for that.
+    func close(until deadline: ContinuousClock.Instant) {
+        let end = min(deadline, ContinuousClock.now + Self.farewell)
+        state.withLock { $0.end = $0.end ?? end }
+        state.wakeAll()
+        _ = state.wait(until: end) { $0.isRunning ? nil : true }
+    }
+
+    /// Has a wrong value removed where it came from.
+    func repair(_ repair: Repair) {
+        guard writes else { return }
+        state.withLock { state in
+            if state.repairs.count < Self.mostErrands { state.repairs.append(repair) }
+            state.isWoken = true
+        }
+        state.wakeAll()
+    }
+
+    /// Has a value, which is on disk by now, put where it was missed.
+    func fill(_ fill: Fill) {
+        guard writes else { return }
+        state.withLock { state in
+            if state.fills.count < Self.mostErrands { state.fills.append(fill) }
+            state.isWoken = true
+        }
+        state.wakeAll()
+    }
+
+    // MARK: Thread
+
+    private func run() {
+        var pause = Duration.zero
+        while rest(for: pause) { pause = round() }
+        // What is left waits on disk for the next process.
+        if writes { _ = round() }
+        host.store().outbox.onAppend(nil)
+        state.withLock { $0.isRunning = false }
+        state.wakeAll()
+    }
+
+    /// Waits until the time is over or there is something to do; false: it is to end.
+    private func rest(for time: Duration) -> Bool {
+        let mayGoOn = state.wait(until: .now + time) { state -> Bool? in
+            if state.end != nil { return false }
+            guard state.isWoken else { return nil }
+            state.isWoken = false
+            return true
+        }
+        return mayGoOn ?? true
+    }
+
+    private func wake() {
+        state.withLock { $0.isWoken = true }
+        state.wakeAll()
+    }
+
+    /// When this round, or all of it, has to be over.
+    private var end: ContinuousClock.Instant? { state.withLock { $0.end } }
+
+    var isOver: Bool { end.map { $0 <= ContinuousClock.now } ?? false }
+
+    /// After a replaced directory or control file nobody would know.
+    private func announce(_ store: Store) {
+        _ = store.control.setRemoteNotes(notes)
+        store.outbox.onAppend { [weak self] in self?.wake() }
+    }
+
+    /// Does what there is to do, and says how long to rest then.
+    private func round() -> Duration {
+        let store = host.store()
+        announce(store)
+        for repair in state.withLock({ exchange(&$0.repairs, with: []) }) { remove(repair, store) }
+        follow(store)
+        let isCrowded = view.avoidedCount > Self.mostAvoided
+        let hasFills = state.withLock { !$0.fills.isEmpty }
+        guard writes && (view.hasWork || hasFills) || isCrowded else { return Self.second }
+        do throws(CacheError) {
+            let lock = NamedLock(Self.lockName, permits: 1, in: store.directory)
+            // Another process is at it, and sends what this one has appended.
+            guard let permit = try lock.attempt() else { return Self.short }
+            defer { permit.release() }
+            if isCrowded { forgetAvoided(store) }
+            let isDone = sendAll(store)
+            for fill in state.withLock({ exchange(&$0.fills, with: []) }) { send(fill, store) }
+            compact(store)
+            return isDone ? Self.second : Self.short * 4
+        } catch {
+            return Self.second
+        }
+    }
+
+    private func remove(_ repair: Repair, _ store: Store) {
+        if isOver { return }
+        do throws(RemoteFailure) {
+            try repair.server.request(in: store) { () throws(RemoteFailure) in
+                try repair.server.client.remove(repair.key, content: repair.content, until: deadline)
+            }
+        } catch {
+            // It stays a miss, and is found again.
+            return
+        }
+    }
+
+    var deadline: ContinuousClock.Instant {
+        let usual = ContinuousClock.now + Self.patience
+        return end.map { min($0, usual) } ?? usual
+    }
+
+    /// Takes in what was appended; what there was no room for is not sent, and must not be taken from there
+    /// either.
+    func follow(_ store: Store) {
+        do throws(Errno) {
+            let refused = try view.follow(store.outbox)
+            guard refused > 0 else { return }
+            store.control.raiseRemoteBarrier(to: host.now())
+            store.counters.add(.remoteDropped, refused)
+        } catch {
+            // The next round tries again; until then nobody is asked (`ServerTier.isWorthAsking`).
+            return
+        }
+    }
+
+    private func forgetAvoided(_ store: Store) {
+        store.control.raiseRemoteBarrier(to: host.now())
+        guard let (records, offset) = view.replacement(withoutAvoided: true) else { return }
+        replace(records, offset, store)
+    }
+
+    private func compact(_ store: Store) {
+        follow(store)
+        guard let (records, offset) = view.replacement(withoutAvoided: false) else { return }
+        replace(records, offset, store)
+    }
+
+    private func replace(_ records: [UInt8], _ offset: Int64, _ store: Store) {
+        // A file that stays as long as it is is replaced later.
+        _ = try? store.outbox.replace(by: records, readUpTo: offset)
+        follow(store)
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Platform
+import Transport
+
+/// A server of the tier: what it is asked by, its breaker, which all processes of the machine share, and how
+/// fast it is.
+final class RemoteServer: Sendable {
+    let name: String
+    let client: any RemoteClient
+    let latency = LatencyCounts()
+    /// What its word in the control file is found by.
+    private let hash: UInt64
+    private let terms: Breaker.Terms
+    /// Whether it has room, as far as this process knows, which alone sends for now: a full server is asked as
+    /// any other.
+    private let room = Locked(Breaker())
+
+    init(_ name: String, _ client: any RemoteClient, _ terms: Breaker.Terms = Breaker.Terms()) {
+        self.name = name
+        self.client = client
+        hash = Digest(ofKey: name).word(0) | 1
+        self.terms = terms
+    }
+
+    /// Whether it would be asked now.
+    func mayBeAsked(in control: Control) -> Bool {
+        guard let word = control.breaker(ofServer: hash) else { return false }
+        return Breaker(word: word).asking(at: Timestamp.monotonicMilliseconds, terms).ticket != nil
+    }
+
+    /// Whether it would be told now.
+    func mayBeTold(_ work: OutboxRecord.Work, in control: Control) -> Bool {
+        guard mayBeAsked(in: control) else { return false }
+        guard case .put = work else { return true }
+        return room.withLock { $0.asking(at: Timestamp.monotonicMilliseconds, terms).ticket != nil }
+    }
+
+    /// "closed", "open" or "probing".
+    func phase(in control: Control) -> String {
+        switch Breaker(word: control.breaker(ofServer: hash) ?? 0).phase {
+        case .closed: "closed"
+        case .open: "open"
+        case .probing: "probing"
+        }
+    }
+
+    /// Sends a request, unless the breaker is open, and has it judged.
+    func request<Value>(
+        in store: Store,
+        _ body: () throws(RemoteFailure) -> Value
+    ) throws(RemoteFailure) -> Value {
+        guard let ticket = ticket(in: store.control) else {
+            throw RemoteFailure(.skipped, "\(name): it has failed a moment ago")
+        }
+        let start = ContinuousClock.now
+        do throws(RemoteFailure) {
+            let value = try body()
+            latency.add(.now - start)
+            judge(.prompt, ticket, in: store.control)
+            return value
+        } catch {
+            switch error.kind {
+            // It has answered.
+            case .refused, .wrong, .skipped, .full: judge(.prompt, ticket, in: store.control)
+            case .slow: judge(.fault, ticket, in: store.control)
+            case .failed: judge(.fault, ticket, in: store.control)
+            }
+            count(error, in: store)
+            throw error
+        }
+    }
+
+    /// Sends a request that takes room there, unless there was none a moment ago.
+    func store(in store: Store, _ body: () throws(RemoteFailure) -> Void) throws(RemoteFailure) {
+        let now = Timestamp.monotonicMilliseconds
+        let ticket = room.withLock { room in
+            let (ticket, next) = room.asking(at: now, terms)
+            room = next
+            return ticket
+        }
+        guard let ticket else { throw RemoteFailure(.skipped, "\(name): it was full a moment ago") }
+        do throws(RemoteFailure) {
+            try request(in: store, body)
+        } catch {
+            if error.kind == .full { judgeRoom(.fault, ticket) }
+            throw error
+        }
+        judgeRoom(.prompt, ticket)
+    }
+
+    private func judgeRoom(_ verdict: Breaker.Verdict, _ ticket: Breaker.Ticket) {
+        let now = Timestamp.monotonicMilliseconds
+        room.withLock { $0 = $0.judged(verdict, ticket, at: now, terms) }
+    }
+
+    private func count(_ error: RemoteFailure, in store: Store) {
+        switch error.kind {
+        case .slow: store.counters.add(.remoteSlow)
+        case .failed, .refused, .full: store.counters.add(.remoteError)
+        case .wrong, .skipped: break
+        }
+    }
+
+    private func ticket(in control: Control) -> Breaker.Ticket? {
+        while true {
+            guard let word = control.breaker(ofServer: hash) else { return nil }
+            let breaker = Breaker(word: word)
+            let (ticket, next) = breaker.asking(at: Timestamp.monotonicMilliseconds, terms)
+            let isSame = next.word == word
+            if isSame || control.replaceBreaker(ofServer: hash, word, by: next.word) { return ticket }
+        }
+    }
+
+    private func judge(_ verdict: Breaker.Verdict, _ ticket: Breaker.Ticket, in control: Control) {
+        while true {
+            guard let word = control.breaker(ofServer: hash) else { return }
+            let now = Timestamp.monotonicMilliseconds
+            let next = Breaker(word: word).judged(verdict, ticket, at: now, terms)
+            if next.word == word || control.replaceBreaker(ofServer: hash, word, by: next.word) { return }
+        }
+    }
+}
+
+/// Servers that share the values among them.
+struct RemoteLevel: Sendable {
+    let servers: [RemoteServer]
+    private let rendezvous: Rendezvous
+
+    /// - Parameter weights: as many as servers.
+    init(_ servers: [RemoteServer], weights: [Double]) {
+        self.servers = servers
+        rendezvous = Rendezvous(zip(servers, weights).map { Server(name: $0.name, weight: $1) })
+    }
+
+    /// The one that has what belongs to a key; nil: none has a weight.
+    func server(for key: Digest) -> RemoteServer? { rendezvous.server(for: key).map { servers[$0] } }
+}
+
+extension RemoteServer {
+    /// The server that a configuration names.
+    convenience init(
+        _ server: CacheConfiguration.Remote.Server,
+        _ configuration: CacheConfiguration.Remote,
+        _ credentials: RemoteCredentials,
+        over transport: Transport,
+        _ terms: Breaker.Terms
+    ) throws(CacheError) {
+        let address = try RemoteAddress(server.url)
+        let isRedis = address.scheme.hasPrefix("redis")
+        guard (server.kind == .redis) == isRedis || server.kind == nil else {
+            throw Self.bad("\(address.name): kind and scheme do not go together")
+        }
+        let client = try Self.client(address, server, configuration, credentials, over: transport)
+        self.init(address.name, client, terms)
+    }
+
+    private static func client(
+        _ address: RemoteAddress,
+        _ server: CacheConfiguration.Remote.Server,
+        _ configuration: CacheConfiguration.Remote,
+        _ credentials: RemoteCredentials,
+        over transport: Transport
+    ) throws(CacheError) -> any RemoteClient {
+        let entry = credentials.entry(for: address)
+        let longest = configuration.maximumSize
+        if address.scheme.hasPrefix("redis") {
+            return RedisStore(address, namespace: configuration.namespace, as: entry, longest: longest)
+        }
+        var identity = HTTPStore.Identity.anybody
+        if server.kind == .s3 {
+            guard let entry else { throw bad("\(address.name): S3 needs credentials") }
+            let token = entry.rest.count > 1 ? entry.rest.dropFirst().joined(separator: ":") : nil
+            let key = SignatureV4.Credentials(
+                accessKey: entry.user,
+                secret: entry.rest.first ?? "",
+                sessionToken: token
+            )
+            identity = .signed(SignatureV4(credentials: key, region: server.region ?? "us-east-1"))
+        } else if let entry {
+            identity = .basic(TransportCredentials(user: entry.user, password: entry.secret))
+        }
+        let form: HTTPStore.Form = configuration.format == .action ? .action : .plain
+        let paths = try paths(of: configuration)
+        return HTTPStore(address, paths, form, as: identity, longest: longest, over: transport)
+    }
+
+    private static func paths(of configuration: CacheConfiguration.Remote) throws(CacheError) -> RemotePaths {
+        var path = configuration.path
+        if configuration.namespace.isEmpty {
+            path.replace("{namespace}/", with: "")
+            path.replace("{namespace}", with: "")
+        }
+        if path.first != "/" { path = "/" + path }
+        // Whoever has one place for both keeps them apart by their digests.
+        let content = path.replacing("{kind}", with: "cas")
+        let entry = path.replacing("{kind}", with: "ac")
+        let namespace = configuration.namespace
+        guard let paths = RemotePaths(content: content, entry: entry, namespace: namespace) else {
+            throw bad("the path or the namespace is none: \(configuration.path), \(namespace)")
+        }
+        return paths
+    }
+
+    static func bad(_ words: String) -> CacheError {
+        CacheError(.badConfiguration, "share values between machines: \(words): correct the configuration")
+    }
+}

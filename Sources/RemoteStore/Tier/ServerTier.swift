@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CacheStore
+package import DiskCache
+import FoundationEssentials
+import Platform
+import Transport
+
+/// The remote tier: servers in levels, each asked only while its breaker is closed, and told in the
+/// background.
+package final class ServerTier: RemoteTier {
+    private let configuration: CacheConfiguration.Remote
+    private let levels: [RemoteLevel]
+    private let host: RemoteHost
+    private let view = OutboxView()
+    private let sender: OutboxSender
+
+    /// - Throws: ``CacheError/Code/badConfiguration``, ``CacheError/Code/untrusted`` for the file of
+    ///   credentials.
+    package convenience init(_ configuration: CacheConfiguration.Remote, _ host: RemoteHost)
+        throws(CacheError)
+    {
+        let credentials = try RemoteCredentials(from: configuration.credentials)
+        let transport = Transport()
+        var terms = Breaker.Terms()
+        terms.seed = Store.outboxNumber()
+        var levels: [RemoteLevel] = []
+        for servers in configuration.levels {
+            var level: [RemoteServer] = []
+            for server in servers {
+                level.append(try RemoteServer(server, configuration, credentials, over: transport, terms))
+            }
+            levels.append(RemoteLevel(level, weights: servers.map(\.weight)))
+        }
+        self.init(levels, configuration, host)
+    }
+
+    /// With servers that are made already.
+    init(_ levels: [RemoteLevel], _ configuration: CacheConfiguration.Remote, _ host: RemoteHost) {
+        self.levels = levels
+        self.configuration = configuration
+        self.host = host
+        sender = OutboxSender(levels, configuration, host, view)
+        sender.begin()
+    }
+
+    package var limit: Duration { configuration.limit }
+
+    package func close(until deadline: ContinuousClock.Instant) {
+        sender.close(until: deadline)
+    }
+
+    package var activity: CacheActivity.Remote {
+        var activity = CacheActivity.Remote()
+        let control = host.store().control
+        activity.servers = levels.flatMap(\.servers).map { server in
+            var state = CacheActivity.Remote.Server(name: server.name, breaker: server.phase(in: control))
+            (state.answers, state.latency) = server.latency.summary
+            return state
+        }
+        // What could not be read is told as it was.
+        _ = try? follow(host.store())
+        activity.waiting = view.count
+        return activity
+    }
+
+    /// Takes in what was noted; what there was no room for must not be taken from there.
+    private func follow(_ store: Store) throws(Errno) {
+        if try view.follow(store.outbox) > 0 { store.control.raiseRemoteBarrier(to: host.now()) }
+    }
+
+    // MARK: Asking
+
+    package func isWorthAsking(_ key: Digest) -> Bool {
+        let store = host.store()
+        guard store.directory.isWritable,
+            levels.contains(where: { $0.server(for: key)?.mayBeAsked(in: store.control) ?? false })
+        else { return false }
+        do throws(Errno) {
+            // What was changed here, and is not there yet.
+            try follow(store)
+            return !view.contains(key)
+        } catch {
+            return false
+        }
+    }
+
+    package func look(_ key: Digest, until deadline: ContinuousClock.Instant) -> RemoteValue? {
+        let store = host.store()
+        // Looked at again by the only one who asks: the key may have been changed since.
+        guard isWorthAsking(key) else {
+            store.counters.add(.remoteSkipped)
+            return nil
+        }
+        var missing: [Int] = []
+        for (index, level) in levels.enumerated() {
+            let rest = deadline - ContinuousClock.now
+            // So little is no fair trial of a server.
+            guard rest > configuration.limit / 8 else { break }
+            guard let server = level.server(for: key) else { continue }
+            // One that hangs leaves time for the next.
+            let end = ContinuousClock.now + rest / (levels.count - index)
+            do throws(RemoteFailure) {
+                let parcel = try server.request(in: store) { () throws(RemoteFailure) in
+                    try server.client.get(key, until: end)
+                }
+                missing.append(index)
+                if let parcel, let value = try check(parcel, key, server, store, missing.dropLast()) {
+                    return value
+                }
+            } catch {
+                if error.kind == .wrong { reject(error, key, server, store) }
+            }
+        }
+        store.counters.add(missing.isEmpty ? .remoteSkipped : .remoteMiss)
+        return nil
+    }
+
+    /// The value if it is what its digest says, and may be given out; nil: it is over, or too long.
+    private func check(
+        _ parcel: RemoteParcel,
+        _ key: Digest,
+        _ server: RemoteServer,
+        _ store: Store,
+        _ missing: ArraySlice<Int>
+    ) throws(RemoteFailure) -> RemoteValue? {
+        store.counters.add(.remoteBytesReceived, parcel.bytes.count)
+        let content = Content(of: parcel.bytes.span)
+        guard content.digest == parcel.digest else {
+            throw RemoteFailure(.wrong, "the bytes are not those of the digest", content: parcel.digest)
+        }
+        // It has the key's digest in its check, so none of another key passes.
+        guard let record = RecordCodec.decode(parcel.record, for: key), record.content == content else {
+            throw RemoteFailure(.wrong, "the record does not belong to key and value")
+        }
+        let now = host.now()
+        guard !record.isNothing, Int64(content.length) <= configuration.maximumSize,
+            record.created >= store.control.remoteBarrier, record.expires.map({ now < $0 }) ?? true
+        else { return nil }
+        return RemoteValue(
+            bytes: parcel.bytes,
+            content: content,
+            record: record,
+            missingLevels: Array(missing)
+        )
+    }
+
+    package func adopted(_ value: RemoteValue, for key: Digest) {
+        for level in value.missingLevels {
+            sender.fill(OutboxSender.Fill(level: level, key: key, content: value.content.digest))
+        }
+    }
+
+    private func reject(_ error: RemoteFailure, _ key: Digest, _ server: RemoteServer, _ store: Store) {
+        store.counters.add(.remoteWrong)
+        host.report(.remoteValueWrong(keyDigest: key, server: server.name, reason: error.message))
+        sender.repair(OutboxSender.Repair(server: server, key: key, content: error.content))
+    }
+}

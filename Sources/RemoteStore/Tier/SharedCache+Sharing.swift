@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CacheStore
+public import DiskCache
+import Platform
+
+extension SharedCache {
+    /// Opens the cache at `path`, and shares its values with other machines through servers.
+    ///
+    /// What is not in memory and not on disk is looked for at the servers, by `get`, `value`, `hit` and the
+    /// calls for many keys: by one thread of one process a key, and never for longer than the limit for that.
+    /// What comes is checked, stored here with the terms that it was stored with there, and judged by them.
+    /// What is put or removed here is told to the servers in the background, from a queue in the directory
+    /// that outlives this process. A server that fails, or is too slow, is not asked for a moment, by any
+    /// process of the machine; nothing fails because of it.
+    ///
+    /// A value that was removed here, or replaced, is never taken from a server again; on other machines it
+    /// is found until their servers have been told. All processes that use the directory note what they
+    /// change as soon as one has opened it in this way.
+    ///
+    /// ```swift
+    /// import DiskCacheRemote
+    ///
+    /// let remote = CacheConfiguration.Remote(servers: ["redis://cache-1", "redis://cache-2"])
+    /// let cache = try SharedCache(at: "/var/cache/thumbs", remote: remote)
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - path: the directory.
+    ///   - configuration: how this process uses it.
+    ///   - remote: the servers; nil: those that the directory's `config.json` names, if any.
+    /// - Throws: as ``SharedCache/init(at:configuration:)``; ``CacheError/Code/badConfiguration`` for servers
+    ///   that make no
+    ///   sense; ``CacheError/Code/untrusted`` for a file of credentials that others may read. Not for servers
+    ///   that can't be
+    ///   reached.
+    public convenience init(
+        at path: String,
+        configuration: CacheConfiguration = CacheConfiguration(),
+        remote: CacheConfiguration.Remote?
+    ) throws(CacheError) {
+        try self.init(at: path, configuration: configuration) {
+            (host: RemoteHost) throws(CacheError) -> (any RemoteTier)? in
+            let store = host.store()
+            var given = remote
+            if given == nil { given = try Self.configured(in: store) }
+            guard let present = given else { return nil }
+            guard present.isActive else {
+                // So nobody notes any more what nobody sends.
+                if remote == nil { _ = store.control.setRemoteNotes(.nothing) }
+                return nil
+            }
+            return try ServerTier(present, host)
+        }
+    }
+
+    private static func configured(in store: Store) throws(CacheError) -> CacheConfiguration.Remote? {
+        guard let json = store.configuration.remote else { return nil }
+        return try CacheConfiguration.Remote(json: json)
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CTransport
+
+/// libcurl, opened when it is first needed: 9 ms once, for those who use it.
+@safe
+struct Library: Sendable {
+    nonisolated(unsafe) let functions: OpaquePointer
+
+    /// The one of the system; an error stays one for as long as the process lives.
+    static let system: Result<Library, TransportError> = Result { () throws(TransportError) in
+        try Library(opening: "libcurl.so.4")
+    }
+
+    /// C: `dlopen`.
+    init(opening name: String) throws(TransportError) {
+        let capacity = 512
+        var reason = [CChar](repeating: 0, count: capacity)
+        let functions = unsafe ctransport_open(name, &reason, capacity)
+        guard let functions = unsafe functions else {
+            let bytes = reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            throw .libraryMissing(String(decoding: bytes, as: UTF8.self))
+        }
+        unsafe self.functions = functions
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CTransport
+package import Platform
+
+/// Where a server listens that is not asked over HTTP.
+package enum SocketPlace: Sendable, Hashable {
+    case network(host: String, port: UInt16)
+    /// The path of a unix socket.
+    case path(String)
+}
+
+/// A connection to a server; each call waits no longer than it is told.
+///
+/// For threads that may block.
+package struct StreamSocket: ~Copyable, Sendable {
+    private let descriptor: FileDescriptor
+
+    /// Connects.
+    ///
+    /// Names are resolved on a thread of their own, as nothing limits how long that takes.
+    ///
+    /// C: `getaddrinfo`, `socket`, `connect`, `poll`.
+    ///
+    /// - Throws: ``Errno/timedOut``; ``Errno/noDeviceOrAddress`` for a name that is unknown.
+    package init(to place: SocketPlace, until deadline: ContinuousClock.Instant) throws(Errno) {
+        descriptor = FileDescriptor(owning: try Self.connect(to: place, until: deadline))
+    }
+
+    private static func connect(
+        to place: SocketPlace,
+        until deadline: ContinuousClock.Instant
+    ) throws(Errno) -> Int32 {
+        var failure = Errno.noDeviceOrAddress
+        for address in try addresses(of: place, until: deadline) {
+            let limit = try milliseconds(until: deadline)
+            let number = unsafe ctransport_connect(address, UInt32(address.count), limit)
+            if number >= 0 { return number }
+            failure = Errno(rawValue: -number)
+        }
+        throw failure
+    }
+
+    /// At least one byte; none: the server has closed the connection.
+    package borrowing func read(
+        upTo count: Int,
+        until deadline: ContinuousClock.Instant
+    ) throws(Errno) -> [UInt8] {
+        let limit = try Self.milliseconds(until: deadline)
+        var buffer = [UInt8](repeating: 0, count: count)
+        let got = unsafe ctransport_socket_read(descriptor.rawValue, &buffer, count, limit)
+        if got < 0 { throw Errno(rawValue: Int32(-got)) }
+        buffer.removeLast(count - Int(got))
+        return buffer
+    }
+
+    /// All of them.
+    package borrowing func write(
+        _ bytes: [UInt8],
+        until deadline: ContinuousClock.Instant
+    ) throws(Errno) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let limit = try Self.milliseconds(until: deadline)
+            let number = descriptor.rawValue
+            let sent = unsafe rest.withUnsafeBytes { buffer -> Int64 in
+                guard let start = buffer.baseAddress else { return 0 }
+                return unsafe ctransport_socket_write(number, start, buffer.count, limit)
+            }
+            if sent < 0 { throw Errno(rawValue: Int32(-sent)) }
+            rest = rest.dropFirst(Int(sent))
+        }
+    }
+
+    /// Whether it can be used for another request, as far as can be told without one.
+    package var isIdle: Bool { ctransport_socket_is_idle(descriptor.rawValue) }
+
+    /// At least 1.
+    private static func milliseconds(until deadline: ContinuousClock.Instant) throws(Errno) -> Int32 {
+        let left = (deadline - ContinuousClock.now).saturatingNanoseconds
+        if left <= 0 { throw .timedOut }
+        return Int32(clamping: (left + 999_999) / 1_000_000)
+    }
+
+    // MARK: Addresses
+
+    private static func addresses(
+        of place: SocketPlace,
+        until deadline: ContinuousClock.Instant
+    ) throws(Errno) -> [[UInt8]] {
+        switch place {
+        case .path(let path):
+            var address = [UInt8](repeating: 0, count: Int(ctransport_address_size))
+            let length = unsafe ctransport_unix_address(path, &address)
+            if length == 0 { throw .nameTooLong }
+            return [Array(address.prefix(Int(length)))]
+        case .network(let host, let port):
+            let numeric = resolve(host, port, isNumeric: true)
+            if !numeric.isEmpty { return numeric }
+            return try NameResolver.own.value.addresses(of: host, port, until: deadline)
+        }
+    }
+
+    /// None where there are none.
+    fileprivate static func resolve(_ host: String, _ port: UInt16, isNumeric: Bool) -> [[UInt8]] {
+        let (size, most) = (Int(ctransport_address_size), 8)
+        var bytes = [UInt8](repeating: 0, count: size * most)
+        var lengths = [UInt32](repeating: 0, count: most)
+        let count = unsafe ctransport_addresses(host, String(port), isNumeric, &bytes, &lengths, Int32(most))
+        return (0..<max(0, Int(count))).map { index in
+            Array(bytes[index * size..<index * size + Int(lengths[index])])
+        }
+    }
+}
+
+/// Looks names up on threads that may take as long as it takes, and remembers them for a moment.
+private final class NameResolver: Sendable {
+    static let own = PerProcess { NameResolver() }
+
+    private struct Place: Hashable {
+        let host: String
+        let port: UInt16
+    }
+
+    private struct Finding {
+        /// nil: it is being looked up.
+        var addresses: [[UInt8]]?
+        var since: ContinuousClock.Instant
+    }
+
+    /// As long as a change may go unnoticed.
+    private static let memory: Duration = .seconds(30)
+
+    private let threads = ThreadPool("diskcache-names", limit: 4)
+    private let findings = Monitored<[Place: Finding]>([:])
+
+    func addresses(
+        of host: String,
+        _ port: UInt16,
+        until deadline: ContinuousClock.Instant
+    ) throws(Errno) -> [[UInt8]] {
+        let place = Place(host: host, port: port)
+        let isNew = findings.withLock { findings -> Bool in
+            let known = findings[place]
+            if let known, known.addresses == nil || known.since + Self.memory > .now { return false }
+            findings[place] = Finding(addresses: nil, since: .now)
+            return true
+        }
+        if isNew {
+            threads.run {
+                let addresses = StreamSocket.resolve(host, port, isNumeric: false)
+                self.findings.withLock { $0[place] = Finding(addresses: addresses, since: .now) }
+                self.findings.wakeAll()
+            }
+        }
+        guard let found = findings.wait(until: deadline, for: { $0[place]?.addresses }) else {
+            throw .timedOut
+        }
+        if found.isEmpty {
+            // Asked again by the next one.
+            findings.withLock { $0[place] = nil }
+            throw .noDeviceOrAddress
+        }
+        return found
+    }
+}

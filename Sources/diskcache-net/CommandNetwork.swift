@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import DiskCacheCommand
+import DiskCacheHTTP
+import FoundationEssentials
+import Platform
+import RemoteStore
+
+/// What the commands need of other machines: downloads by `HTTPCache`, stores by `RemoteStore`.
+final class CommandNetwork: Network {
+    private struct State {
+        var caches: [SharedCache] = []
+        var downloads: [HTTPCache] = []
+    }
+
+    /// What others may be waiting for when a command is done.
+    private static let farewell: Duration = .seconds(1)
+    /// How long a response that is renewed in the background may take.
+    private static let patience: Duration = .seconds(10)
+
+    private let state = Locked(State())
+
+    func open(_ path: String, _ configuration: CacheConfiguration) throws -> SharedCache {
+        let cache: SharedCache
+        do throws(CacheError) {
+            cache = try SharedCache(at: path, configuration: configuration, remote: nil)
+        } catch {
+            // What is wrong with the stores must not keep anybody from the disk; `doctor` tells.
+            guard [.badConfiguration, .untrusted].contains(error.code) else { throw error }
+            cache = try SharedCache(at: path, configuration: configuration)
+        }
+        state.withLock { $0.caches.append(cache) }
+        return cache
+    }
+
+    func stores(
+        of path: String,
+        _ configuration: CacheConfiguration,
+        limit: Duration
+    ) throws -> (any Stores)? {
+        let plain = try SharedCache(at: path, configuration: configuration)
+        guard var remote = try plain.directory.remoteConfiguration(), remote.isActive else { return nil }
+        remote.limit = limit
+        let stores = try CommandStores(path, configuration, remote)
+        state.withLock { $0.caches.append(stores.cache) }
+        return stores
+    }
+
+    func downloads(in cache: SharedCache) -> any Downloads {
+        let http = HTTPCache(cache)
+        state.withLock { $0.downloads.append(http) }
+        return CommandDownloads(http: http)
+    }
+
+    func finish() {
+        let ended = state.withLock { state in
+            let ended = state
+            state = State()
+            return ended
+        }
+        settle(ended.downloads)
+        let deadline = Deadline(after: Self.farewell)
+        for cache in ended.caches { _ = cache.close(deadline: deadline.rest) }
+    }
+
+    /// Waits for what is renewed in the background.
+    private func settle(_ downloads: [HTTPCache]) {
+        if downloads.isEmpty { return }
+        let isSettled = Monitored(false)
+        Task.detached {
+            for http in downloads { await http.settle() }
+            isSettled.withLock { $0 = true }
+            isSettled.wakeAll()
+        }
+        _ = isSettled.wait(until: .now + Self.patience) { $0 ? true : nil }
+    }
+}
+
+/// A moment, and what is left until then.
+private struct Deadline {
+    private let moment: ContinuousClock.Instant
+
+    init(after time: Duration) {
+        moment = .now + time
+    }
+
+    var rest: Duration { max(.zero, moment - .now) }
+}

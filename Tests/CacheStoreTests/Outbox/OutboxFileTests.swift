@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// The file in which writers note what other machines have to be told.
+@Suite(.takesTurns) struct OutboxFileTests {
+    let fixture: StoreFixture
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    private var file: OutboxFile { fixture.store.outbox }
+
+    private func record(_ number: UInt64) -> OutboxRecord {
+        OutboxRecord(number: number, entry: Digest(ofKey: "key \(number)"), work: .remove)
+    }
+
+    private func records() throws -> [OutboxRecord] {
+        OutboxRecord.all(in: try file.read(from: 0)?.bytes ?? []).records
+    }
+
+    @Test func `nothing is noted unless there is a remote tier`() throws {
+        try fixture.put("value", "key")
+        _ = try fixture.store.remove(Digest(ofKey: "key"), now: .now)
+        #expect(try file.mark() == nil)
+    }
+
+    @Test func `every change is noted, and each by its own number`() throws {
+        #expect(fixture.store.control.setRemoteNotes(.changes))
+        let key = Digest(ofKey: "key")
+        try fixture.put("value", "key")
+        _ = try fixture.store.remove(key, now: .now)
+        _ = try fixture.store.vacate(key)
+        let noted = try records()
+        #expect(
+            noted.map(\.work) == [
+                .put(content: Digest(of: Array("value".utf8).span), length: 5), .remove, .remove,
+            ]
+        )
+        #expect(noted.allSatisfy { $0.entry == key })
+        #expect(Set(noted.map(\.number)).count == 3)
+    }
+
+    @Test func `where nothing is sent keys are noted to be avoided`() throws {
+        #expect(fixture.store.control.setRemoteNotes(.avoidance))
+        try fixture.put("value", "key")
+        #expect(try records().map(\.work) == [.avoid])
+    }
+
+    @Test func `another process's writer notes as soon as one has asked for it`() throws {
+        let other = try StoreFixture.open(fixture.path)
+        #expect(fixture.store.control.setRemoteNotes(.changes))
+        let text = Array("value".utf8)
+        try other.put(text.span, for: Digest(ofKey: "key"), fixture.record("value"))
+        #expect(try records().count == 1)
+    }
+
+    @Test func `what appends finds another file in the place of its own`() throws {
+        try file.append(record(1))
+        let offset = try #require(try file.mark()).size
+        try file.append(record(2))
+        // Of the first alone; the second came after it was read.
+        try file.replace(by: record(3).encoded(), readUpTo: offset)
+        try file.append(record(4))
+        #expect(try records().map(\.number) == [3, 2, 4])
+    }
+
+    @Test func `half a record costs itself only`() throws {
+        try file.append(record(1))
+        let path = fixture.path + "/outbox"
+        let handle = try #require(FileHandle(forWritingAtPath: path))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: record(2).encoded().prefix(40))
+        try handle.close()
+        try file.append(record(3))
+        #expect(try records().map(\.number) == [1, 3])
+    }
+
+    @Test func `what comes before its end is read the next time`() throws {
+        let bytes = record(1).encoded() + record(2).encoded().prefix(60)
+        let (records, count) = OutboxRecord.all(in: bytes)
+        #expect(records.map(\.number) == [1])
+        #expect(count <= OutboxRecord.size + 60 && count >= OutboxRecord.size)
+    }
+
+    @Test func `where it can't be written nothing older is taken from there`() throws {
+        #expect(fixture.store.control.setRemoteNotes(.changes))
+        // Something else is in its place.
+        try FileManager.default.createDirectory(
+            atPath: fixture.path + "/outbox",
+            withIntermediateDirectories: false
+        )
+        let before = Timestamp.now
+        try fixture.put("value", "key")
+        #expect(try fixture.get("key") == "value")
+        #expect(fixture.store.control.remoteBarrier >= before.wholeMilliseconds)
+        #expect(fixture.store.counters[.remoteDropped] == 1)
+    }
+
+    @Test func `removing many has nothing older taken from there`() throws {
+        let before = Timestamp.now
+        #expect(fixture.store.enact(.remove, .all, now: .now))
+        #expect(fixture.store.control.remoteBarrier >= before.wholeMilliseconds)
+        let barrier = fixture.store.control.remoteBarrier
+        fixture.store.control.raiseRemoteBarrier(to: before)
+        #expect(fixture.store.control.remoteBarrier == barrier, "it never falls")
+    }
+
+    @Test func `eight servers have a word each, which others find`() throws {
+        let control = fixture.store.control
+        for name in UInt64(1)...8 {
+            #expect(control.breaker(ofServer: name) == 0)
+            #expect(control.replaceBreaker(ofServer: name, 0, by: name * 10))
+        }
+        let other = try StoreFixture.open(fixture.path)
+        for name in UInt64(1)...8 { #expect(other.control.breaker(ofServer: name) == name * 10) }
+        #expect(!control.replaceBreaker(ofServer: 1, 0, by: 1), "it is another one now")
+        // The ninth shares one.
+        #expect(control.breaker(ofServer: 9) != nil)
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Values from other machines.
+@Suite(.takesTurns) struct AdoptionTests {
+    let fixture: StoreFixture
+    private let key = Digest(ofKey: "key")
+    private let bytes = Array("theirs".utf8)
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    private func adopt(since absence: Store.Absence, created: Timestamp = .now) throws -> PublishOutcome {
+        let record = fixture.record("theirs", created: created)
+        return try fixture.store.adopt(bytes.span, for: key, record, since: absence, now: .now, RoomTerms())
+    }
+
+    @Test func `what came is there, and may be held`() throws {
+        let absence = try #require(try fixture.store.absence(of: key, now: .now))
+        #expect(try adopt(since: absence).generation != nil)
+        #expect(try fixture.get("key") == "theirs")
+    }
+
+    @Test func `a removal in between wins, also of nothing`() throws {
+        let absence = try #require(try fixture.store.absence(of: key, now: .now))
+        _ = try fixture.store.remove(key, now: .now)
+        #expect(try adopt(since: absence) == .conflict)
+        #expect(try fixture.get("key") == nil)
+        #expect(!fixture.store.isCurrent(absence))
+    }
+
+    @Test func `a removal of many in between wins`() throws {
+        let absence = try #require(try fixture.store.absence(of: key, now: .now))
+        #expect(fixture.store.enact(.remove, .all, now: .now))
+        #expect(try adopt(since: absence) == .conflict)
+        #expect(try fixture.get("key") == nil)
+    }
+
+    @Test func `a put in between wins`() throws {
+        let absence = try #require(try fixture.store.absence(of: key, now: .now))
+        try fixture.put("ours", "key")
+        #expect(try adopt(since: absence) == .conflict)
+        #expect(try fixture.get("key") == "ours")
+    }
+
+    @Test func `nobody is asked for what is there, or is known to be nothing`() throws {
+        try fixture.put("ours", "key")
+        #expect(try fixture.store.absence(of: key, now: .now) == nil)
+        var record = fixture.record("")
+        record.expires = .now + .seconds(100)
+        record.details.isNothing = true
+        try fixture.store.put([UInt8]().span, for: key, record)
+        #expect(try fixture.store.absence(of: key, now: .now) == nil)
+    }
+
+    @Test func `what has expired is replaced`() throws {
+        let now = Timestamp.now
+        try fixture.put("ours", "key", expires: now)
+        let absence = try #require(try fixture.store.absence(of: key, now: now + .seconds(1)))
+        #expect(try adopt(since: absence).isPublished)
+        #expect(try fixture.get("key") == "theirs")
+    }
+
+    @Test func `what came is not told to others again`() throws {
+        #expect(fixture.store.control.setRemoteNotes(.changes))
+        let absence = try #require(try fixture.store.absence(of: key, now: .now))
+        #expect(try adopt(since: absence).isPublished)
+        #expect(try fixture.store.outbox.mark() == nil)
+    }
+
+    @Test func `an old value counts as used now`() throws {
+        let absence = try #require(try fixture.store.absence(of: key, now: .now))
+        let before = Timestamp.now
+        #expect(try adopt(since: absence, created: .now + .seconds(-3600)).isPublished)
+        let status = try #require(try fixture.store.directory.status(of: key, .entries))
+        #expect(status.accessed + .seconds(60) > before)
+    }
+
+    @Test func `a record travels without its key and comes with the terms it had`() throws {
+        var record = fixture.record("theirs", created: .now + .seconds(100))
+        record.key = "key"
+        record.staleFor = .seconds(7)
+        record.details.tags = ["tag"]
+        record.details.followedRule = 3
+        let sent = record.forOthers
+        #expect(sent.key == nil && sent.details.followedRule == nil && sent.details.tags == ["tag"])
+        let now = Timestamp.now
+        let came = sent.arrived(at: now, content: record.content, key: "key")
+        #expect(came.created <= now, "clocks differ")
+        #expect(came.key == "key" && came.staleFor == .seconds(7) && came.details.tags == ["tag"])
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import DiskCacheCommand
+
+/// Several downloads at once, from a network that is none.
+@Suite(.takesTurns) struct FetchRunTests {
+    /// Answers with the path of the URL as body, and with the status that the query says.
+    private final class FakeDownloads: Downloads {
+        let present = Locked((now: 0, most: 0))
+        /// How many have to be under way before any of them goes on.
+        let crowd: Int
+        private let met = Monitored(0)
+
+        init(crowd: Int = 1) {
+            self.crowd = crowd
+        }
+
+        func fetch(
+            _ order: FetchOrder,
+            to target: FetchTarget,
+            progress: @escaping @Sendable (DownloadProgress) -> Void
+        ) throws(NetworkFailure) -> Fetched {
+            present.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+            defer { present.withLock { $0.now -= 1 } }
+            met.withLock { $0 += 1 }
+            met.wakeAll()
+            // Where fewer are under way, the test says so afterwards.
+            _ = met.wait(until: .now + .seconds(60)) { $0 >= crowd ? true : nil }
+            progress(DownloadProgress(received: 1))
+            let parts = order.url.split(separator: "?")
+            if parts.last == "gone" { throw NetworkFailure(.unreachable, "gone") }
+            let body = Data(String(parts[0].split(separator: "/").last ?? "").utf8)
+            let status = parts.count > 1 ? Int(parts[1]) ?? 200 : 200
+            do throws(Errno) {
+                switch target {
+                case .file(let path):
+                    if status >= 400 { break }
+                    try OutputFile.write(path) { (file) throws(Errno) in try file.writeAll(body.span) }
+                case .descriptor(let number):
+                    try FileDescriptor.borrowing(number) { (file) throws(Errno) in
+                        if status < 400 { try file.writeAll(body.span) }
+                    }
+                }
+            } catch {
+                throw NetworkFailure(.inputOutput, "\(error)")
+            }
+            var fetched = FetchOutcomeTests.response(status)
+            if status >= 400 { fetched.rejection = body }
+            return fetched
+        }
+    }
+
+    let place: TemporaryDirectory
+
+    init() throws {
+        place = try TemporaryDirectory()
+    }
+
+    private func run(_ words: [String], with downloads: FakeDownloads) throws -> DiskCacheCommand.ExitStatus {
+        var arguments = try FetchCommand.parse(words.map { Array($0.utf8) }, directory: nil)
+        try FetchCommand.check(&arguments)
+        return try FetchRun(FetchPlan(arguments), downloads, directory: place.path).run()
+    }
+
+    private func text(_ name: String) throws -> String {
+        try String(contentsOfFile: "\(place.path)/\(name)", encoding: .utf8)
+    }
+
+    @Test func `as many are under way as were asked for, and each has its file`() throws {
+        let names = (0..<12).map { "f\($0)" }
+        var words = ["-p", "4"]
+        for name in names { words += ["-o", "\(place.path)/\(name)"] }
+        let downloads = FakeDownloads(crowd: 4)
+        #expect(try run(words + names.map { "http://host/\($0)" }, with: downloads) == .done)
+        #expect(downloads.present.withLock { $0.most } == 4)
+        for name in names { #expect(try text(name) == name) }
+    }
+
+    @Test func `the first that failed counts, and the others are fetched`() throws {
+        let words = ["-o", "\(place.path)/a", "-o", "\(place.path)/b", "-o", "\(place.path)/c"]
+        let urls = ["http://host/a?404", "http://host/b?gone", "http://host/c"]
+        #expect(try run(words + urls, with: FakeDownloads()) == .miss)
+        #expect(try text("c") == "c")
+        #expect(!FileManager.default.fileExists(atPath: place.path + "/a"))
+        #expect(!FileManager.default.fileExists(atPath: place.path + "/b"))
+    }
+
+    @Test func `with include a file has head and body, also those of an error`() throws {
+        let words = ["-i", "-o", "\(place.path)/a", "-o", "\(place.path)/b"]
+        #expect(try run(words + ["http://host/x", "http://host/y?404"], with: FakeDownloads()) == .miss)
+        #expect(try text("a").hasPrefix("HTTP/1.1 200 OK\r\n") && text("a").hasSuffix("\r\n\r\nx"))
+        #expect(try text("b").hasPrefix("HTTP/1.1 404 Not Found\r\n") && text("b").hasSuffix("\r\n\r\ny"))
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DiskCacheCommand
+
+/// URLs, fields and plans of `fetch`, as they are written.
+@Suite(.takesTurns) struct FetchTextTests {
+    @Test(arguments: [
+        ("http://me:secret@host/a?b=c#d", "http://host/a?b=c#d"), ("https://host/a@b", "https://host/a@b"),
+        ("http://host?q=a@b", "http://host?q=a@b"), ("http://a@b@host/", "http://host/"),
+        ("nothing", "nothing"),
+    ])
+    func `user and password are taken out of a URL, and nothing else`(url: String, shown: String) {
+        #expect(FetchText.withoutCredentials(url) == shown)
+    }
+
+    @Test func `a message names a URL without its query`() {
+        #expect(FetchText.place("https://me:secret@host/a?token=x#y") == "https://host/a")
+    }
+
+    @Test(arguments: [
+        "", "host/", "ftp://host/", "http:/host", "http://", "http://host/a b", "file:///etc/passwd",
+    ])
+    func `what is no URL of HTTP is refused`(text: String) {
+        #expect { _ = try FetchText.url(text) } throws: { ($0 as? Failure)?.status == .usage }
+    }
+
+    @Test func `an error about a URL has no password`() {
+        #expect {
+            _ = try FetchText.url("ftp://me:secret@host/")
+        } throws: {
+            ($0 as? Failure)?.message.contains("secret") == false
+        }
+    }
+
+    @Test(arguments: [
+        ("Accept: text/html", "Accept", "text/html"), ("A:b:c", "A", "b:c"), ("X-Empty:", "X-Empty", ""),
+        ("A:\t b \t", "A", "b"),
+    ])
+    func `a field is a name, a colon and a value`(line: String, name: String, value: String) throws {
+        #expect(try FetchText.field(line) == FieldLine(name, value))
+    }
+
+    @Test(arguments: ["", "nothing", ": value", "a name: value", "A: b\r\nC: d", "A: \u{7F}"])
+    func `what is no field is refused`(line: String) {
+        #expect { _ = try FetchText.field(line) } throws: { ($0 as? Failure)?.status == .usage }
+    }
+
+    @Test func `a file has a field in each line`() throws {
+        let place = try TemporaryDirectory()
+        let path = place.path + "/fields"
+        try Data("A: 1\r\n\r\n# B: 2\n  C: 3\n".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try FetchText.fields("@" + path) == [FieldLine("A", "1"), FieldLine("C", "3")])
+        #expect { _ = try FetchText.fields("@\(path)-") } throws: { ($0 as? Failure)?.status == .inputOutput }
+    }
+
+    @Test func `a digest can have its name before it`() throws {
+        let digits = String(repeating: "ab", count: 32)
+        #expect(try FetchText.digest(digits) == "sha256:" + digits)
+        #expect(try FetchText.digest("SHA256:" + digits.uppercased()) == "sha256:" + digits)
+        #expect { _ = try FetchText.digest("md5:00") } throws: { ($0 as? Failure)?.status == .usage }
+    }
+
+    // MARK: Plans
+
+    private func plan(_ words: String...) throws -> FetchPlan {
+        var arguments = try FetchCommand.parse(words.map { Array($0.utf8) }, directory: nil)
+        try FetchCommand.check(&arguments)
+        return try FetchPlan(arguments)
+    }
+
+    @Test func `each URL gets the terms, and its file`() throws {
+        let plan = try plan(
+            "-t",
+            "1h",
+            "--stale-if-error",
+            "1d",
+            "--max-size",
+            "1K",
+            "--offline",
+            "-H",
+            "A: b",
+            "--tag",
+            "t",
+            "--retries",
+            "0",
+            "-o",
+            "x",
+            "-o",
+            "-",
+            "http://a/",
+            "http://b/"
+        )
+        #expect(plan.orders.map(\.url) == ["http://a/", "http://b/"] && plan.files == ["x", nil])
+        let order = plan.orders[1]
+        #expect(order.timeToLive == .seconds(3600) && order.staleIfError == .seconds(86_400))
+        #expect(order.maximumSize == 1024 && order.mode == .offline && order.retries == 0)
+        #expect(order.fields == [FieldLine("A", "b")] && order.tags == ["t"])
+        #expect(plan.parallel == 1 && !plan.includesHead && !plan.isVerbose && !plan.isJSON)
+    }
+
+    @Test func `a body that has to wait for something goes through a file of ours`() throws {
+        #expect(try plan("-o", "x", "http://a/").target(0) == .file("x"))
+        #expect(try plan("-i", "-o", "x", "http://a/").target(0) == nil)
+        #expect(try plan("-p", "2", "http://a/", "http://b/").target(1) == nil)
+        #expect(try plan("--json", "http://a/").target(0) == .file("/dev/null"))
+        #expect(try plan("--json", "-o", "x", "http://a/").target(0) == .file("x"))
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DiskCacheCommand
+
+/// Lists of keys, and values on their way.
+@Suite(.takesTurns) struct TransferTests {
+    @Test func `a list of keys is read as it was written`() {
+        let keys = ["a", "b\nc", "ü", "-x"]
+        #expect(KeyList.keys(in: KeyList.data(keys)) == keys)
+        #expect(KeyList.keys(in: Data()).isEmpty)
+        #expect(KeyList.keys(in: Data([0, 0xFF, 0, 0x61])) == ["a"])
+    }
+
+    @Test func `a list is kept under what was asked for, and is in none itself`() throws {
+        #expect(KeyList.key(for: .prefix("thumbs/")) == "diskcache:list prefix thumbs/")
+        #expect(KeyList.key(for: .tagged("t")) == "diskcache:list tag t")
+        let place = try TemporaryDirectory()
+        let cache = try SharedCache(at: place.path + "/cache")
+        for key in ["a/1", "a/2", "b"] { try cache.put(Data(), forKey: key) }
+        try cache.put(Data(), forKey: KeyList.key(for: .prefix("a/")))
+        #expect(try Set(KeyList.keys(of: .prefix("a/"), in: cache)) == ["a/1", "a/2"])
+        #expect(try Set(KeyList.keys(of: .all, in: cache)) == ["a/1", "a/2", "b"])
+    }
+
+    @Test func `each key is asked for once, and all are counted`() throws {
+        let keys = (0..<100).map { "k\($0)" }
+        let transfer = Transfer(verb: "pulling", count: 100, parallel: 4)
+        let tally = try transfer.run(keys) { (key) throws(CacheError) -> Transfer.Outcome in
+            switch Int(key.dropFirst()) ?? 0 {
+            case 0..<10: .missing
+            case 10..<30: .present
+            default: .done(2)
+            }
+        }
+        var expected = TransferTally()
+        (expected.done, expected.bytes, expected.present, expected.missing) = (70, 140, 20, 10)
+        #expect(tally == expected)
+    }
+
+    @Test func `an error of the cache ends it`() {
+        let failure = CacheError(.noSpace, "full")
+        #expect(throws: failure) {
+            let transfer = Transfer(verb: "pulling", count: 1, parallel: 1)
+            _ = try transfer.run(["k"]) { (_) throws(CacheError) -> Transfer.Outcome in throw failure }
+        }
+    }
+
+    @Test func `the line has share, rate and what is left`() {
+        var tally = TransferTally()
+        (tally.done, tally.bytes, tally.missing) = (400, 4 << 20, 100)
+        #expect(
+            tally.line("pushing", of: 1000, after: .milliseconds(500))
+                == "pushing: 50 %, 500 keys, 4.0 MiB"
+        )
+        #expect(
+            tally.line("pushing", of: 1000, after: .seconds(2))
+                == "pushing: 50 %, 500 keys, 4.0 MiB, 2.0 MiB/s, 2s left"
+        )
+    }
+
+    @Test func `what became of all is said in a line`() {
+        var tally = TransferTally()
+        (tally.done, tally.bytes) = (1, 5)
+        #expect(tally.text("pushed") == "pushed 1 key, 5 B\n")
+        (tally.missing, tally.waiting) = (2, 3)
+        #expect(tally.text("pushed") == "pushed 1 key, 5 B; 2 missing; 3 waiting\n")
+    }
+}

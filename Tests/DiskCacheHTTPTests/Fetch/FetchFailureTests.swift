@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import DiskCacheHTTP
+
+/// Servers that fail, break off, or do what they should not.
+@Suite(.takesTurns) struct FetchFailureTests {
+    @Test func `a download that breaks off goes on where it was`() async throws {
+        let body = noise(count: 1_000_000, seed: 3)
+        let place = try FetchFixture { request in
+            var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
+            if request["Range"] == nil { answer.cut = 400_000 }
+            return answer
+        }
+        #expect(await place.failure()?.code == .truncated)
+        #expect(place.partials.count == 1)
+        let response = try await place.fetch()
+        #expect(response.status == 200 && response.body == body && response.field("content-range") == nil)
+        #expect(response.cacheStatus.isStored)
+        #expect(place.server.requests.last?["If-Range"] == "\"1\"")
+        #expect(place.server.requests.last?["Range"] == "bytes=400000-")
+        #expect(place.partials.isEmpty)
+        #expect(try await place.fetch().body == body)
+        #expect(place.server.requests.count == 2)
+    }
+
+    @Test(arguments: [401, 403, 500])
+    func `a refusal does not cost what has come, and is not kept with its bytes`(status: Int) async throws {
+        let body = noise(count: 1_000_000, seed: 3)
+        let place = try FetchFixture { request in
+            var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
+            if request["Range"] == nil { answer.cut = 400_000 }
+            if request["X"] != nil {
+                answer = WebServer.Answer(status, ["Cache-Control: max-age=60"], Data("no".utf8))
+            }
+            return answer
+        }
+        #expect(await place.failure()?.code == .truncated)
+        let refused = try await place.fetch { $0.fields = [("X", "1")] }
+        #expect(refused.status == status && refused.body.count <= 2 && !refused.cacheStatus.isStored)
+        #expect(place.partials.count == 1)
+        #expect(try await place.fetch().body == body)
+        #expect(place.server.requests.map { $0["Range"] } == [nil, "bytes=400000-", "bytes=400000-"])
+        #expect(place.partials.isEmpty)
+    }
+
+    @Test func `within one fetch, too`() async throws {
+        let body = noise(count: 300_000, seed: 4)
+        let place = try FetchFixture { request in
+            var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
+            answer.cut = 150_000
+            return answer
+        }
+        #expect(try await place.fetch { $0.retries = 2 }.body == body)
+        #expect(place.server.requests.map { $0["Range"] } == [nil, "bytes=150000-"])
+    }
+
+    @Test func `what has changed meanwhile is fetched anew`() async throws {
+        let place = try FetchFixture { request in
+            let isFirst = request["Range"] == nil
+            let body = noise(count: 200_000, seed: isFirst ? 5 : 6)
+            let fields = ["Cache-Control: max-age=60"]
+            var answer = WebServer.Answer.resource(request, body, tag: isFirst ? "1" : "2", fields)
+            if isFirst { answer.cut = 100_000 }
+            return answer
+        }
+        _ = await place.failure()
+        #expect(try await place.fetch().body == noise(count: 200_000, seed: 6))
+    }
+
+    @Test func `without a strong validator nothing is continued`() async throws {
+        let place = try FetchFixture { request in
+            let cut = request["X"] == nil ? 9 : nil
+            return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data(count: 100_000), cut: cut)
+        }
+        #expect(await place.failure()?.code == .truncated)
+        let response = try await place.fetch { $0.fields = [("X", "1")] }
+        #expect(response.length == 100_000)
+        #expect(place.server.requests.allSatisfy { $0["Range"] == nil })
+    }
+
+    @Test func `an error is answered with what is stale, within its allowance`() async throws {
+        let place = try FetchFixture { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=60, stale-if-error=100"], Data("a".utf8))
+        }
+        _ = try await place.fetch()
+        place.server.stop()
+        place.clock.advance(by: 150)
+        let stale = try await place.fetch()
+        #expect(stale.text == "a" && stale.cacheStatus.detail == "stale-if-error:unreachable")
+        #expect((stale.cacheStatus.timeToLive ?? 0) < 0)
+        place.clock.advance(by: 20)
+        #expect(await place.failure()?.code == .unreachable)
+        #expect(try await place.fetch { $0.staleIfError = .seconds(3600) }.text == "a")
+        #expect(await place.failure { $0.staleIfError = .zero }?.code == .unreachable)
+    }
+
+    @Test func `a status that may pass is asked again, as late as the server wants`() async throws {
+        let count = Locked(0)
+        let place = try FetchFixture { _ in
+            let number = count.withLock {
+                $0 += 1
+                return $0
+            }
+            return number < 3
+                ? WebServer.Answer(503, ["Retry-After: 0"]) : WebServer.Answer(200, [], Data("a".utf8))
+        }
+        #expect(try await place.fetch { $0.retries = 2 }.text == "a")
+        #expect(place.server.requests.count == 3)
+    }
+
+    @Test func `what is stale is returned at once and renewed behind`() async throws {
+        let place = try FetchFixture {
+            let control = "Cache-Control: max-age=60, stale-while-revalidate=60"
+            return WebServer.Answer.resource($0, Data("a".utf8), tag: "1", [control])
+        }
+        _ = try await place.fetch()
+        place.clock.advance(by: 70)
+        let stale = try await place.fetch()
+        #expect(stale.text == "a" && stale.cacheStatus.isHit && stale.cacheStatus.detail == "stale")
+        await place.http.settle()
+        #expect(place.server.requests.count == 2)
+        #expect(try await place.fetch().cacheStatus.detail == nil)
+    }
+
+    @Test func `what does wrong is one clear error, and nothing is stored`() async throws {
+        let place = try FetchFixture { request in
+            switch request.path {
+            case "/circle": WebServer.Answer(302, ["Location: /circle"])
+            case "/file": WebServer.Answer(302, ["Location: file:///etc/passwd"])
+            default: WebServer.Answer(200, ["Cache-Control: max-age=9", "ETag: \"1\""], Data(count: 1000))
+            }
+        }
+        #expect(await place.failure("/circle")?.code == .tooManyRedirects)
+        #expect(await place.failure("/file")?.code == .unsupportedRedirect)
+        #expect(await place.failure("/long") { $0.maximumSize = 999 }?.code == .tooLarge)
+        #expect(await place.failure("/") { $0.url = "ftp://a/" }?.code == .invalidURL)
+        #expect(await place.failure("/") { $0.method = "A B" }?.code == .invalidRequest)
+        #expect(place.directory.files(below: "cache/objects").isEmpty && place.partials.isEmpty)
+    }
+
+    @Test func `no error says what is secret`() async throws {
+        let place = try FetchFixture { _ in WebServer.Answer() }
+        place.server.stop()
+        let error = await place.failure {
+            $0.url = $0.url.replacingOccurrences(of: "http://", with: "http://me:pAss@") + "?token=tOken1"
+        }
+        let text = try #require(error).message
+        #expect(!text.contains("pAss") && !text.contains("tOken1") && text.contains("127.0.0.1"))
+    }
+
+    @Test func `a task that is cancelled ends at once`() async throws {
+        let gate = Gate()
+        let place = try FetchFixture { _ in
+            gate.wait()
+            return WebServer.Answer()
+        }
+        defer { gate.open() }
+        let request = place.request()
+        let task = Task { [http = place.http] in try await http.fetch(request) }
+        waitUntil("it is asked") { place.server.requests.count == 1 }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test func `a limit of time holds`() async throws {
+        let gate = Gate()
+        let place = try FetchFixture { _ in
+            gate.wait()
+            return WebServer.Answer()
+        }
+        defer { gate.open() }
+        #expect(await place.failure { $0.timeLimit = .milliseconds(50) }?.code == .timedOut)
+    }
+}

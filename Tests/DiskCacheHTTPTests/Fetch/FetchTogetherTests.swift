@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import DiskCacheHTTP
+
+/// Many who want the same at once.
+@Suite(.takesTurns) struct FetchTogetherTests {
+    /// Fetches the same as many times at once; the answers.
+    private func crowd(_ place: FetchFixture, _ count: Int, _ gate: Gate) async throws -> [FetchResponse] {
+        await withThrowingTaskGroup(of: FetchResponse.self) { group in
+            for _ in 0..<count {
+                let request = place.request()
+                group.addTask { [http = place.http] in try await http.fetch(request) }
+            }
+            group.addTask { [server = place.server, cache = place.cache] in
+                // As many wait as can.
+                waitUntil("they have come together") {
+                    server.requests.count == 1 && cache.directory.activity.waits >= count - 1
+                }
+                gate.open()
+                throw CancellationError()
+            }
+            var responses: [FetchResponse] = []
+            while let result = await group.nextResult() {
+                if case .success(let response) = result { responses.append(response) }
+            }
+            return responses
+        }
+    }
+
+    @Test func `one asks for all`() async throws {
+        let gate = Gate()
+        let place = try FetchFixture { _ in
+            gate.wait()
+            return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8))
+        }
+        let responses = try await crowd(place, 16, gate)
+        #expect(responses.map(\.text) == Array(repeating: "a", count: 16))
+        #expect(place.server.requests.count == 1)
+        #expect(responses.filter { $0.cacheStatus.forwardStatus == 200 }.count == 1)
+    }
+
+    @Test func `also what is stale as soon as it comes`() async throws {
+        let gate = Gate()
+        let place = try FetchFixture { _ in
+            gate.wait()
+            return WebServer.Answer(200, ["Cache-Control: max-age=0", "ETag: \"1\""], Data("a".utf8))
+        }
+        let responses = try await crowd(place, 8, gate)
+        #expect(responses.count == 8 && place.server.requests.count == 1)
+        #expect(responses.filter(\.cacheStatus.isCollapsed).count == 7)
+    }
+
+    @Test func `what may not be stored each asks for himself`() async throws {
+        let gate = Gate()
+        let place = try FetchFixture { _ in
+            gate.wait()
+            return WebServer.Answer(200, ["Cache-Control: no-store"], Data("a".utf8))
+        }
+        let responses = try await crowd(place, 4, gate)
+        #expect(responses.count == 4 && place.server.requests.count == 4)
+    }
+
+    @Test func `an error is one for all`() async throws {
+        let gate = Gate()
+        let place = try FetchFixture { _ in
+            gate.wait()
+            return WebServer.Answer(200, [], Data(count: 10), cut: 5)
+        }
+        #expect(try await crowd(place, 8, gate).isEmpty)
+        #expect(place.server.requests.count == 1)
+    }
+
+    @Test func `no more than so many ask one server at once`() async throws {
+        let gate = HostGate(limit: 2)
+        try await gate.enter("a")
+        try await gate.enter("a")
+        try await gate.enter("b")
+        let third = Task { try await gate.enter("a") }
+        let fourth = Task { try await gate.enter("a") }
+        fourth.cancel()
+        await #expect(throws: CancellationError.self) { try await fourth.value }
+        gate.leave("a")
+        try await third.value
+        gate.leave("a")
+        gate.leave("a")
+        try await gate.enter("a")
+    }
+}
+
+/// Holds up who waits until it is open.
+final class Gate: Sendable {
+    private let isOpen = Monitored(false)
+
+    func wait() {
+        let done: Bool? = isOpen.wait { $0 ? true : nil }
+        _ = done
+    }
+
+    func open() {
+        isOpen.withLock { $0 = true }
+        isOpen.wakeAll()
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+/// The servers as `config.json` names them.
+@Suite(.takesTurns) struct RemoteConfigurationTests {
+    @Test func `JSON comes back as it went`() throws {
+        var remote = CacheConfiguration.Remote(servers: ["http://cache-1:8080/", "redis://host:6379/0"])
+        #expect(try CacheConfiguration.Remote(json: remote.json) == remote)
+        remote.levels.append([.init("https://s3.example/bucket", weight: 2, kind: .s3, region: "eu-west-1")])
+        remote.mode = .read
+        remote.format = .plain
+        remote.namespace = "team"
+        remote.path = "/cache/{digest}"
+        remote.limit = .milliseconds(80)
+        remote.minimumSize = 10
+        remote.maximumSize = 1000
+        remote.tags = ["a"]
+        remote.credentials = "/etc/diskcache/credentials"
+        #expect(try CacheConfiguration.Remote(json: remote.json) == remote)
+    }
+
+    @Test func `the example of the documentation is understood`() throws {
+        let text = """
+            {"servers": [{"url": "http://cache-1:8080/", "weight": 1, "kind": "http"}, {"url": "redis://h:1/0"}],
+             "path": "{namespace}/{kind}/{digest}", "format": "action", "namespace": "team", "mode": "readWrite",
+             "limit": "250ms", "minimumSize": 0, "maximumSize": 16777216, "tags": [], "later": {"x": 1},
+             "credentials": "/etc/diskcache/credentials"}
+            """
+        let remote = try CacheConfiguration.Remote(json: Array(text.utf8))
+        #expect(remote.levels.count == 1 && remote.levels[0].count == 2)
+        #expect(remote.limit == .milliseconds(250) && remote.namespace == "team" && remote.isActive)
+    }
+
+    @Test(
+        "what makes no sense is refused",
+        arguments: [
+            "[]", #"{"mode": "sometimes"}"#, #"{"limit": "soon"}"#, #"{"limit": "-1s"}"#, #"{"format": "x"}"#,
+            #"{"servers": [{"url": "http://a", "weight": -1}]}"#,
+            #"{"servers": [{"url": "http://a", "kind": "ftp"}]}"#,
+            #"{"minimumSize": 2, "maximumSize": 1}"#,
+        ]
+    )
+    func refused(_ text: String) {
+        #expect(throws: CacheError.self) { try CacheConfiguration.Remote(json: Array(text.utf8)) }
+    }
+
+    @Test("times", arguments: [("250ms", 250), ("1.5s", 1500), ("1m", 60_000)])
+    func times(_ text: String, _ milliseconds: Int) {
+        #expect(CacheConfiguration.Remote.duration(text) == .milliseconds(milliseconds))
+    }
+
+    @Test func `the directory keeps it beside its limits`() throws {
+        let directory = try TemporaryDirectory()
+        let cache = try SharedCache(at: directory.path + "/cache")
+        #expect(try cache.directory.remoteConfiguration() == nil)
+        let remote = CacheConfiguration.Remote(servers: ["http://cache-1"])
+        try cache.directory.setRemoteConfiguration(remote)
+        try cache.directory.updateLimits { $0.maximumEntries = 10 }
+        let other = try SharedCache(at: directory.path + "/cache")
+        #expect(try other.directory.remoteConfiguration() == remote)
+        try other.directory.setRemoteConfiguration(nil)
+        #expect(try other.directory.remoteConfiguration() == nil)
+        #expect(try other.directory.limits().maximumEntries == 10)
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+/// Between the disk and a computation: a tier that other machines share.
+@Suite(.takesTurns) struct RemoteTierTests {
+    let directory: TemporaryDirectory
+    let tier = FakeTier()
+    let cache: SharedCache
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        cache = try tier.cache(in: directory.path + "/cache")
+    }
+
+    private func text(_ hit: CacheHit<Data>?) -> String? {
+        hit.map { String(decoding: $0.value, as: UTF8.self) }
+    }
+
+    @Test func `a get finds what another machine has, once, and then on this one`() throws {
+        tier.set("theirs", "key")
+        let hit = try #require(try cache.get(forKey: "key"))
+        #expect(text(hit) == "theirs" && hit.source == .remote)
+        #expect(try cache.get(forKey: "key")?.source == .memory)
+        let other = try SharedCache(at: directory.path + "/cache")
+        #expect(try text(other.get(forKey: "key")) == "theirs", "it is on disk")
+        #expect(tier.lookCount == 1)
+        let activity = cache.directory.activity
+        #expect(activity.remoteHits == 1 && activity.misses == 1)
+    }
+
+    @Test func `it is asked with and without blocking a thread, for bytes and for files`() async throws {
+        tier.set("1", "a")
+        tier.set("2", "b")
+        tier.set("3", "c")
+        #expect(try await text(cache.get(forKey: "a")) == "1")
+        #expect(try await cache.get(forKey: "none") == nil)
+        #expect(try await cache.namespace("").typed(Int.self).get(forKey: "b")?.value == 2)
+        let path = directory.path + "/copy"
+        #expect(try await cache.copyValue(forKey: "c", toFile: path) != nil)
+        #expect(FileManager.default.contents(atPath: path) == Data("3".utf8))
+    }
+
+    @Test func `it is not asked for what is here, nor by who looks here alone`() throws {
+        try cache.put("ours", forKey: "key")
+        #expect(try text(cache.get(forKey: "key")) == "ours")
+        #expect(try cache.get(forKey: "absent", reading: ReadOptions(source: .memory)) == nil)
+        #expect(try cache.entry(forKey: "absent") == nil)
+        #expect(try cache.contains(forKey: "absent") == false)
+        #expect(tier.lookCount == 0)
+    }
+
+    @Test func `a computation is made only where nobody has the value`() throws {
+        tier.set("theirs", "key")
+        let found = cache.value(forKey: "key") { Data("computed".utf8) }
+        #expect(found == Data("theirs".utf8))
+        #expect(cache.value(forKey: "other") { Data("computed".utf8) } == Data("computed".utf8))
+        #expect(tier.lookCount == 2, "once a call")
+        let activity = cache.directory.activity
+        #expect(activity.computations == 1)
+    }
+
+    @Test func `a hit says where it came from, and nothing is computed where nothing is to be`() throws {
+        tier.set("theirs", "key")
+        let reading = ReadOptions(source: .cache)
+        let hit = try cache.hit(forKey: "key", reading: reading) { _ in .value(Data()) }
+        #expect(hit?.source == .remote)
+        #expect(try cache.hit(forKey: "none", reading: reading) { _ in .value(Data()) } == nil)
+    }
+
+    @Test func `it is not asked where another value is wanted`() throws {
+        tier.set("theirs", "key")
+        let reading = ReadOptions(recomputes: true)
+        let value = cache.value(forKey: "key", reading: reading) { Data("computed".utf8) }
+        #expect(value == Data("computed".utf8))
+        #expect(tier.lookCount == 0)
+    }
+
+    @Test func `many keys are looked for in one call`() throws {
+        for key in ["a", "b"] { tier.set(key, key) }
+        let hits = try cache.get(forKeys: ["a", "b", "c"])
+        #expect(hits.mapValues { text($0) } == ["a": "a", "b": "b"])
+        tier.set("d", "d")
+        let values = try cache.values(forKeys: ["d", "e"]) { keys in
+            Dictionary(uniqueKeysWithValues: keys.map { ($0, Data("computed".utf8)) })
+        }
+        #expect(values == ["d": Data("d".utf8), "e": Data("computed".utf8)])
+    }
+
+    @Test func `threads that want the same key ask once`() throws {
+        tier.set("theirs", "key")
+        let (cache, tier) = (cache, tier)
+        let begun = Atomic<Int>(0)
+        // The one that asks waits until all others have begun.
+        tier.onLook { waitUntil("all have begun") { begun.load(ordering: .relaxed) == 8 } }
+        let found = Atomic<Int>(0)
+        onThreads(8) { _ in
+            begun.add(1, ordering: .relaxed)
+            if (try? cache.get(forKey: "key")) != nil { found.add(1, ordering: .relaxed) }
+        }
+        #expect(found.load(ordering: .relaxed) == 8)
+        #expect(tier.lookCount == 1)
+    }
+
+    @Test func `two processes that want the same key ask once`() throws {
+        tier.set("theirs", "key")
+        // To the kernel's locks a second cache on the directory is another process.
+        let second = FakeTier()
+        second.set("theirs", "key")
+        let other = try second.cache(in: directory.path + "/cache")
+        let isAsked = Atomic<Bool>(false)
+        let mayGoOn = DispatchSemaphore(value: 0)
+        tier.onLook {
+            isAsked.store(true, ordering: .relaxed)
+            mayGoOn.wait()
+        }
+        let cache = cache
+        onThreads(2) { index in
+            if index == 0 {
+                #expect((try? cache.get(forKey: "key")) != nil)
+                return
+            }
+            waitUntil("the other one asks") { isAsked.load(ordering: .relaxed) }
+            // Released by a third thread once this one has had time to find the lock held; if not, no harm is
+            // done.
+            DispatchQueue.global().asyncAfter(deadline: .now() + 0.05) { mayGoOn.signal() }
+            #expect((try? other.get(forKey: "key")) != nil)
+        }
+        #expect(tier.lookCount + second.lookCount == 1)
+    }
+
+    @Test func `a removal while it is asked wins`() throws {
+        tier.set("theirs", "key")
+        let other = try SharedCache(at: directory.path + "/cache")
+        tier.onLook { _ = try? other.remove(forKey: "key") }
+        #expect(try cache.get(forKey: "key") == nil)
+        #expect(try other.get(forKey: "key") == nil, "it is not on disk either")
+    }
+
+    @Test func `a removal while a computation's leader asks wins, and the value is computed`() throws {
+        tier.set("theirs", "key")
+        let other = try SharedCache(at: directory.path + "/cache")
+        tier.onLook { _ = try? other.remove(forKey: "key") }
+        let value = cache.value(forKey: "key") { Data("computed".utf8) }
+        #expect(value == Data("computed".utf8))
+    }
+
+    @Test func `a put while it is asked is what is found`() throws {
+        tier.set("theirs", "key")
+        let other = try SharedCache(at: directory.path + "/cache")
+        tier.onLook { _ = try? other.put("ours", forKey: "key") }
+        #expect(try text(cache.get(forKey: "key")) == "ours")
+    }
+
+    @Test func `what was removed or replaced later is not given out of memory`() throws {
+        tier.set("theirs", "key")
+        #expect(try cache.get(forKey: "key") != nil)
+        let other = try SharedCache(at: directory.path + "/cache")
+        try other.put("ours", forKey: "key")
+        #expect(try text(cache.get(forKey: "key")) == "ours")
+        tier.setUseful(false)
+        try other.remove(forKey: "key")
+        #expect(try cache.get(forKey: "key") == nil)
+    }
+
+    @Test func `its terms hold here`() throws {
+        let end = Timestamp.now + .seconds(3600)
+        tier.set("theirs", "key", expires: end)
+        let hit = try #require(try cache.get(forKey: "key"))
+        #expect(hit.entry.expires == end.wholeMilliseconds.date)
+        #expect(try cache.entry(forKey: "key")?.expires == end.wholeMilliseconds.date)
+    }
+
+    @Test func `a tier that can't be asked costs a count`() throws {
+        tier.set("theirs", "key")
+        tier.setUseful(false)
+        #expect(try cache.get(forKey: "key") == nil)
+        #expect(tier.lookCount == 0)
+        let activity = cache.directory.activity
+        #expect(activity.remoteSkips == 1 && activity.misses == 1)
+    }
+
+    @Test func `where there is no time left nobody is asked`() throws {
+        let tier = FakeTier(limit: .zero)
+        let cache = try tier.cache(in: directory.path + "/other")
+        tier.set("theirs", "key")
+        #expect(try cache.get(forKey: "key") == nil)
+        #expect(cache.value(forKey: "key") { Data("computed".utf8) } == Data("computed".utf8))
+        #expect(tier.lookCount == 0)
+    }
+
+    @Test func `closing and letting go end the tier`() throws {
+        cache.close()
+        #expect(tier.isClosed)
+        let second = FakeTier()
+        _ = try second.cache(in: directory.path + "/cache")
+        waitUntil("it is let go") { second.isClosed }
+    }
+}

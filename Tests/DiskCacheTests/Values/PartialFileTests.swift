@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+/// Values that are fetched bit by bit into a file that becomes the object.
+@Suite(.takesTurns) struct PartialFileTests {
+    private let directory: TemporaryDirectory
+    private let cache: SharedCache
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        cache = try SharedCache(at: directory.path + "/cache")
+    }
+
+    private var leftovers: [String] { directory.files(below: "cache/tmp") }
+
+    /// A file with these bytes in it, and a note.
+    private func partial(_ text: String) throws -> PartialFile {
+        let partial = try #require(try cache.partialFile(forKey: "key"))
+        #expect(partial.begin(noting: Array("note".utf8)))
+        try partial.file.writeAll(Array(text.utf8).span)
+        return partial
+    }
+
+    @Test func `the file becomes the object`() throws {
+        let partial = try partial("value")
+        let before = try partial.file.status().identity
+        let entry = try cache.put(partial, forKey: "key", options: PutOptions(contentType: "text/plain"))
+        #expect(try cache.get(forKey: "key")?.value == Data("value".utf8))
+        #expect(entry.contentType == "text/plain" && entry.size == 5)
+        let path = directory.path + "/cache/" + entry.path
+        #expect(try FileStatus.of(path).identity == before)
+        #expect(try FileStatus.of(path).permissions == 0o400)
+        #expect(try FileDescriptor(opening: path, .readOnly).attribute("user.dcp") == nil)
+        #expect(leftovers.isEmpty)
+    }
+
+    @Test func `where there is an object of the same bytes that one stays`() throws {
+        try cache.put(Data("value".utf8), forKey: "other")
+        let size = try cache.directory.statistics().objectBytes
+        _ = try cache.put(try partial("value"), forKey: "key", options: PutOptions())
+        #expect(try cache.get(forKey: "key")?.value == Data("value".utf8))
+        #expect(try cache.directory.statistics().objectBytes == size)
+        #expect(leftovers.isEmpty)
+    }
+
+    @Test func `one at a time has it, and the next goes on`() throws {
+        var first: PartialFile? = try partial("val")
+        #expect(try cache.partialFile(forKey: "key") == nil)
+        let state = try cache.partialState(forKey: "key")
+        #expect(state?.length == 3 && state?.note == Array("note".utf8))
+        withExtendedLifetime(first) {}
+        first = nil
+        let second = try #require(try cache.partialFile(forKey: "key"))
+        #expect(try second.length() == 3 && second.noted == Array("note".utf8))
+        try second.file.writeAll(Array("ue".utf8).span)
+        _ = try cache.put(second, forKey: "key", options: PutOptions())
+        #expect(try cache.get(forKey: "key")?.value == Data("value".utf8))
+    }
+
+    @Test func `what is refused by its digest is not stored`() throws {
+        let partial = try partial("value")
+        #expect(throws: CacheError.self) {
+            try cache.put(partial, forKey: "key", options: PutOptions()) { (_) throws(CacheError) in
+                throw CacheError(.invalidArgument, "no")
+            }
+        }
+        #expect(try cache.get(forKey: "key") == nil)
+        partial.discard()
+        #expect(leftovers.isEmpty)
+    }
+
+    @Test func `a collection leaves it to the next one`() throws {
+        var partial: PartialFile? = try partial("val")
+        withExtendedLifetime(partial) {}
+        partial = nil
+        try cache.directory.collect()
+        #expect(leftovers.count == 1)
+        #expect(try cache.partialFile(forKey: "key")?.length() == 3)
+    }
+
+    @Test func `terms are renewed without the bytes, of what was seen alone`() throws {
+        let soft = PutOptions(expires: .expired, staleFor: .seconds(60))
+        try cache.put(Data("a".utf8), forKey: "key", options: soft)
+        let seen = try #require(try cache.entry(forKey: "key", reading: ReadOptions(acceptsStale: true)))
+        let terms = PutOptions(expires: .seconds(60), tags: ["t"])
+        let renewed = try cache.renew(seen, forKey: "key", options: terms)
+        #expect(renewed?.tags == ["t"])
+        #expect(try cache.get(forKey: "key")?.value == Data("a".utf8))
+        try cache.put(Data("b".utf8), forKey: "key")
+        #expect(try cache.renew(seen, forKey: "key", options: PutOptions()) == nil)
+        #expect(try cache.get(forKey: "key")?.value == Data("b".utf8))
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An explicit-state model of what is taken from another machine's store beside writers of the key
+/// (`Store.absence(of:now:)`, `Store.adopt`, `Store.note`) and beside who tells that store (`OutboxSender`).
+///
+/// At first the store has an old value, the disk that one or none. One writer puts a new value; when that has
+/// returned, one removes it. Each notes the key in the outbox and then changes the entry, under the stripe
+/// held shared, as a writer in the key's word. The sender waits until it has had the stripe alone, reads the
+/// entry, makes the store's value the same, and strikes out the note that it has begun with. The disk may
+/// evict the entry once, which no word tells. A reader that finds nothing on disk asks the store and puts
+/// what comes on disk. Whoever takes no further step was killed, or is slow.
+///
+/// Checked is that nothing older than what has returned is given to a reader who began later, or is on disk.
+enum RemoteModel {
+    /// A deviation that must be found.
+    enum Mistake: UInt8, CaseIterable {
+        /// What comes is put on disk whatever has happened meanwhile.
+        case wordUnchecked
+        /// The word is read once the store has answered.
+        case wordReadLate
+        /// The store is asked also for what it has not been told of yet.
+        case outboxUnchecked
+        /// The outbox is looked at before the word is read.
+        case outboxCheckedEarly
+        /// Writers note their keys once all is done.
+        case notedLate
+        /// The sender reads the entry beside writers who have noted it.
+        case noBarrier
+        /// The sender strikes out whatever is noted for the key.
+        case struckWithoutNumber
+    }
+
+    /// By rank: what a writer has left that ranks higher must not be undone.
+    enum Value: UInt8, Comparable {
+        case old, new, gone
+
+        static func < (one: Value, other: Value) -> Bool { one.rawValue < other.rawValue }
+    }
+
+    enum WriterStep: UInt8 { case note, begin, change, end, noteLate, over }
+    enum SenderStep: UInt8 { case idle, wait, read, tell, strike }
+    enum ReaderStep: UInt8 { case start, word, disk, outbox, ask, adopt, over }
+
+    struct Word: Hashable {
+        var version: UInt8 = 0
+        var writers: UInt8 = 0
+    }
+
+    struct Reader: Hashable {
+        var step = ReaderStep.start
+        /// What it must not be given anything older than.
+        var floor = Value.old
+        var word: Word?
+        var answer: Value?
+    }
+
+    struct State: Hashable {
+        var word = Word()
+        var disk: Value
+        var store = Value.old
+        /// The latest note that is not struck out, by the number of its writer, from 1.
+        var noted: UInt8 = 0
+        var writers = [WriterStep.note, .note]
+        var sender = SenderStep.idle
+        var sending: UInt8 = 0
+        var settled = Value.gone
+        var reader = Reader()
+        var wasEvicted = false
+
+        /// What the writers that have returned have left.
+        var floor: Value { writers[1] == .over ? .gone : writers[0] == .over ? .new : .old }
+    }
+
+    enum Move { case writer(Int), sender, reader, eviction }
+
+    struct Model {
+        let mistake: Mistake?
+
+        func isBroken(_ state: State) -> Bool {
+            if state.disk != .gone, state.disk < state.floor { return true }
+            guard state.reader.step == .over, let answer = state.reader.answer else { return false }
+            return answer != .gone && answer < state.reader.floor
+        }
+    }
+}
+
+extension RemoteModel.Model: ExploredModel {
+    typealias State = RemoteModel.State
+    typealias Move = RemoteModel.Move
+
+    var initialStates: [State] { [State(disk: .gone), State(disk: .old)] }
+
+    func addSuccessors(of state: State, to next: inout [State], by moves: inout [Move]) {
+        func add(_ move: Move, _ advance: (inout State) -> Void) {
+            var copy = state
+            advance(&copy)
+            guard copy != state else { return }
+            next.append(copy)
+            moves.append(move)
+        }
+        add(.writer(0)) { advanceWriter(0, in: &$0) }
+        // The second begins when the first has returned.
+        if state.writers[0] == .over { add(.writer(1)) { advanceWriter(1, in: &$0) } }
+        add(.sender) { advanceSender(in: &$0) }
+        add(.reader) { advanceReader(in: &$0) }
+        if !state.wasEvicted, state.disk != .gone {
+            add(.eviction) { state in
+                state.disk = .gone
+                state.wasEvicted = true
+            }
+        }
+    }
+
+    private func advanceWriter(_ index: Int, in state: inout State) {
+        switch state.writers[index] {
+        case .note:
+            if mistake != .notedLate { state.noted = UInt8(index + 1) }
+            state.writers[index] = .begin
+        case .begin:
+            state.word.writers += 1
+            state.writers[index] = .change
+        case .change:
+            state.disk = index == 0 ? .new : .gone
+            state.writers[index] = .end
+        case .end:
+            state.word.writers -= 1
+            state.word.version += 1
+            state.writers[index] = mistake == .notedLate ? .noteLate : .over
+        case .noteLate:
+            state.noted = UInt8(index + 1)
+            state.writers[index] = .over
+        case .over: break
+        }
+    }
+
+    /// Whether a writer has the stripe, shared.
+    private func isStripeHeld(_ state: State) -> Bool {
+        state.writers.contains { [.begin, .change, .end].contains($0) }
+    }
+
+    private func advanceSender(in state: inout State) {
+        switch state.sender {
+        case .idle:
+            guard state.noted != 0 else { return }
+            state.sending = state.noted
+            state.sender = .wait
+        case .wait:
+            // A writer that has not noted anything yet comes later.
+            if mistake == .noBarrier || !isStripeHeld(state) { state.sender = .read }
+        case .read:
+            state.settled = state.disk
+            state.sender = .tell
+        case .tell:
+            state.store = state.settled
+            state.sender = .strike
+        case .strike:
+            if state.noted == state.sending || mistake == .struckWithoutNumber { state.noted = 0 }
+            (state.sending, state.settled, state.sender) = (0, .gone, .idle)
+        }
+    }
+
+    private func advanceReader(in state: inout State) {
+        var reader = state.reader
+        switch reader.step {
+        case .start:
+            reader.floor = state.floor
+            reader.step = mistake == .outboxCheckedEarly ? .outbox : .word
+        case .word:
+            guard state.word.writers == 0 else { return end(&state, with: .gone) }
+            reader.word = state.word
+            reader.step = .disk
+        case .disk:
+            if state.disk != .gone { return end(&state, with: state.disk) }
+            reader.step = mistake == .outboxCheckedEarly ? .ask : .outbox
+        case .outbox:
+            if state.noted != 0, mistake != .outboxUnchecked { return end(&state, with: .gone) }
+            reader.step = mistake == .outboxCheckedEarly ? .word : .ask
+        case .ask:
+            if state.store == .gone { return end(&state, with: .gone) }
+            reader.answer = state.store
+            if mistake == .wordReadLate { reader.word = state.word }
+            reader.step = .adopt
+        case .adopt:
+            // Under the stripe alone.
+            if isStripeHeld(state) { return }
+            let isSame = reader.word == state.word && state.disk == .gone
+            if isSame || mistake == .wordUnchecked {
+                state.disk = reader.answer ?? .gone
+            } else {
+                reader.answer = state.disk
+            }
+            reader.step = .over
+        case .over: return
+        }
+        state.reader = reader
+    }
+
+    private func end(_ state: inout State, with answer: RemoteModel.Value) {
+        state.reader.answer = answer
+        state.reader.step = .over
+    }
+
+    func line(for move: Move, from before: State, to after: State) -> String {
+        "\(move)  => \(summary(of: after))"
+    }
+
+    func summary(of state: State) -> String {
+        "disk \(state.disk), store \(state.store), noted \(state.noted), word \(state.word), writers \(state.writers), "
+            + "sender \(state.sender), reader \(state.reader)"
+    }
+}

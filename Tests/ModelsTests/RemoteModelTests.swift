@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+@testable import Models
+
+@Suite("What is taken from other machines beside writers, in every interleaving", .takesTurns)
+struct RemoteModelTests {
+    @Test("nothing older than what has returned comes back")
+    func isSound() {
+        let model = RemoteModel.Model(mistake: nil)
+        var space = StateSpace(of: model)
+        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
+        #expect(found == nil, "\(found?.trace.joined(separator: "\n") ?? "")")
+        #expect(space.states.count > 3_000)
+        #expect(
+            space.states.contains { $0.reader.step == .over && $0.reader.answer == .old && $0.disk == .old },
+            "what the store has is put on disk"
+        )
+        #expect(
+            space.states.contains { $0.store == .gone && $0.noted == 0 && $0.writers[1] == .over },
+            "the store is told of the removal"
+        )
+    }
+
+    @Test("needs each part of its protocol", arguments: RemoteModel.Mistake.allCases)
+    func mistakeIsFound(_ mistake: RemoteModel.Mistake) {
+        let model = RemoteModel.Model(mistake: mistake)
+        var space = StateSpace(of: model)
+        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
+        #expect(found != nil, "\(mistake) in \(space.states.count) states")
+    }
+}

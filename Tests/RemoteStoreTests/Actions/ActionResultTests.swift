@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import TestSupport
+import Testing
+
+@testable import RemoteStore
+
+@Suite(.takesTurns) struct ActionResultTests {
+    private func result(inlined: Bool) -> ActionResult {
+        let contents = Array("value".utf8)
+        return ActionResult(
+            files: [
+                ActionResult.File(
+                    path: ActionResult.valuePath,
+                    digest: Digest(ofKey: "value"),
+                    length: 5,
+                    contents: inlined ? contents : nil
+                )
+            ],
+            standardOutput: [1, 2, 0, 255]
+        )
+    }
+
+    private func fault(_ bytes: [UInt8]) -> WireFault? {
+        do throws(WireFault) {
+            _ = try ActionResult(decoding: bytes)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("comes back as it went, inlined or not", arguments: [true, false])
+    func roundTrip(_ inlined: Bool) throws {
+        var sent = result(inlined: inlined)
+        sent.exitCode = -3
+        sent.files[0].isExecutable = true
+        let received = try ActionResult(decoding: sent.encoded())
+        #expect(received == sent)
+        #expect(received.value?.digest == Digest(ofKey: "value"))
+    }
+
+    @Test("an empty value is there without another request")
+    func empty() throws {
+        let file = ActionResult.File(path: "value", digest: Digest(ofKey: ""), length: 0, contents: nil)
+        let received = try ActionResult(decoding: ActionResult(files: [file]).encoded())
+        #expect(received.value?.contents == [])
+    }
+
+    @Test("the bytes are those of the wire format")
+    func bytes() {
+        let digits = Array(Digest(ofKey: "value").description.utf8)
+        let digest: [UInt8] = [0x0a, 64] + digits + [0x10, 5]
+        let file: [UInt8] =
+            [0x0a, 5] + Array("value".utf8) + [0x12, UInt8(digest.count)] + digest + [0x2a, 5]
+            + Array("value".utf8)
+        let message: [UInt8] = [0x12, UInt8(file.count)] + file + [0x2a, 4, 1, 2, 0, 255]
+        #expect(result(inlined: true).encoded() == message)
+    }
+
+    @Test("what others add is skipped")
+    func unknownFields() throws {
+        let sent = result(inlined: true)
+        // A number, 8 bytes, bytes, 4 bytes, in fields 9, 10, 1000 and 12.
+        let added: [UInt8] = [
+            0x48, 0x96, 0x01, 0x51, 1, 2, 3, 4, 5, 6, 7, 8, 0xc2, 0x3e, 2, 7, 7, 0x65, 1, 2, 3, 4,
+        ]
+        let received = try ActionResult(decoding: added + sent.encoded() + added)
+        #expect(received == sent)
+    }
+
+    @Test("contents that are not what the digest says are found")
+    func wrongContents() {
+        var sent = result(inlined: true)
+        sent.files[0].contents = Array("valve".utf8)
+        #expect(fault(sent.encoded()) == .wrongDigest)
+        sent.files[0].contents = Array("values".utf8)
+        #expect(fault(sent.encoded()) == .wrongDigest)
+    }
+
+    @Test("a message cut off anywhere is either a fault or lacks whole fields")
+    func truncated() {
+        let bytes = result(inlined: true).encoded()
+        for count in 1..<bytes.count {
+            guard let received = try? ActionResult(decoding: Array(bytes.prefix(count))) else { continue }
+            #expect(received.standardOutput.isEmpty && received.files == result(inlined: true).files)
+        }
+    }
+
+    @Test(
+        "hostile bytes are faults",
+        arguments: [
+            [0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],  // a length of 2^64 - 1
+            [0x12, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02],  // more than 64 bits
+            [0x00], [0x13], [0x14], [0x16], [0x17], [0x10, 1], [0x12, 0], [0x80],
+            [0x12, 3, 0x0a, 1, 0xff],
+        ] as [[UInt8]]
+    )
+    func hostile(_ bytes: [UInt8]) {
+        #expect(fault(bytes) == .malformed)
+    }
+
+    @Test("messages of too many files, or too many bytes, are faults")
+    func tooLong() {
+        let one = result(inlined: false)
+        let many = ActionResult(files: Array(repeating: one.files[0], count: 1025))
+        #expect(fault(many.encoded()) == .tooLong)
+        #expect(fault([UInt8](repeating: 0, count: ActionResult.maximumSize + 1)) == .tooLong)
+    }
+
+    @Test("whatever is changed, what is inlined is the value or nothing")
+    func noise() {
+        let sent = result(inlined: true).encoded()
+        var generator = SeededGenerator(seed: 11)
+        for _ in 0..<5_000 {
+            var bytes = sent
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(
+                    in: 0...255,
+                    using: &generator
+                )
+            }
+            guard let file = (try? ActionResult(decoding: bytes))?.value, let contents = file.contents else {
+                continue
+            }
+            #expect(Digest(of: contents.span) == file.digest && contents.count == file.length)
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+@testable import RemoteStore
+
+@Suite(.takesTurns) struct RedisTests {
+    /// All answers, from pieces of `size` bytes.
+    private func replies(
+        _ bytes: [UInt8],
+        pieces size: Int = .max,
+        _ limits: RedisDecoder.Limits = RedisDecoder.Limits()
+    ) throws(WireFault) -> [RedisReply] {
+        var decoder = RedisDecoder(limits)
+        var found: [RedisReply] = []
+        var start = 0
+        while start < bytes.count {
+            let count = min(size, bytes.count - start)
+            decoder.append(bytes[start..<start + count])
+            start += count
+            while let reply = try decoder.next() { found.append(reply) }
+        }
+        return found
+    }
+
+    private func fault(_ text: String, _ limits: RedisDecoder.Limits = RedisDecoder.Limits()) -> WireFault? {
+        do throws(WireFault) {
+            _ = try replies(Array(text.utf8), pieces: .max, limits)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    @Test("commands are arrays of strings of any bytes")
+    func commands() {
+        #expect(RedisCommand.get([0, 13, 10]) == text("*2\r\n$3\r\nGET\r\n$3\r\n") + [0, 13, 10, 13, 10])
+        #expect(RedisCommand.ping == text("*1\r\n$4\r\nPING\r\n"))
+        #expect(
+            RedisCommand.set(text("k"), text("v"), lifetime: 1500)
+                == text("*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nPX\r\n$4\r\n1500\r\n")
+        )
+        #expect(RedisCommand.set(text("k"), []) == text("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n"))
+        #expect(
+            RedisCommand.hello(password: "p")
+                == text("*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$1\r\np\r\n")
+        )
+        #expect(RedisCommand.authenticate(password: "p") == text("*2\r\n$4\r\nAUTH\r\n$1\r\np\r\n"))
+    }
+
+    @Test("both versions are read, however the bytes are cut", arguments: [1, 2, 3, 7, Int.max])
+    func answers(_ size: Int) throws {
+        let bytes = text(
+            "+OK\r\n-ERR no such\r\n:-42\r\n$5\r\nva\r\nu\r\n$0\r\n\r\n$-1\r\n*-1\r\n*0\r\n*2\r\n:1\r\n*1\r\n$1\r\na\r\n"
+                + "_\r\n#t\r\n#f\r\n,1.5\r\n,inf\r\n(123456789012345678901234567890\r\n!4\r\nERR!\r\n=7\r\ntxt:abc\r\n"
+                + "%1\r\n+a\r\n:1\r\n~1\r\n:2\r\n>2\r\n+invalidate\r\n_\r\n|1\r\n+ttl\r\n:3\r\n:7\r\n"
+                + "*2\r\n|1\r\n+x\r\n*0\r\n:8\r\n:9\r\n"
+        )
+        let expected: [RedisReply] = [
+            .simple(text("OK")), .error(text("ERR no such")), .integer(-42), .bulk(text("va\r\nu")),
+            .bulk([]), .null, .null,
+            .array([]), .array([.integer(1), .array([.bulk(text("a"))])]), .null, .boolean(true),
+            .boolean(false),
+            .double(1.5), .double(.infinity), .bigNumber(text("123456789012345678901234567890")),
+            .error(text("ERR!")),
+            .bulk(text("abc")), .map([.simple(text("a")), .integer(1)]), .array([.integer(2)]),
+            .push([.simple(text("invalidate")), .null]), .integer(7), .array([.integer(8), .integer(9)]),
+        ]
+        let found = try replies(bytes, pieces: size)
+        #expect(found == expected)
+        #expect(found[1].errorCode == "ERR" && found[0].errorCode == nil)
+    }
+
+    @Test(
+        "what makes no sense is a fault",
+        arguments: [
+            "?\r\n", "\r\n", "\n", "OK\n", "+OK\n", ":\r\n", ":a\r\n", ":99999999999999999999\r\n", "$a\r\n",
+            "$-2\r\n",
+            "$?\r\n", "$1\r\nabc", "#x\r\n", "_x\r\n", ",x\r\n", "=3\r\ntxt\r\n", "*-2\r\n",
+            "HTTP/1.1 400 Bad Request\r\n",
+        ]
+    )
+    func malformed(_ text: String) {
+        #expect(fault(text) == .malformed)
+    }
+
+    @Test("more than the limits allow is a fault as soon as it is announced")
+    func limits() {
+        var limits = RedisDecoder.Limits()
+        limits.longestBulk = 10
+        limits.longestLine = 20
+        limits.mostElements = 5
+        limits.deepest = 3
+        #expect(fault("$11\r\n", limits) == .tooLong)
+        #expect(fault("$10\r\n0123456789\r\n", limits) == nil)
+        #expect(fault(String(repeating: "a", count: 21), limits) == .tooLong)
+        #expect(fault("*6\r\n", limits) == .tooLong)
+        #expect(fault("*1\r\n*1\r\n*1\r\n*1\r\n", limits) == .tooLong)
+        #expect(fault("*3\r\n*2\r\n:1\r\n:1\r\n*2\r\n:1\r\n:1\r\n", limits) == .tooLong)
+        #expect(fault("$9223372036854775807\r\n") == .tooLong)
+        // Answers one after another do not add up.
+        #expect(fault(String(repeating: "*2\r\n:1\r\n:2\r\n", count: 100), limits) == nil)
+    }
+
+    @Test("what is not complete is waited for, and nothing is kept of what was read")
+    func incomplete() throws {
+        var decoder = RedisDecoder()
+        decoder.append(text("$100000\r\n"))
+        #expect(try decoder.next() == nil)
+        for _ in 0..<100 {
+            decoder.append([UInt8](repeating: 7, count: 1000))
+            #expect(try decoder.next() == nil)
+        }
+        decoder.append(text("\r\n+OK\r\n"))
+        #expect(try decoder.next() == .bulk([UInt8](repeating: 7, count: 100_000)))
+        #expect(try decoder.next() == .simple(text("OK")))
+        #expect(try decoder.next() == nil)
+        #expect(decoder.waitingBytes == 0)
+    }
+
+    @Test("noise ends in answers or faults")
+    func noise() {
+        var generator = SeededGenerator(seed: 3)
+        let alphabet = text("+-:$*_#,(!=%~>|0123456789\r\n\r\n\r\nab")
+        for _ in 0..<3_000 {
+            let bytes = (0..<Int.random(in: 1...60, using: &generator)).map { _ in
+                alphabet[Int.random(in: alphabet.indices, using: &generator)]
+            }
+            let whole = try? replies(bytes, pieces: .max)
+            let cut = try? replies(bytes, pieces: 1)
+            #expect((whole == nil) == (cut == nil))
+            // Without a number that is none, they are the same.
+            if !bytes.contains(UInt8(ascii: ",")) { #expect(whole == cut) }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import TestSupport
+import Testing
+
+@testable import RemoteStore
+
+@Suite(.takesTurns) struct RendezvousTests {
+    private static let digests = (0..<10_000).map { Digest(ofKey: "key \($0)") }
+
+    private func servers(_ count: Int) -> [Server] {
+        (0..<count).map { Server(name: "server-\($0)") }
+    }
+
+    /// The name of the server of each digest.
+    private func places(_ servers: [Server]) -> [String?] {
+        let rendezvous = Rendezvous(servers)
+        return Self.digests.map { rendezvous.server(for: $0).map { servers[$0].name } }
+    }
+
+    private func shares(_ servers: [Server]) -> [String: Double] {
+        var counts: [String: Double] = [:]
+        for place in places(servers) { counts[place ?? "", default: 0] += 1 / Double(Self.digests.count) }
+        return counts
+    }
+
+    @Test("each of equal servers gets its share", arguments: [1, 2, 3, 10])
+    func equalShares(_ count: Int) {
+        for (_, share) in shares(servers(count)) { #expect(abs(share * Double(count) - 1) < 0.15) }
+        #expect(shares(servers(count)).count == count)
+    }
+
+    @Test("shares go by the weights")
+    func weightedShares() throws {
+        let found = shares([
+            Server(name: "a", weight: 1), Server(name: "b", weight: 3), Server(name: "c", weight: 6),
+            Server(name: "none", weight: 0), Server(name: "wrong", weight: .nan),
+            Server(name: "less", weight: -1),
+        ])
+        for (name, share) in ["a": 0.1, "b": 0.3, "c": 0.6] {
+            let measured = try #require(found[name])
+            #expect(abs(measured - share) < 0.03)
+        }
+        #expect(found.count == 3)
+    }
+
+    @Test("a server that goes loses its own values only, to each of the others its share", arguments: 0..<5)
+    func removal(_ gone: Int) {
+        let all = servers(5)
+        var rest = all
+        rest.remove(at: gone)
+        var heirs: [String: Int] = [:]
+        for (before, after) in zip(places(all), places(rest)) {
+            if before == all[gone].name {
+                heirs[after ?? "", default: 0] += 1
+            } else {
+                #expect(before == after)
+            }
+        }
+        let moved = heirs.values.reduce(0, +)
+        #expect(abs(Double(moved) / 10_000 - 0.2) < 0.03)
+        for (_, count) in heirs { #expect(abs(Double(count) / Double(moved) - 0.25) < 0.05) }
+    }
+
+    @Test("a server that comes takes its share, and nothing moves between the others")
+    func addition() {
+        let before = places(servers(4))
+        let after = places(servers(5))
+        let moved = zip(before, after).filter { $0 != $1 }
+        #expect(moved.allSatisfy { $0.1 == "server-4" })
+        #expect(abs(Double(moved.count) / 10_000 - 0.2) < 0.03)
+    }
+
+    @Test("more weight for one takes from the others only")
+    func heavier() {
+        let before = places([Server(name: "a"), Server(name: "b"), Server(name: "c")])
+        let after = places([Server(name: "a", weight: 2), Server(name: "b"), Server(name: "c")])
+        let moved = zip(before, after).filter { $0 != $1 }
+        #expect(moved.allSatisfy { $0.1 == "a" })
+        let part = Double(moved.count) / 10_000
+        #expect(abs(part - 1.0 / 6) < 0.03)
+    }
+
+    @Test("the order of the list does not matter, and the second in the order is the heir")
+    func order() {
+        let all = servers(6)
+        #expect(places(all) == places(all.reversed()))
+        let rendezvous = Rendezvous(all)
+        for digest in Self.digests.prefix(500) {
+            let order = rendezvous.order(for: digest)
+            #expect(order.count == 6 && Set(order).count == 6)
+            #expect(order.first == rendezvous.server(for: digest))
+            let rest = all.filter { $0.name != all[order[0]].name }
+            #expect(Rendezvous(rest).server(for: digest).map { rest[$0] } == all[order[1]])
+        }
+    }
+
+    @Test("without servers there is none")
+    func none() {
+        #expect(Rendezvous([]).server(for: Self.digests[0]) == nil)
+        #expect(Rendezvous([Server(name: "a", weight: 0)]).order(for: Self.digests[0]).isEmpty)
+    }
+}

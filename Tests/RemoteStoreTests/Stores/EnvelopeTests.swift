@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import RemoteStore
+
+@Suite(.takesTurns) struct EnvelopeTests {
+    private let key = Digest(ofKey: "key")
+    private let parcel: RemoteParcel
+
+    init() {
+        let bytes = Data("value".utf8)
+        let record = Record(content: Content(of: bytes.span), created: .now)
+        parcel = RemoteParcel(
+            record: RecordCodec.encode(record, for: key),
+            bytes: bytes,
+            digest: record.content.digest
+        )
+    }
+
+    @Test("record and value come back as they went")
+    func roundTrip() {
+        #expect(Envelope.open(Data(Envelope.seal(parcel)), for: key) == parcel)
+    }
+
+    @Test("slices count on from where they were cut")
+    func slice() {
+        let bytes = Data([1, 2, 3] + Envelope.seal(parcel))
+        #expect(Envelope.open(bytes.dropFirst(3), for: key) == parcel)
+    }
+
+    @Test("what is another key's, or cut off, or damaged in front, is none")
+    func refused() {
+        let bytes = Envelope.seal(parcel)
+        #expect(Envelope.open(Data(bytes), for: Digest(ofKey: "other")) == nil)
+        let head = 8 + parcel.record.count
+        for count in 0..<head { #expect(Envelope.open(Data(bytes.prefix(count)), for: key) == nil) }
+        for index in 0..<head {
+            var damaged = bytes
+            damaged[index] ^= 1
+            #expect(Envelope.open(Data(damaged), for: key) == nil)
+        }
+    }
+}

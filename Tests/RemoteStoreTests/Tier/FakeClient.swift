@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Foundation
+import Platform
+import TestSupport
+
+@testable import DiskCache
+@testable import RemoteStore
+
+/// A server in memory that does what a test wants.
+final class FakeClient: RemoteClient {
+    enum Mood: Sendable {
+        case usual, failing, hanging, refusingWrites
+    }
+
+    private struct State {
+        var parcels: [Digest: RemoteParcel] = [:]
+        var mood = Mood.usual
+        var requests = 0
+        var writes = 0
+    }
+
+    private let state = Locked(State())
+
+    var requests: Int { state.withLock { $0.requests } }
+    var writes: Int { state.withLock { $0.writes } }
+    var count: Int { state.withLock { $0.parcels.count } }
+
+    func be(_ mood: Mood) { state.withLock { $0.mood = mood } }
+
+    /// The text that it has for a key.
+    func text(_ key: String) -> String? {
+        state.withLock { $0.parcels[Digest(ofKey: key)].map { String(decoding: $0.bytes, as: UTF8.self) } }
+    }
+
+    func has(_ key: String) -> Bool { state.withLock { $0.parcels[Digest(ofKey: key)] != nil } }
+
+    /// Changes the bytes that it has for a key.
+    func damage(_ key: String) {
+        state.withLock { $0.parcels[Digest(ofKey: key)]?.bytes = Data("damaged".utf8) }
+    }
+
+    /// Gives one key what belongs to another.
+    func mix(_ key: String, with other: String) {
+        state.withLock { $0.parcels[Digest(ofKey: key)] = $0.parcels[Digest(ofKey: other)] }
+    }
+
+    private func begin(_ isWrite: Bool, _ deadline: ContinuousClock.Instant) throws(RemoteFailure) {
+        let mood = state.withLock { state in
+            state.requests += 1
+            if isWrite { state.writes += 1 }
+            return state.mood
+        }
+        switch mood {
+        case .usual: return
+        case .failing: throw RemoteFailure(.failed, "it fails")
+        case .hanging:
+            sleepThread(for: deadline - .now)
+            throw RemoteFailure(.slow, "it hangs")
+        case .refusingWrites: if isWrite { throw RemoteFailure(.refused, "it refuses") }
+        }
+    }
+
+    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel? {
+        try begin(false, deadline)
+        return state.withLock { $0.parcels[key] }
+    }
+
+    func put(
+        _ key: Digest,
+        _ parcel: RemoteParcel,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        try begin(true, deadline)
+        state.withLock { $0.parcels[key] = parcel }
+    }
+
+    func remove(
+        _ key: Digest,
+        content: Digest?,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        try begin(true, deadline)
+        state.withLock { $0.parcels[key] = nil }
+    }
+}
+
+/// Machines, each with a directory, that share servers in memory.
+struct Machines {
+    let directory: TemporaryDirectory
+    var configuration = CacheConfiguration.Remote(servers: ["http://fake"])
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        configuration.limit = .seconds(60)
+    }
+
+    /// A cache of a machine whose levels have one server each.
+    func cache(
+        _ machine: String,
+        _ clients: FakeClient...,
+        events: (@Sendable (CacheEvent) -> Void)? = nil
+    ) throws -> SharedCache {
+        var options = CacheConfiguration()
+        options.janitor.isEnabled = false
+        // So that a get asks the disk.
+        options.memory = .none
+        options.onEvent = events
+        var terms = Breaker.Terms()
+        (terms.firstPause, terms.longestPause) = (20, 20)
+        let levels = clients.enumerated().map { index, client in
+            RemoteLevel([RemoteServer("server \(index)", client, terms)], weights: [1])
+        }
+        let remote = configuration
+        return try SharedCache(at: "\(directory.path)/\(machine)", configuration: options) {
+            (host: RemoteHost) throws(CacheError) -> (any RemoteTier)? in
+            ServerTier(levels, remote, host)
+        }
+    }
+
+    /// The same directory without servers.
+    func plain(_ machine: String) throws -> SharedCache {
+        var options = CacheConfiguration()
+        options.janitor.isEnabled = false
+        return try SharedCache(at: "\(directory.path)/\(machine)", configuration: options)
+    }
+}
+
+extension SharedCache {
+    /// The text that a get finds.
+    func text(_ key: String) throws -> String? {
+        try get(forKey: key).map { String(decoding: $0.value, as: UTF8.self) }
+    }
+
+    /// Removes a key's entry without telling anybody, as a collection evicts it.
+    func evict(_ key: String) throws {
+        try withStore { (store, _) throws(CacheError) in
+            guard let stored = try store.entries.read(Digest(ofKey: key)) else { return }
+            _ = try store.parts.deleteEntry(Digest(ofKey: key), ifStill: stored.bytes)
+        }
+    }
+}

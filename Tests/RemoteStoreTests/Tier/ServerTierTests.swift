@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import RemoteStore
+
+/// Machines that share servers, which may be down, slow or lying.
+@Suite(.takesTurns) struct ServerTierTests {
+    let machines: Machines
+    let server = FakeClient()
+
+    init() throws {
+        machines = try Machines()
+    }
+
+    @Test func `what one machine has stored the other one finds, with its terms`() throws {
+        let (one, other) = (try machines.cache("one", server), try machines.cache("other", server))
+        try one.put("value", forKey: "key", options: PutOptions(expires: .days(1), tags: ["tag"]))
+        waitUntil("it is sent") { server.has("key") }
+        let hit = try #require(try other.get(forKey: "key"))
+        #expect(hit.source == .remote && hit.entry.tags == ["tag"] && hit.entry.expires != nil)
+        #expect(try other.get(forKey: "key")?.source == .disk)
+        waitUntil("it is counted") { one.directory.activity.remoteWrites == 1 }
+        #expect(one.directory.activity.remoteBytesSent == 5)
+        #expect(other.directory.activity.remoteBytesReceived == 5)
+    }
+
+    @Test func `what one machine has removed goes, and never comes back to it`() throws {
+        let (one, other) = (try machines.cache("one", server), try machines.cache("other", server))
+        try one.put("value", forKey: "key")
+        waitUntil("it is sent") { server.has("key") }
+        server.be(.failing)
+        try one.remove(forKey: "key")
+        #expect(try one.text("key") == nil)
+        server.be(.usual)
+        waitUntil("it is told") { !server.has("key") }
+        #expect(try one.text("key") == nil && other.text("key") == nil)
+    }
+
+    @Test func `a value that was replaced and evicted does not come back as it was`() throws {
+        let one = try machines.cache("one", server)
+        try one.put("old", forKey: "key")
+        waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
+        server.be(.failing)
+        try one.put("new", forKey: "key")
+        try one.evict("key")
+        server.be(.usual)
+        let found = try one.text("key")
+        #expect(found == nil || found == "new")
+    }
+
+    @Test func `processes without the tier note what they change`() throws {
+        let one = try machines.cache("one", server)
+        let plain = try machines.plain("one")
+        try plain.put("value", forKey: "key")
+        waitUntil("it is sent") { server.has("key") }
+        try plain.remove(forKey: "key")
+        #expect(try one.text("key") == nil)
+        waitUntil("it is told") { !server.has("key") }
+    }
+
+    @Test func `what was not sent is sent by the next process`() throws {
+        server.be(.failing)
+        let first = try machines.cache("one", server)
+        try first.put("value", forKey: "key")
+        first.close()
+        #expect(!server.has("key"))
+        server.be(.usual)
+        let next = try machines.cache("one", server)
+        waitUntil("it is sent") { server.has("key") }
+        withExtendedLifetime(next) {}
+    }
+
+    @Test func `a wrong value is a miss, counted, reported and removed there`() throws {
+        let reports = Locked<[String]>.Box([])
+        let one = try machines.cache("one", server)
+        let other = try machines.cache("other", server) { event in
+            if case .remoteValueWrong(_, let name, _) = event { reports.value.withLock { $0.append(name) } }
+        }
+        try one.put("value", forKey: "key")
+        waitUntil("it is sent") { server.has("key") }
+        server.damage("key")
+        #expect(try other.text("key") == nil)
+        #expect(other.directory.activity.remoteCorruptions == 1)
+        #expect(reports.value.withLock { $0 } == ["server 0"])
+        waitUntil("it is removed") { !server.has("key") }
+    }
+
+    @Test func `another key's value is wrong, however sound it is`() throws {
+        let (one, other) = (try machines.cache("one", server), try machines.cache("other", server))
+        try one.put("a", forKey: "a")
+        try one.put("b", forKey: "b")
+        waitUntil("they are sent") { server.count == 2 }
+        server.mix("a", with: "b")
+        #expect(try other.text("a") == nil)
+        #expect(other.directory.activity.remoteCorruptions == 1)
+    }
+
+    @Test func `three failures open the breaker for all processes, and it closes by itself`() throws {
+        let one = try machines.cache("one", server)
+        let second = try machines.cache("one", server)
+        server.be(.failing)
+        for number in 0..<3 { #expect(try one.text("\(number)") == nil) }
+        #expect(one.directory.remote?.servers.first?.breaker != "closed")
+        #expect(one.directory.activity.remoteErrors == 3)
+        #expect(second.directory.remote?.servers.first?.breaker != "closed")
+        server.be(.usual)
+        waitUntil("it closes") {
+            _ = try? second.text("probe \(Int.random(in: 0...1_000_000))")
+            return one.directory.remote?.servers.first?.breaker == "closed"
+        }
+    }
+
+    @Test func `a server that hangs takes a call's limit three times and then nothing`() throws {
+        var machines = machines
+        machines.configuration.limit = .milliseconds(100)
+        let one = try machines.cache("one", server)
+        server.be(.hanging)
+        var slow = 0
+        for number in 0..<50 {
+            let start = ContinuousClock.now
+            #expect(try one.text("\(number)") == nil)
+            if ContinuousClock.now - start >= .milliseconds(100) { slow += 1 }
+        }
+        // Probes are among them: one in a pause of at least 10 ms and 100 ms of its own.
+        #expect(slow < 40)
+        #expect(one.directory.activity.remoteTimeouts >= 3)
+        #expect(one.directory.activity.remoteSkips > 0)
+    }
+
+    @Test func `a level that hangs leaves time for the next one`() throws {
+        var machines = machines
+        let second = FakeClient()
+        let one = try machines.cache("one", second)
+        try one.put("value", forKey: "key")
+        waitUntil("it is sent") { second.has("key") }
+        machines.configuration.limit = .seconds(2)
+        server.be(.hanging)
+        let other = try machines.cache("other", server, second)
+        #expect(try other.text("key") == "value")
+    }
+
+    @Test func `what a later level has is written to the earlier one, which had nothing`() throws {
+        let second = FakeClient()
+        let one = try machines.cache("one", second)
+        try one.put("value", forKey: "key", options: PutOptions(tags: ["tag"]))
+        waitUntil("it is sent") { second.has("key") }
+        let writes = second.writes
+        let other = try machines.cache("other", server, second)
+        #expect(try other.text("key") == "value")
+        waitUntil("it is written") { server.has("key") }
+        #expect(second.writes == writes)
+        let third = try machines.cache("third", server)
+        #expect(try third.get(forKey: "key")?.entry.tags == ["tag"])
+    }
+
+    @Test func `who only reads writes nothing to an earlier level`() throws {
+        var machines = machines
+        let second = FakeClient()
+        let one = try machines.cache("one", second)
+        try one.put("value", forKey: "key")
+        waitUntil("it is sent") { second.has("key") }
+        machines.configuration.mode = .read
+        let other = try machines.cache("other", server, second)
+        #expect(try other.text("key") == "value")
+        other.close()
+        #expect(server.writes == 0)
+    }
+
+    @Test func `what was changed here meanwhile is not written to an earlier level as it was`() throws {
+        let second = FakeClient()
+        let one = try machines.cache("one", second)
+        for number in 0..<20 { try one.put("old", forKey: "\(number)") }
+        waitUntil("all is sent") { second.count == 20 }
+        let other = try machines.cache("other", server, second)
+        for number in 0..<20 {
+            #expect(try other.text("\(number)") == "old")
+            if number % 2 == 0 {
+                try other.put("new", forKey: "\(number)")
+            } else {
+                try other.remove(forKey: "\(number)")
+            }
+        }
+        waitUntil("all is told") { other.directory.remote?.waiting == 0 && second.count == 10 }
+        other.close()
+        for number in 0..<20 { #expect(server.text("\(number)") == (number % 2 == 0 ? "new" : nil)) }
+    }
+
+    @Test func `while one level is down the others are told once`() throws {
+        let second = FakeClient()
+        second.be(.failing)
+        let one = try machines.cache("one", server, second)
+        try one.put("value", forKey: "key")
+        waitUntil("it is tried again and again") { second.writes >= 6 }
+        #expect(server.writes == 1)
+        second.be(.usual)
+        waitUntil("it is sent") { second.has("key") && one.directory.remote?.waiting == 0 }
+        #expect(server.writes == 1)
+    }
+
+    @Test func `what a server refuses is given up, and not taken from it`() throws {
+        let one = try machines.cache("one", server)
+        try one.put("old", forKey: "key")
+        waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
+        server.be(.refusingWrites)
+        try one.put("new", forKey: "key")
+        waitUntil("it is given up") { one.directory.activity.remoteDrops >= 1 }
+        try one.evict("key")
+        #expect(try one.text("key") == nil)
+    }
+
+    @Test func `who only reads tells nothing, and takes back nothing that it has changed`() throws {
+        var machines = machines
+        let writer = try machines.cache("one", server)
+        try writer.put("theirs", forKey: "key")
+        waitUntil("it is sent") { server.has("key") }
+        machines.configuration.mode = .read
+        let reader = try machines.cache("other", server)
+        let writes = server.writes
+        #expect(try reader.text("key") == "theirs")
+        try reader.put("ours", forKey: "mine")
+        try reader.remove(forKey: "key")
+        #expect(try reader.text("key") == nil)
+        reader.close()
+        #expect(server.writes == writes)
+    }
+
+    @Test func `what goes there is chosen by size and by tags`() throws {
+        var machines = machines
+        machines.configuration.minimumSize = 2
+        machines.configuration.maximumSize = 4
+        machines.configuration.tags = ["a", "b"]
+        let one = try machines.cache("one", server)
+        let tagged = PutOptions(tags: ["b", "c"])
+        for (key, text) in [("small", "1"), ("large", "12345"), ("right", "123")] {
+            try one.put(text, forKey: key, options: tagged)
+        }
+        try one.put("123", forKey: "untagged")
+        waitUntil("all is done") { one.directory.remote?.waiting == 0 && server.has("right") }
+        #expect(server.count == 1)
+    }
+
+    @Test func `what is for this machine alone does not go there, and is not looked for there`() throws {
+        let one = try machines.cache("one", server)
+        var options = PutOptions()
+        options.staysHere = true
+        try one.put("ours", forKey: "own", options: options)
+        try one.put("all", forKey: "key")
+        waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
+        #expect(server.count == 1)
+        // Put on the list, as push does.
+        let entry = try #require(try one.entry(forKey: "own"))
+        try one.withStore { (store, _) throws(CacheError) in
+            store.noteForRemote(entry.keyDigest, .put(content: entry.digest, length: entry.size))
+        }
+        waitUntil("it is left out") { one.directory.remote?.waiting == 0 }
+        #expect(server.count == 1)
+        let requests = server.requests
+        #expect(try one.get(forKey: "none", reading: .here()) == nil)
+        var reading = ReadOptions()
+        reading.asksRemote = false
+        let computed = try one.hit(forKey: "none", reading: reading) { _ in .unkept(Data("own".utf8)) }
+        #expect(computed?.source == .computed)
+        #expect(server.requests == requests)
+    }
+
+    @Test func `nobody is told that what is for this machine alone was removed`() throws {
+        let one = try machines.cache("one", server)
+        var options = PutOptions()
+        options.staysHere = true
+        try one.put("ours", forKey: "own", options: options)
+        options.expires = .after(.milliseconds(1))
+        try one.put("ours", forKey: "brief", options: options)
+        waitUntil("it is over") { (try? one.entry(forKey: "brief")) == .some(nil) }
+        #expect(try one.remove(forKey: "own"))
+        #expect(try !one.remove(forKey: "brief"))
+        #expect(try one.text("own") == nil)
+        try one.put("all", forKey: "key")
+        waitUntil("what came later is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
+        #expect(server.writes == 1)
+    }
+
+    @Test func `removing many has nothing older taken from there`() throws {
+        let one = try machines.cache("one", server)
+        try one.put("value", forKey: "key")
+        waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
+        // Of the next millisecond at the earliest, as records know no less.
+        sleepThread(for: .milliseconds(2))
+        try one.removeAll()
+        #expect(try one.text("key") == nil)
+        #expect(server.has("key"), "nobody has looked for what to remove there")
+    }
+
+    @Test func `a computed value is sent, and another machine does not compute it`() throws {
+        let (one, other) = (try machines.cache("one", server), try machines.cache("other", server))
+        _ = one.value(forKey: "key") { Data("computed".utf8) }
+        waitUntil("it is sent") { server.has("key") }
+        let value = other.value(forKey: "key") { Data("again".utf8) }
+        #expect(value == Data("computed".utf8))
+        #expect(other.directory.activity.computations == 0)
+    }
+
+    @Test func `a journal that has grown is made shorter`() throws {
+        let one = try machines.cache("one", server)
+        for number in 0..<1500 { try one.put("\(number)", forKey: "key") }
+        waitUntil("all is sent and the file is short") {
+            let size =
+                (try? FileManager.default.attributesOfItem(atPath: "\(one.path)/outbox"))?[.size] as? Int
+            return one.directory.remote?.waiting == 0 && (size ?? 0) < 1500 * OutboxRecord.size
+        }
+        #expect(server.has("key"))
+    }
+}
+
+@Suite(.takesTurns) struct LatencyCountsTests {
+    @Test("each span belongs to one place, which ends within a quarter above it")
+    func places() {
+        for exponent in 0..<30 {
+            for offset in [UInt64(0), 1, 3] {
+                let span = (UInt64(1) << UInt64(exponent)) + offset
+                let index = LatencyCounts.index(of: span)
+                let end = LatencyCounts.end(of: index)
+                #expect(end > span)
+                #expect(end <= span + max(1, span / 4 + 1))
+            }
+        }
+    }
+
+    @Test("percentiles")
+    func percentiles() throws {
+        let counts = LatencyCounts()
+        #expect(counts.summary.latency == nil)
+        for _ in 0..<98 { counts.add(.microseconds(100)) }
+        for _ in 0..<2 { counts.add(.milliseconds(50)) }
+        let latency = try #require(counts.summary.latency)
+        #expect(counts.summary.count == 100)
+        #expect(latency.median < .microseconds(130) && latency.percentile99 >= .milliseconds(50))
+    }
+}

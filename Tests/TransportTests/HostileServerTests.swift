@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// Servers that lie, break off or never end: one error each.
+@Suite(.takesTurns) struct HostileServerTests {
+    let transport = Transport()
+
+    /// Expects `code` from a server that answers each request with `text` and closes the connection.
+    private func expect(_ code: TransportError.Code, from text: String) async throws {
+        let server = try LoopbackServer { peer in
+            peer.send(text)
+            return false
+        }
+        await expectFailure(code, transport, TransportRequest(server.url()))
+    }
+
+    @Test func `redirects in a circle end`() async throws {
+        let server = try LoopbackServer { $0.answer("302 Found", ["Location: /"]) }
+        var request = TransportRequest(server.url())
+        request.mostRedirects = 4
+        await expectFailure(.tooManyRedirects, transport, request)
+        #expect(server.requests.count == 5)
+    }
+
+    @Test(arguments: ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/"])
+    func `redirects lead nowhere but to http and https`(_ place: String) async throws {
+        let server = try LoopbackServer { $0.answer("302 Found", ["Location: \(place)"]) }
+        var request = TransportRequest(server.url())
+        request.mostRedirects = 4
+        await expectFailure(.unsupportedScheme, transport, request)
+    }
+
+    @Test func `a body shorter than its length is an error`() async throws {
+        try await expect(.truncated, from: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+    }
+
+    @Test func `chunks without an end are an error`() async throws {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        try await expect(.truncated, from: head + "3\r\nabc\r\n")
+    }
+
+    @Test func `no answer at all is an error`() async throws {
+        try await expect(.truncated, from: "")
+    }
+
+    @Test func `what is not HTTP is an error`() async throws {
+        let server = try LoopbackServer { peer in
+            peer.send("SSH-2.0-OpenSSH\r\n\r\n")
+            return false
+        }
+        await expectFailure(.protocolViolation, transport, TransportRequest(server.url()))
+    }
+
+    @Test func `what follows a body of a given length is none of it`() async throws {
+        let server = try LoopbackServer { peer in
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdef")
+            return false
+        }
+        let response = try await transport.perform(TransportRequest(server.url()))
+        #expect(response.body == Data("abc".utf8))
+    }
+
+    @Test func `a head that never ends is an error`() async throws {
+        let server = try LoopbackServer { peer in
+            peer.send("HTTP/1.1 200 OK\r\n")
+            while peer.send("X-Flood: \(String(repeating: "x", count: 1000))\r\n") {}
+            return false
+        }
+        var request = TransportRequest(server.url())
+        request.mostHeadBytes = 64 * 1024
+        await expectFailure(.headTooLarge, transport, request)
+    }
+
+    @Test func `interim responses that never end are an error`() async throws {
+        let server = try LoopbackServer { peer in
+            while peer.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n") {}
+            return false
+        }
+        var request = TransportRequest(server.url())
+        request.mostHeadBytes = 64 * 1024
+        await expectFailure(.headTooLarge, transport, request)
+    }
+
+    @Test func `a body may be as long as the limit and no longer, announced or not`() async throws {
+        let server = try LoopbackServer { peer in
+            let piece = [UInt8](repeating: 1, count: 1000)
+            if peer.path == "/announced" { return peer.answer("200 OK", [], piece) }
+            peer.send("HTTP/1.1 200 OK\r\n\r\n")
+            while peer.send(piece) {}
+            return false
+        }
+        var request = TransportRequest(server.url("/announced"))
+        request.mostBytes = 1000
+        #expect(try await transport.perform(request).received == 1000)
+        request.mostBytes = 999
+        await expectFailure(.tooLarge, transport, request)
+        request.url = server.url("/endless")
+        await expectFailure(.tooLarge, transport, request)
+    }
+
+    @Test func `nobody there is an error`() async throws {
+        let server = try LoopbackServer { _ in false }
+        server.stop()
+        let port = server.port
+        // It may be closed a moment later.
+        var code = TransportError.Code.other
+        waitUntil("it is refused") {
+            do throws(TransportError) {
+                _ = try blocking(transport, TransportRequest("http://127.0.0.1:\(port)/"))
+            } catch {
+                code = error.code
+            }
+            return code == .connectionFailed
+        }
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nabc", "hello",
+        "HTTP/9.9 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nabc",
+        "HTTP/1.1 2x0 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n",
+    ])
+    func `what breaks the rules of HTTP is an error`(_ text: String) async throws {
+        try await expect(.protocolViolation, from: text)
+    }
+
+    @Test func `a transfer coding that nobody knows is passed over, as browsers do`() async throws {
+        let server = try LoopbackServer { peer in
+            peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: nonsense\r\n\r\nabc")
+            return false
+        }
+        let response = try await transport.perform(TransportRequest(server.url()))
+        #expect(response.body == Data("abc".utf8))
+    }
+
+    @Test func `a connection that was closed meanwhile is made anew`() async throws {
+        // The server promises to keep it, and does not.
+        let server = try LoopbackServer { peer in
+            peer.answer("200 OK", ["Connection: keep-alive"], [1])
+            return false
+        }
+        for number in 1...5 {
+            let response = try await transport.perform(TransportRequest(server.url()))
+            #expect(response.body == Data([1]))
+            #expect(server.connections == number)
+            waitUntil("it is closed") { server.openConnections == 0 }
+        }
+    }
+
+    @Test func `failures leave no connection behind`() async throws {
+        let server = try LoopbackServer { peer in
+            switch peer.path {
+            case "/silent":
+                peer.waitForEnd()
+                return false
+            case "/short": peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+            case "/wrong": peer.send("hello")
+            default: return peer.answer("200 OK", [], [UInt8](repeating: 0, count: 1000))
+            }
+            return false
+        }
+        for _ in 0..<20 {
+            for path in ["/silent", "/short", "/wrong", "/long"] {
+                var request = TransportRequest(server.url(path))
+                request.timeLimit = path == "/silent" ? .milliseconds(5) : nil
+                request.mostBytes = 999
+                await #expect(throws: TransportError.self) { try await transport.perform(request) }
+            }
+        }
+        transport.closeIdleConnections()
+        waitUntil("all are closed") { server.openConnections == 0 }
+    }
+}

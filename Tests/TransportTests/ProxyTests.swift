@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// Proxies, names and signatures.
+@Suite(.takesTurns) struct ProxyTests {
+    let transport = Transport()
+
+    @Test func `a proxy is asked for the whole URL`() async throws {
+        let proxy = try LoopbackServer { $0.answer("200 OK", [], [1]) }
+        var request = TransportRequest("http://name.invalid/a?b")
+        request.proxy = .server("http://user:word@127.0.0.1:\(proxy.port)")
+        #expect(try await transport.perform(request).body == Data([1]))
+        let head = try #require(proxy.requests.first)
+        #expect(head.hasPrefix("GET http://name.invalid/a?b HTTP/1.1\r\n"))
+        #expect(head.contains("Proxy-Authorization: Basic dXNlcjp3b3Jk\r\n"))
+    }
+
+    @Test func `a proxy that lets nobody through is an error with its answer`() async throws {
+        let proxy = try LoopbackServer { $0.answer("403 Forbidden") }
+        var request = TransportRequest("https://name.invalid/")
+        request.fields = [HeaderField("Authorization", "Bearer word")]
+        request.proxy = .server("http://127.0.0.1:\(proxy.port)")
+        let error = await expectFailure(.connectionFailed, transport, request)
+        #expect(error?.message.contains("403") == true)
+        let head = try #require(proxy.requests.first)
+        #expect(head.hasPrefix("CONNECT name.invalid:443 HTTP/1.1\r\n"))
+        #expect(!head.contains("word"))
+    }
+
+    @Test func `the environment names proxies by scheme`() {
+        let variables = [
+            "http_proxy": "http://one", "HTTP_PROXY": "http://never", "HTTPS_PROXY": "http://two",
+            "https_proxy": "", "no_proxy": "example.org", "SSL_CERT_FILE": "/authority",
+        ]
+        let surroundings = Surroundings { variables[$0] }
+        #expect(surroundings.proxy(for: "http://a/") == "http://one")
+        #expect(surroundings.proxy(for: "HTTPS://a/") == "http://two")
+        #expect(surroundings.authorityFile == "/authority")
+        #expect(surroundings.withoutProxy.hasPrefix("example.org,"))
+        #expect(surroundings.withoutProxy.contains("127.0.0.1"))
+        let all = Surroundings { $0 == "ALL_PROXY" ? "socks5h://three" : nil }
+        #expect(all.proxy(for: "http://a/") == "socks5h://three")
+        #expect(all.proxy(for: "https://a/") == "socks5h://three")
+        let none = Surroundings { _ in nil }
+        #expect(none.proxy(for: "http://a/") == nil && none.authorityFile == nil)
+    }
+
+    @Test func `a name that is none is an error, and a proxy's name too`() async throws {
+        // Longer than a name may be (RFC 1035, 2.3.4): nobody has to be asked.
+        let name = String(repeating: "x", count: 64) + ".invalid"
+        var request = TransportRequest("http://\(name)/")
+        request.proxy = .none
+        await expectFailure(.nameNotResolved, transport, request)
+        request = TransportRequest("http://127.0.0.1/")
+        request.proxy = .server("http://\(name):1")
+        await expectFailure(.nameNotResolved, transport, request)
+    }
+
+    @Test func `the time limit ends a wait for a name, for whoever blocks, too`() throws {
+        // It may be answered before, where there is a network.
+        var request = TransportRequest("http://name.invalid/")
+        request.proxy = .none
+        request.timeLimit = .milliseconds(20)
+        let time = shortestTime(below: .milliseconds(500)) {
+            #expect(throws: TransportError.self) { try blocking(transport, request) }
+        }
+        #expect(time < .milliseconds(500))
+    }
+}

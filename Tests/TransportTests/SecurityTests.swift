@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// TLS and HTTP/2, with a real server.
+@Suite(.takesTurns, .enabled(if: Nginx.isInstalled, "needs nginx-light and openssl")) struct SecurityTests {
+    let transport = Transport()
+
+    private func request(_ server: Nginx, _ path: String = "/") -> TransportRequest {
+        var request = TransportRequest(server.url(path))
+        request.security.authorityFile = server.path("authority.pem")
+        return request
+    }
+
+    @Test func `a server is believed by whoever knows its authority, and by nobody else`() async throws {
+        let server = try Nginx("return 200 hello;")
+        var request = request(server)
+        #expect(try await transport.perform(request).body == Data("hello".utf8))
+        // Connections that are kept were made for others.
+        request.security.authorityFile = server.path("stranger.pem")
+        await expectFailure(.tls, transport, request)
+        request.security = TransportSecurity()
+        await expectFailure(.tls, transport, request)
+        request.security.authorityFile = server.path("not-there.pem")
+        await expectFailure(.tls, transport, request)
+    }
+
+    @Test func `a certificate for another name is none`() async throws {
+        let server = try Nginx("return 200 hello;")
+        var request = request(server)
+        request.url = server.url(host: "localhost")
+        await expectFailure(.tls, transport, request)
+    }
+
+    @Test func `a server that wants to know who asks gets a certificate`() async throws {
+        let server = try Nginx(
+            """
+            ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on;
+            return 200 $ssl_client_s_dn;
+            """
+        )
+        var request = request(server)
+        // nginx says so in a response of its own.
+        #expect(try await transport.perform(request).status == 400)
+        request.security.certificateFile = server.path("client.pem")
+        request.security.keyFile = server.path("client.key")
+        let response = try await transport.perform(request)
+        #expect(response.status == 200 && response.body == Data("CN=client".utf8))
+        // Another one: this one has a connection to which it has shown who it is.
+        request.security.keyFile = server.path("server.key")
+        await expectFailure(.tls, Transport(), request)
+    }
+
+    @Test func `a server that does not speak TLS is an error`() async throws {
+        let server = try Nginx("listen 127.0.0.1:PLAIN; return 200 hello;")
+        var request = request(server)
+        request.url = "https://127.0.0.1:\(server.plainPort)/"
+        await expectFailure(.tls, transport, request)
+        request.url = "http://127.0.0.1:\(server.plainPort)/"
+        #expect(try await transport.perform(request).body == Data("hello".utf8))
+    }
+
+    @Test func `HTTP/2 is spoken where it may be, and many requests use one connection`() async throws {
+        let server = try Nginx("return 200 $server_protocol;")
+        var request = request(server)
+        for number in 0..<5 {
+            let response = try await transport.perform(request)
+            #expect(response.version == "2" && response.body == Data("HTTP/2.0".utf8))
+            #expect(response.connections == (number == 0 ? 1 : 0))
+        }
+        request.allowsHTTP2 = false
+        #expect(try await transport.perform(request).version == "1.1")
+    }
+
+    @Test func `a long body comes whole over HTTP/2, also to a slow reader`() async throws {
+        let server = try Nginx()
+        let body = Data((0..<20_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        try server.serve("long", body)
+        var read = Data()
+        for try await piece in try await transport.open(request(server, "/long")) { read += piece }
+        #expect(read == body)
+        var limited = request(server, "/long")
+        limited.mostBytes = 19_999_999
+        await expectFailure(.tooLarge, transport, limited)
+    }
+
+    @Test func `a body is sent over HTTP/2`() async throws {
+        let server = try Nginx("dav_methods PUT DELETE; client_max_body_size 100m;")
+        let body = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        var put = request(server, "/file")
+        put.method = "PUT"
+        put.source = .bytes(body)
+        #expect(try await transport.perform(put).status == 201)
+        #expect(try await transport.perform(request(server, "/file")).body == body)
+    }
+
+    @Test func `through a proxy TLS goes to the server itself`() async throws {
+        let server = try Nginx("return 200 $server_protocol;")
+        // Not the server: what answers lives as long as the process.
+        let proxy = try LoopbackServer { [port = server.port] peer in
+            guard peer.path == "name.test:443" else { return peer.answer("404 Not Found") }
+            peer.send("HTTP/1.1 200 OK\r\n\r\n")
+            peer.relay(to: port)
+            return false
+        }
+        var request = request(server)
+        request.url = "https://name.test/"
+        request.proxy = .server("http://127.0.0.1:\(proxy.port)")
+        #expect(try await transport.perform(request).body == Data("HTTP/2.0".utf8))
+    }
+
+    @Test func `a redirect to another scheme is one to another server`() async throws {
+        let plain = try LoopbackServer { $0.answer() }
+        let server = try Nginx("return 302 \(plain.url("/next"));")
+        var request = request(server)
+        request.mostRedirects = 1
+        request.fields = [HeaderField("Authorization", "Bearer word")]
+        #expect(try await transport.perform(request).url == plain.url("/next"))
+        #expect(plain.requests.first?.contains("word") == false)
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Transport
+
+/// Expects a request to fail with `code`; gives the error.
+@discardableResult
+func expectFailure(
+    _ code: TransportError.Code,
+    _ transport: Transport,
+    _ request: TransportRequest,
+    sourceLocation: SourceLocation = #_sourceLocation
+) async -> TransportError? {
+    do throws(TransportError) {
+        let response = try await transport.perform(request)
+        Issue.record("status \(response.status), \(response.received) bytes", sourceLocation: sourceLocation)
+        return nil
+    } catch {
+        #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)
+        return error
+    }
+}
+
+/// For callers on threads that may block.
+func blocking(
+    _ transport: Transport,
+    _ request: TransportRequest
+) throws(TransportError) -> TransportResponse {
+    try transport.performAndWait(request)
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// A server of nginx's on 127.0.0.1, which speaks TLS, with certificates of an authority of its own.
+final class Nginx: Sendable {
+    /// What a test needs of the machine.
+    static let isInstalled = program != nil && run(["openssl", "version"])
+    private static let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+
+    let port: UInt16
+    /// Where it listens without TLS, if `directives` say `listen 127.0.0.1:PLAIN`.
+    let plainPort: UInt16
+    private let directory: TemporaryDirectory
+    private let process: Process
+
+    /// - Parameter directives: of its one server, beside where it listens and what its certificate is.
+    init(_ directives: String = "") throws {
+        directory = try TemporaryDirectory()
+        try Self.makeCertificates(directory.path)
+        try FileManager.default.createDirectory(
+            atPath: directory.path + "/www",
+            withIntermediateDirectories: true
+        )
+        var tries = 0
+        while true {
+            let (port, plainPort) = (try Self.freePort(), try Self.freePort())
+            let directives = directives.replacing("PLAIN", with: "\(plainPort)")
+            let process = try Self.start(directory.path, port, directives)
+            var isThere = false
+            waitUntil("it listens, or has ended") {
+                isThere = Self.listens(port)
+                return isThere || !process.isRunning
+            }
+            tries += 1
+            // Another one may have taken the port meanwhile.
+            guard isThere, process.isRunning else {
+                if tries < 20 { continue }
+                throw POSIXError(.EADDRINUSE)
+            }
+            self.port = port
+            self.plainPort = plainPort
+            self.process = process
+            return
+        }
+    }
+
+    deinit {
+        // Not SIGTERM: threads of Dispatch's, which may have started it, leave their blocked signals to it.
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    func url(_ path: String = "/", host: String = "127.0.0.1") -> String { "https://\(host):\(port)\(path)" }
+    /// A file beside its configuration: `authority.pem`, `stranger.pem`, `client.pem`, `client.key`.
+    func path(_ name: String) -> String { "\(directory.path)/\(name)" }
+    func serve(_ name: String, _ contents: Data) throws {
+        try contents.write(to: URL(fileURLWithPath: "\(directory.path)/www/\(name)"))
+    }
+
+    private static func start(_ place: String, _ port: UInt16, _ directives: String) throws -> Process {
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
+            "\($0)_temp_path \(place)/\($0);"
+        }
+        let text = """
+            daemon off; master_process off; pid \(place)/pid; error_log \(place)/errors;
+            events { worker_connections 64; }
+            http {
+                access_log off; \(temporary.joined(separator: " "))
+                server {
+                    listen 127.0.0.1:\(port) ssl http2; root \(place)/www;
+                    ssl_certificate \(place)/server.pem; ssl_certificate_key \(place)/server.key;
+                    \(directives.replacing("DIRECTORY", with: place))
+                }
+            }
+            """
+        try text.write(toFile: place + "/nginx.conf", atomically: false, encoding: .utf8)
+        let process = Process()
+        process.executableURL = program.map { URL(fileURLWithPath: $0) }
+        process.arguments = ["-p", place, "-c", place + "/nginx.conf", "-e", place + "/errors"]
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        return process
+    }
+
+    /// An authority, a server and a client that it knows, and an authority that knows nobody.
+    private static func makeCertificates(_ place: String) throws {
+        let script = """
+            cd "$1" && umask 077
+            key="-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+            for name in authority stranger; do
+                openssl req -x509 $key -days 2 -subj "/CN=$name" -keyout $name.key -out $name.pem || exit 1
+            done
+            echo subjectAltName=IP:127.0.0.1,DNS:name.test > names
+            for name in server client; do
+                openssl req $key -subj "/CN=$name" -keyout $name.key -out $name.csr || exit 1
+                openssl x509 -req -days 2 -in $name.csr -CA authority.pem -CAkey authority.key -CAcreateserial \
+                    -extfile names -out $name.pem || exit 1
+            done
+            """
+        guard run(["sh", "-c", script, "sh", place]) else { throw POSIXError(.EIO) }
+    }
+
+    private static func run(_ words: [String]) -> Bool {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = words
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+
+    // MARK: Ports
+
+    private static func withSocket<Result>(
+        _ port: UInt16,
+        _ body: (Int32, UnsafeMutablePointer<sockaddr>, inout socklen_t) -> Result
+    ) -> Result {
+        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        defer { close(number) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body(number, $0, &length) }
+        }
+    }
+
+    /// One that nobody listens at, a moment ago.
+    static func freePort() throws -> UInt16 {
+        let port = withSocket(0) { number, address, length -> UInt16? in
+            guard bind(number, address, length) == 0 else { return nil }
+            guard getsockname(number, address, &length) == 0 else { return nil }
+            return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                UInt16(bigEndian: $0.pointee.sin_port)
+            }
+        }
+        guard let port else { throw POSIXError(.EADDRNOTAVAIL) }
+        return port
+    }
+
+    private static func listens(_ port: UInt16) -> Bool {
+        withSocket(port) { connect($0, $1, $2) == 0 }
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Platform
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// Deadlines, cancellation and slow readers.
+@Suite(.takesTurns) struct TransportLimitTests {
+    let transport = Transport()
+
+    /// One that never answers, but waits until the client has gone.
+    private func silentServer() throws -> LoopbackServer {
+        try LoopbackServer { peer in
+            peer.waitForEnd()
+            return false
+        }
+    }
+
+    @Test func `a deadline of milliseconds ends a transfer that nothing comes of`() async throws {
+        let server = try silentServer()
+        var request = TransportRequest(server.url())
+        request.timeLimit = .milliseconds(30)
+        await expectFailure(.timedOut, transport, request)
+        let time = shortestTime(below: .milliseconds(500)) {
+            #expect(throws: TransportError.self) { try blocking(transport, request) }
+        }
+        #expect(time >= .milliseconds(30))
+        #expect(time < .milliseconds(500))
+    }
+
+    @Test func `a slow drip does not put the deadline off`() async throws {
+        let server = try LoopbackServer { peer in
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            while peer.send("x") { usleep(2000) }
+            return false
+        }
+        var request = TransportRequest(server.url())
+        request.timeLimit = .milliseconds(100)
+        await expectFailure(.timedOut, transport, request)
+    }
+
+    @Test func `a server that stops in the middle is given up`() async throws {
+        let server = try LoopbackServer { peer in
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nx")
+            peer.waitForEnd()
+            return false
+        }
+        var request = TransportRequest(server.url())
+        request.stallLimit = .milliseconds(50)
+        await expectFailure(.timedOut, transport, request)
+    }
+
+    @Test func `cancelling ends a transfer that waits for the server`() async throws {
+        let server = try silentServer()
+        let task = Task { await expectFailure(.cancelled, transport, TransportRequest(server.url())) }
+        waitUntil("it was asked") { !server.requests.isEmpty }
+        task.cancel()
+        #expect(await task.value != nil)
+    }
+
+    @Test func `a task that is cancelled already asks nobody`() async throws {
+        let server = try silentServer()
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            await expectFailure(.cancelled, transport, TransportRequest(server.url()))
+        }
+        await task.value
+        #expect(server.connections == 0)
+    }
+
+    @Test func `cancelling ends a transfer whose reader has stopped reading`() async throws {
+        let sent = Locked<Int>.Box(0)
+        let server = try LoopbackServer { peer in
+            peer.send("HTTP/1.1 200 OK\r\n\r\n")
+            let piece = [UInt8](repeating: 1, count: 65536)
+            while peer.send(piece) { sent.value.withLock { $0 += piece.count } }
+            return false
+        }
+        let pipe = try Platform.Pipe()
+        var request = TransportRequest(server.url())
+        request.output = .descriptor(pipe.writing.rawValue)
+        // A stalled reader is not a stalled server.
+        request.stallLimit = .seconds(3600)
+        let limited = request
+        let task = Task { await expectFailure(.cancelled, transport, limited) }
+        // What lies in the pipe and in the sockets is all that there is: the server is held up.
+        var before = -1
+        waitUntil("the server is held up") {
+            let now = sent.value.withLock { $0 }
+            defer { before = now }
+            usleep(50_000)
+            return now > 0 && now == before
+        }
+        let most = sent.value.withLock { $0 }
+        #expect(most < 64 << 20)
+        task.cancel()
+        #expect(await task.value != nil)
+        withExtendedLifetime(pipe) {}
+    }
+
+    @Test func `what waits for a thread ends at its deadline, or when it is cancelled`() async throws {
+        let transport = Transport(mostTransfers: 1)
+        let server = try silentServer()
+        let first = Task { await expectFailure(.cancelled, transport, TransportRequest(server.url())) }
+        waitUntil("it was asked") { !server.requests.isEmpty }
+
+        var request = TransportRequest(server.url())
+        request.timeLimit = .milliseconds(30)
+        await expectFailure(.timedOut, transport, request)
+        let waiting = Task { await expectFailure(.cancelled, transport, TransportRequest(server.url())) }
+        waiting.cancel()
+        #expect(await waiting.value != nil)
+        #expect(server.connections == 1)
+        first.cancel()
+        #expect(await first.value != nil)
+    }
+
+    @Test func `after a failure the transport goes on`() async throws {
+        let server = try LoopbackServer { peer in
+            if peer.path == "/silent" {
+                peer.waitForEnd()
+                return false
+            }
+            return peer.answer("200 OK", [], [1])
+        }
+        let transport = Transport(mostTransfers: 1)
+        for _ in 0..<10 {
+            var request = TransportRequest(server.url("/silent"))
+            request.timeLimit = .milliseconds(10)
+            await expectFailure(.timedOut, transport, request)
+            #expect(try await transport.perform(TransportRequest(server.url("/good"))).body == Data([1]))
+        }
+    }
+
+    @Test func `a descriptor that can't be written or read is an error with its number`() async throws {
+        let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
+        let file = open("/dev/null", O_RDONLY)
+        defer { close(file) }
+        var request = TransportRequest(server.url())
+        request.output = .descriptor(file)
+        #expect(await expectFailure(.outputFailed, transport, request)?.cause == .badDescriptor)
+
+        request = TransportRequest(server.url(), method: "PUT")
+        request.source = .descriptor(file, length: 10)
+        await expectFailure(.sourceFailed, transport, request)
+    }
+
+    @Test func `limits without an end are none`() async throws {
+        let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
+        let transport = Transport(mostTransfers: 1)
+        for limit: Duration in [.seconds(Int64.max), .seconds(1_000_000_000), .nanoseconds(Int64.max)] {
+            var request = TransportRequest(server.url())
+            request.timeLimit = limit
+            request.connectLimit = limit
+            request.stallLimit = limit
+            #expect(try await transport.perform(request).body == Data([1]))
+            #expect(try blocking(transport, request).body == Data([1]))
+            // More than there are threads for: one waits, with an alarm.
+            let limited = request
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<5 { group.addTask { try await transport.perform(limited).status } }
+                for try await status in group { #expect(status == 200) }
+            }
+        }
+    }
+
+    @Test func `a limit that has passed already is one`() async throws {
+        let server = try silentServer()
+        for limit: Duration in [.zero, .seconds(-1), .seconds(Int64.min)] {
+            var request = TransportRequest(server.url())
+            request.timeLimit = limit
+            await expectFailure(.timedOut, transport, request)
+        }
+    }
+
+    @Test func `where no thread can be made a task gets an error, and who blocks goes on`() throws {
+        let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
+        let lines = Lines(limit: 2) { () throws(TransportError) in try Library.system.get() }
+        let outcome = Locked<Call.Outcome?>.Box(nil)
+        let call = Call(TransportRequest(server.url()))
+        #expect(call.start { result in outcome.value.withLock { $0 = result } })
+        try SystemCall.withFaults {
+            $0 == .makeThread ? .error(.outOfMemory) : nil
+        } _: {
+            lines.run(call)
+            let response = try lines.perform(Call(TransportRequest(server.url())))
+            #expect(response.body == Data([1]))
+        }
+        let result = try #require(outcome.value.withLock { $0 })
+        #expect(throws: TransportError.self) { try result.get() }
+        if case .failure(let error) = result { #expect(error.code == .noResources) }
+    }
+
+    @Test func `who reads no more does not end the process`() async throws {
+        let server = try LoopbackServer { $0.answer("200 OK", [], [UInt8](repeating: 1, count: 1_000_000)) }
+        let broken = try Platform.Pipe()
+        let writing = dup(broken.writing.rawValue)
+        defer { close(writing) }
+        _ = consume broken
+        var request = TransportRequest(server.url())
+        request.output = .descriptor(writing)
+        #expect(await expectFailure(.outputFailed, transport, request)?.cause == .brokenPipe)
+        let error = #expect(throws: TransportError.self) { try blocking(transport, request) }
+        #expect(error?.cause == .brokenPipe)
+    }
+}

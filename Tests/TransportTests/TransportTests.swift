@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Platform
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// What comes and goes with servers that do as they should.
+@Suite(.takesTurns) struct TransportTests {
+    let transport = Transport()
+
+    @Test func `a body comes into memory, with the head`() async throws {
+        let fields = ["ETag: \"x\"", "A: 1", "a: 2"]
+        let server = try LoopbackServer { $0.answer("200 OK", fields, Array("hello".utf8)) }
+        let response = try await transport.perform(TransportRequest(server.url("/a?b")))
+        #expect(response.status == 200)
+        #expect(response.version == "1.1")
+        #expect(response.body == Data("hello".utf8))
+        #expect(response.received == 5)
+        #expect(response.values("etag") == ["\"x\""])
+        #expect(response.values("A") == ["1", "2"])
+        #expect(server.requests.first?.hasPrefix("GET /a?b HTTP/1.1\r\n") == true)
+    }
+
+    @Test func `a blocking caller gets the same`() throws {
+        let server = try LoopbackServer { $0.answer("404 Not Found", [], [1, 2, 3]) }
+        let response = try blocking(transport, TransportRequest(server.url()))
+        #expect(response.status == 404)
+        #expect(response.body == Data([1, 2, 3]))
+    }
+
+    @Test func `a body goes into a file where that stands`() async throws {
+        let body = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        let server = try LoopbackServer { $0.answer("200 OK", [], body) }
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/body"
+        let file = open(path, O_CREAT | O_RDWR, 0o600)
+        defer { close(file) }
+        #expect(write(file, "ab", 2) == 2)
+        var request = TransportRequest(server.url())
+        request.output = .descriptor(file)
+        let response = try await transport.perform(request)
+        #expect(response.received == 3_000_000)
+        #expect(response.body.isEmpty)
+        #expect(FileManager.default.contents(atPath: path) == Data("ab".utf8) + Data(body))
+    }
+
+    @Test func `what is sent arrives from memory and from a file, whole or in chunks`() async throws {
+        let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        let server = try LoopbackServer { peer in
+            let length = peer.field("Content-Length").flatMap { Int($0) }
+            return peer.answer("201 Created", [], length.map(peer.read) ?? peer.readChunks())
+        }
+        let directory = try TemporaryDirectory()
+        try Data(body).write(to: URL(fileURLWithPath: directory.path + "/source"))
+        let file = open(directory.path + "/source", O_RDONLY)
+        defer { close(file) }
+        let sources: [TransportRequest.Source] = [
+            .bytes(Data(body)), .descriptor(file, length: 200_000), .descriptor(file, length: nil),
+        ]
+        for source in sources {
+            lseek(file, 0, SEEK_SET)
+            var request = TransportRequest(server.url(), method: "PUT")
+            request.source = source
+            let response = try await transport.perform(request)
+            #expect(response.status == 201)
+            #expect(response.body == Data(body))
+        }
+        #expect(server.requests.allSatisfy { $0.hasPrefix("PUT / ") && !$0.contains("Expect") })
+    }
+
+    @Test func `HEAD has no body, whatever its length says`() async throws {
+        let server = try LoopbackServer { $0.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n") }
+        let response = try await transport.perform(TransportRequest(server.url(), method: "HEAD"))
+        #expect(response.values("content-length") == ["1000"])
+        #expect(response.received == 0)
+    }
+
+    @Test func `one request after another uses the same connection`() async throws {
+        let server = try LoopbackServer { $0.answer() }
+        for number in 0..<5 {
+            let response = try await transport.perform(TransportRequest(server.url()))
+            #expect(response.connections == (number == 0 ? 1 : 0))
+        }
+        #expect(server.connections == 1)
+    }
+
+    @Test func `redirects are followed as far as they may be`() async throws {
+        let server = try LoopbackServer { peer in
+            let number = Int(peer.path.dropFirst()) ?? 0
+            if number == 0 { return peer.answer("200 OK", ["X: last"], [7]) }
+            return peer.answer("302 Found", ["Location: \(number - 1)", "X: not"], [9, 9])
+        }
+        var request = TransportRequest(server.url("/3"))
+        request.mostRedirects = 3
+        let response = try await transport.perform(request)
+        #expect(response.body == Data([7]))
+        #expect(response.redirects == 3)
+        #expect(response.url == server.url("/0"))
+        #expect(response.values("x") == ["last"])
+        request.mostRedirects = 0
+        #expect(try await transport.perform(request).status == 302)
+    }
+
+    @Test func `the caller says what becomes of a body`() async throws {
+        let server = try LoopbackServer { $0.answer("500 Error", [], [1, 2, 3]) }
+        var request = TransportRequest(server.url())
+        request.disposition = { $0.status == 200 ? .keep : .discard }
+        var response = try await transport.perform(request)
+        #expect(response.body.isEmpty && response.received == 3)
+        request.disposition = { _ in .stop }
+        response = try await transport.perform(request)
+        #expect(response.status == 500 && response.received == 0)
+    }
+
+    @Test func `a field can't bring another one with it, nor a URL`() async throws {
+        for field in [HeaderField("A", "b\r\nC: d"), HeaderField("A\n", "b"), HeaderField("", "b")] {
+            var request = TransportRequest("http://127.0.0.1:1/")
+            request.fields = [field]
+            await expectFailure(.invalidRequest, transport, request)
+        }
+        await expectFailure(.invalidRequest, transport, TransportRequest("http://127.0.0.1:1/a\r\nb"))
+        let odd = TransportRequest("http://127.0.0.1:1/", method: "A B")
+        await expectFailure(.invalidRequest, transport, odd)
+        await expectFailure(.unsupportedScheme, transport, TransportRequest("file:///etc/passwd"))
+    }
+
+    @Test func `a missing library is an error that names the package`() async throws {
+        let transport = Transport(mostTransfers: 1) { () throws(TransportError) in
+            try Library(opening: "libcurl-that-is-not-there.so.4")
+        }
+        let error = await expectFailure(.libraryMissing, transport, TransportRequest("http://127.0.0.1:1/"))
+        #expect(error?.message.contains("libcurl4") == true)
+    }
+
+    @Test func `messages leave out what is secret in a URL`() {
+        let request = TransportRequest("https://user:word@host:1/path?token=1#f")
+        #expect(request.place == "https://host:1/path")
+    }
+}
