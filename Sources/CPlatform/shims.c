@@ -28,6 +28,7 @@
 const int cplatform_O_TMPFILE = O_TMPFILE;
 const int cplatform_O_PATH = O_PATH;
 const int cplatform_O_NOATIME = O_NOATIME;
+const int cplatform_F_OFD_SETLK = F_OFD_SETLK;
 const unsigned long cplatform_ST_NOATIME = ST_NOATIME;
 const unsigned long cplatform_ST_RELATIME = ST_RELATIME;
 const int cplatform_AT_EMPTY_PATH = AT_EMPTY_PATH;

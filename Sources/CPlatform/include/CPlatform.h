@@ -41,6 +41,8 @@ extern const int cplatform_O_PATH;
 extern const unsigned long cplatform_ST_NOATIME, cplatform_ST_RELATIME;
 /// AT_EMPTY_PATH for linkat(2).
 extern const int cplatform_AT_EMPTY_PATH;
+/// F_OFD_SETLK: a lock on bytes that is the open file description's, fcntl(2).
+extern const int cplatform_F_OFD_SETLK;
 /// SEEK_DATA for lseek(2).
 extern const int cplatform_SEEK_DATA;
 /// UTIME_OMIT for utimensat(2).

@@ -78,7 +78,8 @@ extension StoreSetup {
                 StoreLayout.path(ofTemporary: $0) != nil
             }
         case "locks":
-            let locks = Set(StoreLayout.lockNames.map(\.description))
+            let names = StoreLayout.lockNames + [StoreLayout.requestsLock]
+            let locks = Set(names.map(\.description))
             return try root.openDirectory(path).names().allSatisfy {
                 locks.contains($0) || $0.hasPrefix(StoreLayout.flightPrefix)
                     || $0.hasPrefix(StoreLayout.permitPrefix)

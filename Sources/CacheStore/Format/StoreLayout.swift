@@ -15,6 +15,7 @@ package import Platform
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
+/// locks/requests     (once another machine was asked for a value)
 /// locks/flight-ab12… (64 hexadecimal digits: SHA-256 of the key; while its value is computed)
 /// locks/lock-ab12…-0 (SHA-256 of the name, number of the permit; while somebody holds it)
 /// tmp/               (only where something can't be published from an unnamed file)
@@ -47,6 +48,8 @@ package enum StoreLayout {
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
     package static let sessionsLock: RelativePath = "sessions"
+    /// Of whose bytes each belongs to a key that another machine is asked for.
+    static let requestsLock: RelativePath = "requests"
     /// What the names of the locks of computations begin with; the key's digest follows.
     static let flightPrefix = "flight-"
     /// What the names of the permits of named locks begin with; the digest of the name and a number follow.

@@ -25,6 +25,7 @@ package final class Store: Sendable {
     let atStep: (@Sendable (PutStep) -> Void)?
     /// What writers note for stores on other machines, if there are any.
     package let outbox: OutboxFile
+    package let requestLocks: RequestLocks
 
     /// Opens the cache at `path`, creating it where there is nothing.
     ///
@@ -53,6 +54,7 @@ package final class Store: Sendable {
         accesses = Accesses(of: entries, granularity: options.accessGranularity, counters: counters)
         atStep = options.atStep
         outbox = OutboxFile(in: directory)
+        requestLocks = RequestLocks(in: directory)
         renewControl()
         followConfiguration()
     }

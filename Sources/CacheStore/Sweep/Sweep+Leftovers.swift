@@ -74,13 +74,13 @@ extension Sweep {
     /// Dates the files anew that stay, once they are a day old: systemd-tmpfiles, tmpreaper and their like
     /// delete what is older than some days, and two processes with different lock files exclude nobody.
     ///
-    /// One system call where it is not time yet, else one for each of 136 files.
+    /// One system call where it is not time yet, else one for each of 142 files.
     private func freshenPermanentFiles() {
         // Nobody is hurt where it fails; the next sweep tries again. The file looked at is dated last, so that a
         // kill half way does not count as done.
         bestEffort { () throws(Errno) in
             let directory = parts.directory
-            let names = StoreLayout.lockNames + [StoreLayout.formatLock]
+            let names = StoreLayout.lockNames + [StoreLayout.requestsLock, StoreLayout.formatLock]
             guard let last = names.last, let status = try directory.locks.presentStatus(of: last),
                 Timestamp.now - status.modified > Self.freshness
             else { return }

@@ -35,11 +35,4 @@ final class RemoteLine: Sendable {
         keys.withLock { _ = $0.remove(key) }
         keys.wakeAll()
     }
-
-    /// Names the lock among the processes of the one who asks: another one than that of who computes, as it
-    /// is held for no longer than the limit.
-    static func lockName(_ key: Digest) -> Digest {
-        let bytes = Array("remote".utf8) + (0..<32).map(key.byte)
-        return Digest(of: bytes.span)
-    }
 }

@@ -11,7 +11,9 @@ package protocol RemoteTier: AnyObject, Sendable {
     /// How long a call may take longer for it, at most.
     var limit: Duration { get }
 
-    /// Whether it is worth asking for a key now: no system call but one, to see what others have noted.
+    /// Whether anybody would be asked for a key now.
+    ///
+    /// No system call.
     func isWorthAsking(_ key: Digest) -> Bool
 
     /// What the remote has: nil where it has nothing, is not asked, is too slow or gives something that is

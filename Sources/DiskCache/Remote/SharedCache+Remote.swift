@@ -61,7 +61,7 @@ extension SharedCache {
         }
     }
 
-    /// Asks as the only one of this process, and as the only one of all where there are locks.
+    /// Asks as the only one of this process, and as the only one of all.
     private func ask<Codec: CacheCodec>(
         _ tier: any RemoteTier,
         _ key: String,
@@ -70,25 +70,21 @@ extension SharedCache {
         until deadline: ContinuousClock.Instant
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
         let store = core.store
-        let lock = FlightLock(of: RemoteLine.lockName(digest), in: store.directory)
-        defer { lock.release() }
         var backoff = Backoff(upTo: FlightLock.longestPause)
-        while true {
-            switch try lock.attempt() {
-            case .acquired:
-                guard let absence = try store.absence(of: digest, now: now) else { break }
-                guard let value = tier.look(digest, until: deadline) else { return nil }
-                return try adopt(value, key, digest, codec, since: absence, of: tier, in: store)
-            // What the other one has brought, if anything, is here.
-            case .ended: break
-            case .held:
-                let rest = deadline - .now
-                guard rest > .zero else { return nil }
-                sleepThread(for: min(backoff.next(), rest))
-                continue
-            }
+        var hasWaited = false
+        while !store.requestLocks.attempt(digest) {
+            hasWaited = true
+            let rest = deadline - .now
+            guard rest > .zero else { return nil }
+            sleepThread(for: min(backoff.next(), rest))
+        }
+        defer { store.requestLocks.release(digest) }
+        // What another one has brought, if anything, is here.
+        guard !hasWaited, let absence = try store.absence(of: digest, now: now) else {
             return findHere(key, codec)
         }
+        guard let value = tier.look(digest, until: deadline) else { return nil }
+        return try adopt(value, key, digest, codec, since: absence, of: tier, in: store)
     }
 
     /// Puts what came on disk and in memory, unless somebody has written or removed the key meanwhile.

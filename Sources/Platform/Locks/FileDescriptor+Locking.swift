@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import Glibc
 
 extension FileDescriptor {
@@ -14,6 +15,38 @@ extension FileDescriptor {
             if error == .wouldBlock { return false }
             throw error
         }
+    }
+
+    /// One attempt at a byte of a file that is open for writing, which need not be there; false where another open file
+    /// description holds it.
+    ///
+    /// All who use this one hold it together. flock(2) on the same file is another lock.
+    ///
+    /// C: `fcntl(F_OFD_SETLK)`.
+    package func tryLock(byte: UInt64) throws(Errno) -> Bool {
+        do throws(Errno) {
+            try change(byte: byte, to: Int16(F_WRLCK))
+            return true
+        } catch {
+            if error == .wouldBlock || error == .accessDenied { return false }
+            throw error
+        }
+    }
+
+    /// Gives that byte back.
+    ///
+    /// C: `fcntl(F_OFD_SETLK)`.
+    package func unlock(byte: UInt64) throws(Errno) {
+        try change(byte: byte, to: Int16(F_UNLCK))
+    }
+
+    private func change(byte: UInt64, to type: Int16) throws(Errno) {
+        var range = flock()
+        range.l_type = type
+        range.l_whence = Int16(SEEK_SET)
+        range.l_start = off_t(truncatingIfNeeded: byte >> 1)
+        range.l_len = 1
+        try systemCall(.lock) { unsafe fcntl(rawValue, cplatform_F_OFD_SETLK, &range) }
     }
 
     /// Attempts with pauses in between until `deadline`; false where the lock could not be had.

@@ -73,22 +73,23 @@ package final class ServerTier: RemoteTier {
 
     package func isWorthAsking(_ key: Digest) -> Bool {
         let store = host.store()
-        guard store.directory.isWritable,
-            levels.contains(where: { $0.server(for: key)?.mayBeAsked(in: store.control) ?? false })
-        else { return false }
+        return store.directory.isWritable
+            && levels.contains { $0.server(for: key)?.mayBeAsked(in: store.control) ?? false }
+    }
+
+    /// Whether the key was changed here, and what is there is older; also where that can't be told.
+    private func isAhead(_ key: Digest, of store: Store) -> Bool {
         do throws(Errno) {
-            // What was changed here, and is not there yet.
             try follow(store)
-            return !view.contains(key)
+            return view.contains(key)
         } catch {
-            return false
+            return true
         }
     }
 
     package func look(_ key: Digest, until deadline: ContinuousClock.Instant) -> RemoteValue? {
         let store = host.store()
-        // Looked at again by the only one who asks: the key may have been changed since.
-        guard isWorthAsking(key) else {
+        guard !isAhead(key, of: store) else {
             store.counters.add(.remoteSkipped)
             return nil
         }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite(.takesTurns) final class RequestLocksTests {
+    let fixture: StoreFixture
+    let (key, otherKey) = (Digest(ofKey: "key"), Digest(ofKey: "other"))
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    var file: String { fixture.path + "/locks/requests" }
+
+    /// As another process has them.
+    func others() -> RequestLocks { RequestLocks(in: fixture.store.directory) }
+
+    @Test func `one has the lock of a key, and those of others are free`() {
+        let (mine, theirs) = (others(), others())
+        #expect(mine.attempt(key))
+        #expect(!theirs.attempt(key), "two hold it")
+        #expect(theirs.attempt(otherKey))
+        #expect(!mine.attempt(otherKey))
+        mine.release(key)
+        #expect(theirs.attempt(key))
+        #expect(!mine.attempt(key))
+    }
+
+    @Test func `what its holder had is free when it is gone`() {
+        let mine = others()
+        do {
+            let theirs = others()
+            #expect(theirs.attempt(key))
+            #expect(!mine.attempt(key))
+        }
+        #expect(mine.attempt(key))
+    }
+
+    @Test func `where it can't be had everybody asks`() throws {
+        try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)
+        let (mine, theirs) = (others(), others())
+        #expect(mine.attempt(key) && theirs.attempt(key))
+        mine.release(key)
+        let refused = others()
+        SystemCall.withFaults({ $0 == .lock ? .error(.init(rawValue: ENOLCK)) : nil }) {
+            #expect(refused.attempt(key))
+        }
+    }
+
+    @Test func `a lock is one call of the system, and giving it back another`() {
+        let locks = others()
+        #expect(locks.attempt(key))
+        locks.release(key)
+        let calls = Locked<[SystemCall]>.Box([])
+        SystemCall.withFaults({ call in
+            calls.value.withLock { $0.append(call) }
+            return nil
+        }) {
+            #expect(locks.attempt(key))
+            locks.release(key)
+        }
+        #expect(calls.value.withLock { $0 } == [.lock, .lock])
+    }
+
+    @Test func `a collection leaves the file where it is`() throws {
+        let mine = others()
+        #expect(mine.attempt(key))
+        mine.release(key)
+        _ = try fixture.sweep()
+        #expect(FileManager.default.fileExists(atPath: file))
+    }
+}
