@@ -8,6 +8,7 @@ import Testing
 
 private let hasNginx = RemoteServerProcess.Kind.nginx.program != nil
 private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
+private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl")
 
 /// Machines, which are directories here, that share values through servers as people run them.
 @Suite(.takesTurns) struct SharingTests {
@@ -75,6 +76,42 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
         try expectSharing(CacheConfiguration.Remote(servers: [server.url]))
         let other = try open("fourth", CacheConfiguration.Remote(servers: [server.socketURL]))
         #expect(try other.get(forKey: "large")?.source == .remote)
+    }
+
+    @Test(.enabled(if: hasRedis && hasOpenSSL, "redis-server or openssl is not installed"))
+    func `through Redis over TLS, for whoever knows its authority`() throws {
+        let (certificate, key) = (directory.path + "/server.pem", directory.path + "/server.key")
+        let script = """
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=server \\
+                -addext subjectAltName=IP:127.0.0.1 -keyout "$1" -out "$2" 2> /dev/null
+            """
+        let openssl = try Process.run(
+            URL(fileURLWithPath: "/bin/sh"),
+            arguments: ["-c", script, "sh", key, certificate]
+        )
+        openssl.waitUntilExit()
+        try #require(openssl.terminationStatus == 0)
+        let port = try freePort()
+        let server = try RemoteServerProcess(
+            .redis,
+            [
+                "--tls-port", "\(port)", "--tls-cert-file", certificate, "--tls-key-file", key,
+                "--tls-ca-cert-file", certificate, "--tls-auth-clients", "no",
+            ]
+        )
+        let (url, go) = ("rediss://127.0.0.1:\(port)", directory.path + "/go")
+        let trusting = ["SSL_CERT_FILE": certificate]
+        let writer = try RemoteProbeRun(["\(directory.path)/one", url, "put", "3"], trusting)
+        #expect(writer.line() == "done")
+        let plain = try open("plain", CacheConfiguration.Remote(servers: [server.url]))
+        waitUntil("all is there") { (try? plain.get(forKey: "key 2")) != nil }
+        makeFile(go)
+        for (environment, value) in [(trusting, "value 2"), ([:], "none")] {
+            let arguments = ["\(directory.path)/machine \(value)", url, "get", "key 2", go]
+            let reader = try RemoteProbeRun(arguments, environment)
+            #expect(reader.line() == "ready")
+            #expect(reader.line() == value)
+        }
     }
 
     @Test(.enabled(if: hasNginx && hasRedis, "nginx or redis-server is not installed"))
@@ -186,10 +223,11 @@ private final class RemoteProbeRun {
     private let pipe = Foundation.Pipe()
     private var rest = ""
 
-    init(_ arguments: [String]) throws {
+    init(_ arguments: [String], _ environment: [String: String] = [:]) throws {
         let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
         process.executableURL = tests.deletingLastPathComponent().appendingPathComponent("RemoteProbe")
         process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardOutput = pipe
         try process.run()
     }

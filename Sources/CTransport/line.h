@@ -5,6 +5,7 @@
 
 #include "CTransport.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -30,6 +31,16 @@ enum {
     OPT_SUPPRESS_CONNECT_HEADERS = 265,
     OPT_PROTOCOLS_STR = 10318,
     OPT_REDIR_PROTOCOLS_STR = 10319,
+    OPT_URL = 10002,
+    OPT_PROXY = 10004,
+    OPT_CONNECT_ONLY = 141,
+    OPT_SOCKOPTFUNCTION = 20148,
+    OPT_CONNECTTIMEOUT_MS = 156,
+    OPT_OPENSOCKETFUNCTION = 20163,
+    OPT_OPENSOCKETDATA = 10164,
+    OPT_RESOLVE = 10203,
+    OPT_CLOSESOCKETFUNCTION = 20208,
+    OPT_SSL_ENABLE_ALPN = 226,
 
     INFO_EFFECTIVE_URL = 0x100000 + 1,
     INFO_RESPONSE_CODE = 0x200000 + 2,
@@ -54,6 +65,8 @@ enum {
 
     SSL_VERSION_1_2 = 6,
     CODE_OUT_OF_MEMORY = 27,
+    CODE_AGAIN = 81,
+    SOCKET_ALREADY_CONNECTED = 2,
 };
 
 // Connections that a line keeps open: one for each of the last few servers.
@@ -87,6 +100,9 @@ struct ctransport_library {
     void *(*easy_init)(void);
     void (*easy_reset)(void *);
     void (*easy_cleanup)(void *);
+    int (*easy_perform)(void *);
+    int (*easy_recv)(void *, void *, size_t, size_t *);
+    int (*easy_send)(void *, const void *, size_t, size_t *);
     int (*easy_setopt)(void *, int, ...);
     int (*easy_getinfo)(void *, int, ...);
     const char *(*easy_strerror)(int);
@@ -154,6 +170,10 @@ void ctransport_fail(ctransport_line *line, int reason, int error);
 int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall);
 /// Nanoseconds of the monotonic clock.
 int64_t ctransport_now(void);
+/// Has what TLS and pipes raise, where nobody reads any more, be an error, in whatever thread this is; until it is
+/// released with the same set.
+void ctransport_hold_broken_pipe(sigset_t *previous);
+void ctransport_release_broken_pipe(const sigset_t *previous);
 /// Whether writes to a descriptor, or reads from it, may make somebody wait.
 enum kind ctransport_kind_of(int descriptor);
 /// What curl calls, and what is given to it.

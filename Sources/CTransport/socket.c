@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #define _GNU_SOURCE
-#include "CSocket.h"
+#include "line.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
-static int64_t now_milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+struct ctransport_socket {
+    int number;
+    // What encrypts; NULL: nothing does.
+    void *easy, *names;
+    const ctransport_library *curl;
+    char message[256];
+};
+
+static int64_t now_milliseconds(void) { return ctransport_now() / 1000000; }
 
 /// 0, or a negative error number: ETIMEDOUT where nothing happens until `end`.
 static int wait_for(int socket, short events, int64_t end) {
@@ -61,7 +65,8 @@ uint32_t ctransport_unix_address(const char *path, uint8_t *address) {
     return sizeof name;
 }
 
-int ctransport_connect(const uint8_t *address, uint32_t length, int milliseconds) {
+/// A connected socket that does not block, or a negative error number.
+static int connect_to(const uint8_t *address, uint32_t length, int milliseconds) {
     int64_t end = now_milliseconds() + milliseconds;
     struct sockaddr_storage name = {0};
     if (length > sizeof name || length < sizeof name.ss_family) return -EINVAL;
@@ -93,31 +98,153 @@ int ctransport_connect(const uint8_t *address, uint32_t length, int milliseconds
     return error;
 }
 
-int64_t ctransport_socket_read(int socket, void *buffer, size_t count, int milliseconds) {
+ctransport_socket *ctransport_socket_connect(
+    const uint8_t *address, uint32_t length, int milliseconds, int *error) {
+    int number = connect_to(address, length, milliseconds);
+    *error = number < 0 ? -number : 0;
+    if (number < 0) return NULL;
+    ctransport_socket *socket = calloc(1, sizeof(*socket));
+    if (socket == NULL) {
+        close(number);
+        *error = ENOMEM;
+        return NULL;
+    }
+    socket->number = number;
+    return socket;
+}
+
+void ctransport_socket_free(ctransport_socket *socket) {
+    if (socket->easy != NULL) {
+        // It says goodbye.
+        sigset_t previous;
+        ctransport_hold_broken_pipe(&previous);
+        socket->curl->easy_cleanup(socket->easy);
+        ctransport_release_broken_pipe(&previous);
+    }
+    if (socket->names != NULL) socket->curl->slist_free_all(socket->names);
+    close(socket->number);
+    free(socket);
+}
+
+// MARK: TLS
+
+/// What curl calls instead of connecting and closing: both are ours.
+static int give_socket(void *socket, int purpose, void *address) {
+    (void)purpose, (void)address;
+    return ((ctransport_socket *)socket)->number;
+}
+
+static int is_connected(void *context, int number, int purpose) {
+    (void)context, (void)number, (void)purpose;
+    return SOCKET_ALREADY_CONNECTED;
+}
+
+static int leave_open(void *context, int number) {
+    (void)context, (void)number;
+    return 0;
+}
+
+int ctransport_socket_secure(ctransport_socket *socket, const ctransport_library *library, const char *url,
+    const char *pinned, const char *authority, const char *certificate, const char *key, const char *password,
+    int milliseconds) {
+    socket->curl = library;
+    socket->easy = library->easy_init();
+    if (socket->easy == NULL) return CODE_OUT_OF_MEMORY;
+    if (pinned != NULL) {
+        socket->names = library->slist_append(NULL, pinned);
+        if (socket->names == NULL) return CODE_OUT_OF_MEMORY;
+    }
+    int code = 0;
+#define SET(option, value) \
+    if (code == 0) code = library->easy_setopt(socket->easy, option, value)
+    SET(OPT_ERRORBUFFER, socket->message);
+    SET(OPT_NOSIGNAL, 1L);
+    SET(OPT_CONNECT_ONLY, 1L);
+    SET(OPT_SSLVERSION, (long)SSL_VERSION_1_2);
+    // What is spoken behind it is not HTTP.
+    SET(OPT_SSL_ENABLE_ALPN, 0L);
+    SET(OPT_PROXY, "");
+    SET(OPT_URL, url);
+    if (pinned != NULL) SET(OPT_RESOLVE, socket->names);
+    if (authority != NULL) SET((int)ctransport_authority, authority);
+    if (certificate != NULL) SET((int)ctransport_client_certificate, certificate);
+    if (key != NULL) SET((int)ctransport_client_key, key);
+    if (password != NULL) SET((int)ctransport_key_password, password);
+    SET(OPT_CONNECTTIMEOUT_MS, (long)milliseconds);
+    SET(OPT_OPENSOCKETFUNCTION, give_socket);
+    SET(OPT_OPENSOCKETDATA, socket);
+    SET(OPT_SOCKOPTFUNCTION, is_connected);
+    SET(OPT_CLOSESOCKETFUNCTION, leave_open);
+#undef SET
+    if (code != 0) return code;
+    sigset_t previous;
+    ctransport_hold_broken_pipe(&previous);
+    code = library->easy_perform(socket->easy);
+    ctransport_release_broken_pipe(&previous);
+    return code;
+}
+
+const char *ctransport_socket_message(const ctransport_socket *socket, int code) {
+    return socket->message[0] != 0 ? socket->message : socket->curl->easy_strerror(code);
+}
+
+// MARK: Bytes
+
+/// What can be had or sent at once: bytes, or a negative error number.
+static int64_t receive_now(ctransport_socket *socket, void *buffer, size_t count) {
+    if (socket->easy == NULL) {
+        ssize_t got;
+        do got = recv(socket->number, buffer, count, 0);
+        while (got < 0 && errno == EINTR);
+        return got < 0 ? -errno : got;
+    }
+    size_t got = 0;
+    sigset_t previous;
+    ctransport_hold_broken_pipe(&previous);
+    int code = socket->curl->easy_recv(socket->easy, buffer, count, &got);
+    ctransport_release_broken_pipe(&previous);
+    if (code == CODE_AGAIN) return -EAGAIN;
+    return code == 0 ? (int64_t)got : -ECONNRESET;
+}
+
+static int64_t send_now(ctransport_socket *socket, const void *buffer, size_t count) {
+    if (socket->easy == NULL) {
+        ssize_t sent;
+        do sent = send(socket->number, buffer, count, MSG_NOSIGNAL);
+        while (sent < 0 && errno == EINTR);
+        return sent < 0 ? -errno : sent;
+    }
+    size_t sent = 0;
+    sigset_t previous;
+    ctransport_hold_broken_pipe(&previous);
+    int code = socket->curl->easy_send(socket->easy, buffer, count, &sent);
+    ctransport_release_broken_pipe(&previous);
+    if (code == CODE_AGAIN || (code == 0 && sent == 0)) return -EAGAIN;
+    return code == 0 ? (int64_t)sent : -ECONNRESET;
+}
+
+int64_t ctransport_socket_read(ctransport_socket *socket, void *buffer, size_t count, int milliseconds) {
     int64_t end = now_milliseconds() + milliseconds;
     for (;;) {
-        ssize_t got = recv(socket, buffer, count, 0);
-        if (got >= 0) return got;
-        if (errno == EINTR) continue;
-        if (errno != EAGAIN && errno != EWOULDBLOCK) return -errno;
-        int error = wait_for(socket, POLLIN, end);
+        int64_t got = receive_now(socket, buffer, count);
+        if (got != -EAGAIN && got != -EWOULDBLOCK) return got;
+        int error = wait_for(socket->number, POLLIN, end);
         if (error != 0) return error;
     }
 }
 
-int64_t ctransport_socket_write(int socket, const void *buffer, size_t count, int milliseconds) {
+int64_t ctransport_socket_write(
+    ctransport_socket *socket, const void *buffer, size_t count, int milliseconds) {
     int64_t end = now_milliseconds() + milliseconds;
     for (;;) {
-        ssize_t sent = send(socket, buffer, count, MSG_NOSIGNAL);
-        if (sent >= 0) return sent;
-        if (errno == EINTR) continue;
-        if (errno != EAGAIN && errno != EWOULDBLOCK) return -errno;
-        int error = wait_for(socket, POLLOUT, end);
+        int64_t sent = send_now(socket, buffer, count);
+        if (sent != -EAGAIN && sent != -EWOULDBLOCK) return sent;
+        int error = wait_for(socket->number, POLLOUT, end);
         if (error != 0) return error;
     }
 }
 
-bool ctransport_socket_is_idle(int socket) {
-    struct pollfd entry = {.fd = socket, .events = POLLIN, .revents = 0};
+bool ctransport_socket_is_idle(const ctransport_socket *socket) {
+    struct pollfd entry = {.fd = socket->number, .events = POLLIN, .revents = 0};
     return poll(&entry, 1, 0) == 0;
 }

@@ -81,19 +81,29 @@ static int transfer(ctransport_line *line) {
     }
 }
 
-int ctransport_perform(ctransport_line *line) {
-    if (line->is_plain && line->output_kind != KIND_OTHER) return transfer(line);
-    // What TLS and pipes raise where nobody reads any more: it is to be an error, in whatever thread this is.
-    sigset_t broken, previous;
+void ctransport_hold_broken_pipe(sigset_t *previous) {
+    sigset_t broken;
     sigemptyset(&broken);
     sigaddset(&broken, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &broken, &previous);
+    pthread_sigmask(SIG_BLOCK, &broken, previous);
+}
+
+void ctransport_release_broken_pipe(const sigset_t *previous) {
+    if (sigismember(previous, SIGPIPE)) return;
+    sigset_t broken;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    const struct timespec none = {0, 0};
+    sigtimedwait(&broken, NULL, &none);
+    pthread_sigmask(SIG_SETMASK, previous, NULL);
+}
+
+int ctransport_perform(ctransport_line *line) {
+    if (line->is_plain && line->output_kind != KIND_OTHER) return transfer(line);
+    sigset_t previous;
+    ctransport_hold_broken_pipe(&previous);
     int code = transfer(line);
-    if (!sigismember(&previous, SIGPIPE)) {
-        const struct timespec none = {0, 0};
-        sigtimedwait(&broken, NULL, &none);
-        pthread_sigmask(SIG_SETMASK, &previous, NULL);
-    }
+    ctransport_release_broken_pipe(&previous);
     return code;
 }
 

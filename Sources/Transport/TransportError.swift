@@ -68,7 +68,7 @@ extension TransportError: CustomStringConvertible {
 extension TransportError {
     /// The one error where libcurl can't be opened, with what the loader says.
     static func libraryMissing(_ reason: String) -> Self {
-        Self(.libraryMissing, "HTTP needs libcurl.so.4: install the package libcurl4 (\(reason))")
+        Self(.libraryMissing, "HTTP and TLS need libcurl.so.4: install the package libcurl4 (\(reason))")
     }
 
     /// - Parameters:

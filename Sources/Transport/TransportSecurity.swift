@@ -3,7 +3,7 @@
 /// Whom to trust, and who one is.
 ///
 /// TLS 1.2 is the oldest that is spoken.
-package struct TransportSecurity: Sendable, Equatable {
+package struct TransportSecurity: Sendable, Hashable {
     /// A file (PEM) of authorities, for servers and proxies; nil: `SSL_CERT_FILE`, else the system's.
     package var authorityFile: String?
     /// One's own certificate (PEM), and its key if that is in another file.

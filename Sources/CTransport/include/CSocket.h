@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connections over TCP and unix sockets, each call with a time limit in milliseconds.
+// Connections over TCP and unix sockets, with TLS or without, each call with a time limit in milliseconds.
 // Failures are negative error numbers of errno(3), where nothing else is said.
 
 #ifndef CSOCKET_H
@@ -23,16 +23,36 @@ int ctransport_addresses(const char *_Nonnull host, const char *_Nonnull port, b
 /// Writes the address of a unix socket; its length, 0 where the path is too long.
 uint32_t ctransport_unix_address(const char *_Nonnull path, uint8_t *_Nonnull address);
 
-/// A connected socket that does not block.
-int ctransport_connect(const uint8_t *_Nonnull address, uint32_t length, int milliseconds);
+/// A connection.
+typedef struct ctransport_socket ctransport_socket;
+/// The functions of an opened library.
+typedef struct ctransport_library ctransport_library;
+
+/// Connects; NULL: `error` says why.
+ctransport_socket *_Nullable ctransport_socket_connect(
+    const uint8_t *_Nonnull address, uint32_t length, int milliseconds, int *_Nonnull error);
+void ctransport_socket_free(ctransport_socket *_Nonnull socket);
+
+/// From now on all goes over TLS, by the library's means.
+///
+/// `url` is https:// with the host, whose name the certificate must have, and the port; `pinned` the two once more,
+/// with any address behind them, so that the name is not looked up again: NULL where the host is a number. Files that
+/// are NULL are not used. 0, or a CURLcode.
+int ctransport_socket_secure(ctransport_socket *_Nonnull socket, const ctransport_library *_Nonnull library,
+    const char *_Nonnull url, const char *_Nullable pinned, const char *_Nullable authority,
+    const char *_Nullable certificate, const char *_Nullable key, const char *_Nullable password, int milliseconds);
+/// Curl's words for its failure.
+const char *_Nonnull ctransport_socket_message(const ctransport_socket *_Nonnull socket, int code);
 
 /// At least one byte, or 0 at the end of the stream.
-int64_t ctransport_socket_read(int socket, void *_Nonnull buffer, size_t count, int milliseconds);
+int64_t ctransport_socket_read(
+    ctransport_socket *_Nonnull socket, void *_Nonnull buffer, size_t count, int milliseconds);
 
 /// At least one byte.
-int64_t ctransport_socket_write(int socket, const void *_Nonnull buffer, size_t count, int milliseconds);
+int64_t ctransport_socket_write(
+    ctransport_socket *_Nonnull socket, const void *_Nonnull buffer, size_t count, int milliseconds);
 
 /// Whether it is still connected and nothing has arrived that nobody has asked for.
-bool ctransport_socket_is_idle(int socket);
+bool ctransport_socket_is_idle(const ctransport_socket *_Nonnull socket);
 
 #endif

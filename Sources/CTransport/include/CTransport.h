@@ -15,8 +15,6 @@
 
 #include "CSocket.h"
 
-/// The functions of an opened library.
-typedef struct ctransport_library ctransport_library;
 /// A handle of curl's with its connections, and what its present transfer reads and writes.
 typedef struct ctransport_line ctransport_line;
 

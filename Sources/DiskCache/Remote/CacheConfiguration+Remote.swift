@@ -44,7 +44,7 @@ extension CacheConfiguration {
                 case redis
             }
 
-            /// `http:`, `https:`, `redis:` or `redis+unix:`; without user and password, which belong in the
+            /// `http:`, `https:`, `redis:`, `rediss:` (over TLS) or `redis+unix:`; without user and password, which belong in the
             /// file of credentials.
             public var url: String
             /// How much of the values it gets, beside the weights of the others of its level.

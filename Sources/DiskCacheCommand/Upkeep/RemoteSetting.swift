@@ -94,7 +94,7 @@ struct RemoteSetting {
     private static func url(_ text: String) throws(Failure) -> String {
         let scheme = text.prefix { $0 != ":" }
         let rest = text.dropFirst(scheme.count)
-        guard ["http", "https", "redis", "redis+unix"].contains(scheme),
+        guard ["http", "https", "redis", "rediss", "redis+unix"].contains(scheme),
             rest.hasPrefix("://"), rest.count > 3, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {
             let shown = FetchText.withoutCredentials(text)

@@ -44,16 +44,16 @@ package struct RemoteAddress: Sendable, Hashable {
         socketPath = nil
         var path = String(rest)
         while path.last == "/" { path.removeLast() }
-        self.path = scheme == "redis" ? String(path.drop { $0 == "/" }) : path
+        self.path = scheme.hasPrefix("redis") ? String(path.drop { $0 == "/" }) : path
     }
 
     private static func hostAndPort(
         _ authority: Substring,
         _ scheme: String
     ) throws(CacheError) -> (String, UInt16) {
-        let ports: [String: UInt16] = ["http": 80, "https": 443, "redis": 6379]
+        let ports: [String: UInt16] = ["http": 80, "https": 443, "redis": 6379, "rediss": 6379]
         guard let usual = ports[scheme] else {
-            throw bad("servers are reached by http, https, redis or redis+unix, not by \(scheme)")
+            throw bad("servers are reached by http, https, redis, rediss or redis+unix, not by \(scheme)")
         }
         var (host, port) = (authority, Optional(usual))
         if authority.hasPrefix("["), let end = authority.firstIndex(of: "]") {
@@ -87,11 +87,12 @@ package struct RemoteAddress: Sendable, Hashable {
     /// For people, and what it is told from other servers by.
     package var name: String {
         if let socketPath { return "redis+unix://\(socketPath)" }
-        return scheme == "redis" ? "\(origin)/\(path)" : origin + path
+        return scheme.hasPrefix("redis") ? "\(origin)/\(path)" : origin + path
     }
 
     /// Where it listens.
     package var place: SocketPlace {
-        socketPath.map { .path($0) } ?? .network(host: host, port: port)
+        let security = scheme == "rediss" ? TransportSecurity() : nil
+        return socketPath.map { .path($0) } ?? .network(host: host, port: port, security: security)
     }
 }

@@ -19,10 +19,10 @@ final class RedisConnection: @unchecked Sendable {
         greeting: [[UInt8]],
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
-        do throws(Errno) {
+        do throws(TransportError) {
             socket = try StreamSocket(to: place, until: deadline)
         } catch {
-            throw Self.failure(error, name)
+            throw RemoteFailure(error.code == .timedOut ? .slow : .failed, "\(name): \(error)")
         }
         self.name = name
         decoder = RedisDecoder(limits)

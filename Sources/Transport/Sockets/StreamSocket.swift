@@ -5,40 +5,79 @@ package import Platform
 
 /// Where a server listens that is not asked over HTTP.
 package enum SocketPlace: Sendable, Hashable {
-    case network(host: String, port: UInt16)
+    /// With TLS, if there is anything about it.
+    case network(host: String, port: UInt16, security: TransportSecurity? = nil)
     /// The path of a unix socket.
     case path(String)
 }
 
 /// A connection to a server; each call waits no longer than it is told.
 ///
-/// For threads that may block.
-package struct StreamSocket: ~Copyable, Sendable {
-    private let descriptor: FileDescriptor
+/// For threads that may block, one at a time.
+@safe
+package struct StreamSocket: ~Copyable {
+    private let socket: OpaquePointer
 
     /// Connects.
     ///
-    /// Names are resolved on a thread of their own, as nothing limits how long that takes.
+    /// Names are resolved on a thread of their own, as nothing limits how long that takes. TLS is libcurl's, which is
+    /// opened when it is first needed: so it trusts whom requests over HTTPS trust.
     ///
-    /// C: `getaddrinfo`, `socket`, `connect`, `poll`.
-    ///
-    /// - Throws: ``Errno/timedOut``; ``Errno/noDeviceOrAddress`` for a name that is unknown.
-    package init(to place: SocketPlace, until deadline: ContinuousClock.Instant) throws(Errno) {
-        descriptor = FileDescriptor(owning: try Self.connect(to: place, until: deadline))
+    /// C: `getaddrinfo`, `socket`, `connect`, `poll`; curl_easy_perform(3) with CURLOPT_CONNECT_ONLY.
+    package init(to place: SocketPlace, until deadline: ContinuousClock.Instant) throws(TransportError) {
+        unsafe socket = try Self.open(place, until: deadline)
+    }
+
+    deinit {
+        unsafe ctransport_socket_free(socket)
+    }
+
+    private static func open(
+        _ place: SocketPlace,
+        until deadline: ContinuousClock.Instant
+    ) throws(TransportError) -> OpaquePointer {
+        guard case .network(let host, let port, let security?) = place else {
+            return unsafe try connect(to: place, until: deadline)
+        }
+        let library = try Library.system.get()
+        let socket = unsafe try connect(to: place, until: deadline)
+        // As the host of a URL is written.
+        let isNumber = host.contains(":")
+        let limit = Int32(clamping: max(1, (deadline - .now).milliseconds))
+        let code = unsafe ctransport_socket_secure(
+            socket,
+            library.functions,
+            "https://\(isNumber ? "[\(host)]" : host):\(port)",
+            isNumber ? nil : "\(host):\(port):127.0.0.1",
+            security.authorityFile ?? Surroundings.own.authorityFile,
+            security.certificateFile,
+            security.keyFile,
+            security.keyPassword,
+            limit
+        )
+        if code == 0 { return unsafe socket }
+        let words = unsafe String(cString: ctransport_socket_message(socket, code))
+        unsafe ctransport_socket_free(socket)
+        throw TransportError(curl: code, words, "TLS")
     }
 
     private static func connect(
         to place: SocketPlace,
         until deadline: ContinuousClock.Instant
-    ) throws(Errno) -> Int32 {
-        var failure = Errno.noDeviceOrAddress
-        for address in try addresses(of: place, until: deadline) {
-            let limit = try milliseconds(until: deadline)
-            let number = unsafe ctransport_connect(address, UInt32(address.count), limit)
-            if number >= 0 { return number }
-            failure = Errno(rawValue: -number)
+    ) throws(TransportError) -> OpaquePointer {
+        do throws(Errno) {
+            var failure = Errno.noDeviceOrAddress.rawValue
+            for address in try addresses(of: place, until: deadline) {
+                let limit = try milliseconds(until: deadline)
+                let count = UInt32(address.count)
+                let socket = unsafe ctransport_socket_connect(address, count, limit, &failure)
+                if let socket = unsafe socket { return unsafe socket }
+            }
+            throw Errno(rawValue: failure)
+        } catch {
+            let code: TransportError.Code = error == .timedOut ? .timedOut : .connectionFailed
+            throw TransportError(code, "\(error)", cause: error)
         }
-        throw failure
     }
 
     /// At least one byte; none: the server has closed the connection.
@@ -48,7 +87,7 @@ package struct StreamSocket: ~Copyable, Sendable {
     ) throws(Errno) -> [UInt8] {
         let limit = try Self.milliseconds(until: deadline)
         var buffer = [UInt8](repeating: 0, count: count)
-        let got = unsafe ctransport_socket_read(descriptor.rawValue, &buffer, count, limit)
+        let got = unsafe ctransport_socket_read(socket, &buffer, count, limit)
         if got < 0 { throw Errno(rawValue: Int32(-got)) }
         buffer.removeLast(count - Int(got))
         return buffer
@@ -62,10 +101,10 @@ package struct StreamSocket: ~Copyable, Sendable {
         var rest = bytes[...]
         while !rest.isEmpty {
             let limit = try Self.milliseconds(until: deadline)
-            let number = descriptor.rawValue
+            let socket = unsafe self.socket
             let sent = unsafe rest.withUnsafeBytes { buffer -> Int64 in
                 guard let start = buffer.baseAddress else { return 0 }
-                return unsafe ctransport_socket_write(number, start, buffer.count, limit)
+                return unsafe ctransport_socket_write(socket, start, buffer.count, limit)
             }
             if sent < 0 { throw Errno(rawValue: Int32(-sent)) }
             rest = rest.dropFirst(Int(sent))
@@ -73,7 +112,7 @@ package struct StreamSocket: ~Copyable, Sendable {
     }
 
     /// Whether it can be used for another request, as far as can be told without one.
-    package var isIdle: Bool { ctransport_socket_is_idle(descriptor.rawValue) }
+    package var isIdle: Bool { unsafe ctransport_socket_is_idle(socket) }
 
     /// At least 1.
     private static func milliseconds(until deadline: ContinuousClock.Instant) throws(Errno) -> Int32 {
@@ -94,7 +133,7 @@ package struct StreamSocket: ~Copyable, Sendable {
             let length = unsafe ctransport_unix_address(path, &address)
             if length == 0 { throw .nameTooLong }
             return [Array(address.prefix(Int(length)))]
-        case .network(let host, let port):
+        case .network(let host, let port, _):
             let numeric = resolve(host, port, isNumeric: true)
             if !numeric.isEmpty { return numeric }
             return try NameResolver.own.value.addresses(of: host, port, until: deadline)

@@ -16,6 +16,7 @@ import Testing
             ("https://s3.example/bucket", "s3.example", 443, "/bucket", "https://s3.example"),
             ("http://[::1]:81/x", "::1", 81, "/x", "http://[::1]:81"),
             ("redis://host/2", "host", 6379, "2", "redis://host:6379"),
+            ("rediss://host:6380/2", "host", 6380, "2", "rediss://host:6380"),
         ] as [(String, String, UInt16, String, String)]
     )
     func parsed(_ url: String, _ host: String, _ port: UInt16, _ path: String, _ origin: String) throws {
@@ -36,7 +37,7 @@ import Testing
         arguments: [
             "", "cache-1:8080", "ftp://host/", "http://", "http://user:secret@host/", "http://host/?a",
             "http://h:0/",
-            "http://h:99999/", "http://a b/", "redis+unix://relative", "rediss://host",
+            "http://h:99999/", "http://a b/", "redis+unix://relative", "redis2://host",
         ]
     )
     func refused(_ url: String) {

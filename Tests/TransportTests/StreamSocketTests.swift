@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// Connections to what is no server of HTTP, though it is one here: nobody asks them what they speak.
+@Suite(.takesTurns) struct StreamSocketTests {
+    private var deadline: ContinuousClock.Instant { .now + hangLimit }
+
+    private func read(_ socket: borrowing StreamSocket) throws -> String {
+        var bytes: [UInt8] = []
+        while case let piece = try socket.read(upTo: 65_536, until: deadline), !piece.isEmpty {
+            bytes += piece
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private func ask(_ path: String, _ place: SocketPlace) throws -> String {
+        let socket = try StreamSocket(to: place, until: deadline)
+        try socket.write(Array("GET \(path) HTTP/1.0\r\n\r\n".utf8), until: deadline)
+        return try read(socket)
+    }
+
+    private func refusal(_ place: SocketPlace) -> TransportError? {
+        do throws(TransportError) {
+            _ = try StreamSocket(to: place, until: deadline)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `bytes go both ways without TLS`() throws {
+        let server = try LoopbackServer { peer in
+            _ = peer.answer("200 OK")
+            return false
+        }
+        let answer = try ask("/", .network(host: "127.0.0.1", port: server.port))
+        #expect(answer.hasPrefix("HTTP/1.1 200 OK"))
+    }
+
+    @Test func `who is not there is told of`() throws {
+        #expect(refusal(.path("/nowhere/socket"))?.cause == .noEntry)
+        let port = try Nginx.freePort()
+        #expect(refusal(.network(host: "127.0.0.1", port: port))?.code == .connectionFailed)
+        #expect(refusal(.network(host: "no.such.name.invalid", port: port))?.code == .connectionFailed)
+    }
+
+    @Test(.enabled(if: Nginx.isInstalled, "needs nginx-light and openssl"))
+    func `over TLS, a server is believed by whoever knows its authority, for its own names`() throws {
+        let server = try Nginx()
+        let text = String(repeating: "0123456789abcdef", count: 65_536)
+        try server.serve("long", Data(text.utf8))
+        let security = TransportSecurity(authorityFile: server.path("authority.pem"))
+        func place(_ host: String, _ security: TransportSecurity) -> SocketPlace {
+            .network(host: host, port: server.port, security: security)
+        }
+        #expect(try ask("/long", place("127.0.0.1", security)).hasSuffix("\r\n\r\n\(text)"))
+        let strangers = TransportSecurity(authorityFile: server.path("stranger.pem"))
+        for (host, security) in [("127.0.0.1", strangers), ("localhost", security), ("127.0.0.1", .init())] {
+            let place = place(host, security)
+            let error = refusal(place)
+            #expect(error?.code == .tls && error?.message.contains("certificate") == true, "\(place)")
+        }
+    }
+
+    @Test(.enabled(if: Nginx.isInstalled, "needs nginx-light and openssl"))
+    func `over TLS, a server that wants to know who asks gets a certificate`() throws {
+        let server = try Nginx(
+            """
+            ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on;
+            return 200 $ssl_client_s_dn;
+            """
+        )
+        var security = TransportSecurity(authorityFile: server.path("authority.pem"))
+        security.certificateFile = server.path("client.pem")
+        security.keyFile = server.path("client.key")
+        let place = SocketPlace.network(host: "127.0.0.1", port: server.port, security: security)
+        #expect(try ask("/", place).hasSuffix("\r\n\r\nCN=client"))
+    }
+
+    @Test func `over TLS, one that says nothing is waited for until the deadline`() throws {
+        // It waits for a whole head.
+        let server = try LoopbackServer { $0.answer() }
+        let place = SocketPlace.network(host: "127.0.0.1", port: server.port, security: .init())
+        let error = #expect(throws: TransportError.self) {
+            _ = try StreamSocket(to: place, until: .now + .milliseconds(100))
+        }
+        #expect(error?.code == .timedOut)
+    }
+
+    @Test(.enabled(if: Nginx.isInstalled, "needs nginx-light and openssl"))
+    func `over TLS, one that does not speak it is an error`() throws {
+        let server = try Nginx("listen 127.0.0.1:PLAIN;")
+        let place = SocketPlace.network(host: "127.0.0.1", port: server.plainPort, security: .init())
+        #expect(refusal(place)?.code == .tls)
+    }
+}
