@@ -114,6 +114,34 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
         }
     }
 
+    @Test(
+        .enabled(if: TLSServer.isInstalled && hasRedis, "nginx, redis-server or openssl is not installed"),
+        arguments: [RemoteServerProcess.Kind.nginx, .redis]
+    )
+    func `through servers that want to know who asks`(kind: RemoteServerProcess.Kind) throws {
+        let server = try TLSServer(
+            """
+            dav_methods PUT DELETE; create_full_put_path on; client_max_body_size 16m;
+            ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on;
+            """
+        )
+        let port = try freePort()
+        let options = [
+            "--tls-port", "\(port)", "--tls-cert-file", server.path("server.pem"),
+            "--tls-key-file", server.path("server.key"), "--tls-ca-cert-file", server.path("authority.pem"),
+        ]
+        let redis = kind == .redis ? try RemoteServerProcess(.redis, options) : nil
+        let url = redis == nil ? server.url() : "rediss://127.0.0.1:\(port)"
+        var remote = CacheConfiguration.Remote(servers: [url])
+        remote.authorityFile = server.path("authority.pem")
+        let unknown = try open("unknown", remote)
+        remote.certificateFile = server.path("client.pem")
+        remote.certificateKeyFile = server.path("client.key")
+        try expectSharing(remote)
+        #expect(try unknown.get(forKey: "large") == nil)
+        #expect(unknown.directory.activity.remoteErrors > 0)
+    }
+
     @Test(.enabled(if: hasNginx && hasRedis, "nginx or redis-server is not installed"))
     func `through both in a chain, of which the first loses everything`() throws {
         let (redis, nginx) = (try RemoteServerProcess(.redis), try RemoteServerProcess(.nginx))

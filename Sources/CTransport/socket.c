@@ -145,8 +145,7 @@ static int leave_open(void *context, int number) {
 }
 
 int ctransport_socket_secure(ctransport_socket *socket, const ctransport_library *library, const char *url,
-    const char *pinned, const char *authority, const char *certificate, const char *key, const char *password,
-    int milliseconds) {
+    const char *pinned, const char *authority, const char *certificate, const char *key, int milliseconds) {
     socket->curl = library;
     socket->easy = library->easy_init();
     if (socket->easy == NULL) return CODE_OUT_OF_MEMORY;
@@ -167,9 +166,12 @@ int ctransport_socket_secure(ctransport_socket *socket, const ctransport_library
     SET(OPT_URL, url);
     if (pinned != NULL) SET(OPT_RESOLVE, socket->names);
     if (authority != NULL) SET((int)ctransport_authority, authority);
-    if (certificate != NULL) SET((int)ctransport_client_certificate, certificate);
+    if (certificate != NULL) {
+        SET((int)ctransport_client_certificate, certificate);
+        // Without one the library would ask for it at the terminal.
+        SET((int)ctransport_key_password, "");
+    }
     if (key != NULL) SET((int)ctransport_client_key, key);
-    if (password != NULL) SET((int)ctransport_key_password, password);
     SET(OPT_CONNECTTIMEOUT_MS, (long)milliseconds);
     SET(OPT_OPENSOCKETFUNCTION, give_socket);
     SET(OPT_OPENSOCKETDATA, socket);

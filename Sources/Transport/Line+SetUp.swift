@@ -65,7 +65,6 @@ extension Line {
         if let credentials = request.credentials {
             try set(ctransport_user, credentials.user, request)
             try set(ctransport_password, credentials.password, request)
-            if let signature = credentials.signature { try set(ctransport_aws_signature, signature, request) }
         }
     }
 
@@ -76,9 +75,12 @@ extension Line {
             // Older ones know no proxies over TLS.
             _ = unsafe ctransport_set_text(line, ctransport_proxy_authority, file)
         }
-        if let file = security.certificateFile { try set(ctransport_client_certificate, file, request) }
+        if let file = security.certificateFile {
+            try set(ctransport_client_certificate, file, request)
+            // Without one the library would ask for it at the terminal.
+            try set(ctransport_key_password, "", request)
+        }
         if let file = security.keyFile { try set(ctransport_client_key, file, request) }
-        if let password = security.keyPassword { try set(ctransport_key_password, password, request) }
     }
 
     private func setUpProxy(_ proxy: TransportProxy, _ request: TransportRequest) throws(TransportError) {

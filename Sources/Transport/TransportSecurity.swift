@@ -6,24 +6,17 @@
 package struct TransportSecurity: Sendable, Hashable {
     /// A file (PEM) of authorities, for servers and proxies; nil: `SSL_CERT_FILE`, else the system's.
     package var authorityFile: String?
-    /// One's own certificate (PEM), and its key if that is in another file.
+    /// One's own certificate (PEM), and its key, without a password, if that is in another file.
     ///
     /// Shown to every server that asks for one, after redirects too: it says who one is, and gives nothing
     /// away.
     package var certificateFile: String?
     package var keyFile: String?
-    package var keyPassword: String?
 
-    package init(
-        authorityFile: String? = nil,
-        certificateFile: String? = nil,
-        keyFile: String? = nil,
-        keyPassword: String? = nil
-    ) {
+    package init(authorityFile: String? = nil, certificateFile: String? = nil, keyFile: String? = nil) {
         self.authorityFile = authorityFile
         self.certificateFile = certificateFile
         self.keyFile = keyFile
-        self.keyPassword = keyPassword
     }
 }
 
@@ -37,16 +30,13 @@ package enum TransportProxy: Sendable, Equatable {
     case server(String)
 }
 
-/// Who asks; never part of a message, and never sent to another server that a redirect leads to.
+/// Who asks, by basic authentication; never part of a message, and never sent to another server that a redirect leads to.
 package struct TransportCredentials: Sendable, Equatable {
     package var user: String
     package var password: String
-    /// Sign as AWS does, such as "aws:amz:eu-central-1:s3"; nil: basic authentication.
-    package var signature: String?
 
-    package init(user: String, password: String, signature: String? = nil) {
+    package init(user: String, password: String) {
         self.user = user
         self.password = password
-        self.signature = signature
     }
 }

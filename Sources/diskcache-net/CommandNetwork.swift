@@ -48,8 +48,12 @@ final class CommandNetwork: Network {
         return stores
     }
 
-    func downloads(in cache: SharedCache) -> any Downloads {
-        let http = HTTPCache(cache)
+    func downloads(in cache: SharedCache, _ security: FetchSecurity) -> any Downloads {
+        var options = HTTPCacheOptions()
+        options.authorityFile = security.authorityFile
+        options.certificateFile = security.certificateFile
+        options.certificateKeyFile = security.certificateKeyFile
+        let http = HTTPCache(cache, options: options)
         state.withLock { $0.downloads.append(http) }
         return CommandDownloads(http: http)
     }

@@ -72,6 +72,7 @@ final class CommandStores: Stores {
     private func skew(of url: String) -> Duration? {
         var request = TransportRequest(url, method: "HEAD")
         request.timeLimit = remote.limit
+        request.security = remote.security
         do throws(TransportError) {
             let response = try Transport(mostTransfers: 1).performAndWait(request)
             let now = Date.now.timeIntervalSince1970

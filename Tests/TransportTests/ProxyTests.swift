@@ -7,7 +7,7 @@ import Testing
 
 @testable import Transport
 
-/// Proxies, names and signatures.
+/// Proxies and names.
 @Suite(.takesTurns) struct ProxyTests {
     let transport = Transport()
 

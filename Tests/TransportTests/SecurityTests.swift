@@ -8,17 +8,18 @@ import Testing
 @testable import Transport
 
 /// TLS and HTTP/2, with a real server.
-@Suite(.takesTurns, .enabled(if: Nginx.isInstalled, "needs nginx-light and openssl")) struct SecurityTests {
+@Suite(.takesTurns, .enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
+struct SecurityTests {
     let transport = Transport()
 
-    private func request(_ server: Nginx, _ path: String = "/") -> TransportRequest {
+    private func request(_ server: TLSServer, _ path: String = "/") -> TransportRequest {
         var request = TransportRequest(server.url(path))
         request.security.authorityFile = server.path("authority.pem")
         return request
     }
 
     @Test func `a server is believed by whoever knows its authority, and by nobody else`() async throws {
-        let server = try Nginx("return 200 hello;")
+        let server = try TLSServer("return 200 hello;")
         var request = request(server)
         #expect(try await transport.perform(request).body == Data("hello".utf8))
         // Connections that are kept were made for others.
@@ -31,14 +32,14 @@ import Testing
     }
 
     @Test func `a certificate for another name is none`() async throws {
-        let server = try Nginx("return 200 hello;")
+        let server = try TLSServer("return 200 hello;")
         var request = request(server)
         request.url = server.url(host: "localhost")
         await expectFailure(.tls, transport, request)
     }
 
     @Test func `a server that wants to know who asks gets a certificate`() async throws {
-        let server = try Nginx(
+        let server = try TLSServer(
             """
             ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on;
             return 200 $ssl_client_s_dn;
@@ -57,7 +58,7 @@ import Testing
     }
 
     @Test func `a server that does not speak TLS is an error`() async throws {
-        let server = try Nginx("listen 127.0.0.1:PLAIN; return 200 hello;")
+        let server = try TLSServer("listen 127.0.0.1:PLAIN; return 200 hello;")
         var request = request(server)
         request.url = "https://127.0.0.1:\(server.plainPort)/"
         await expectFailure(.tls, transport, request)
@@ -66,7 +67,7 @@ import Testing
     }
 
     @Test func `HTTP/2 is spoken where it may be, and many requests use one connection`() async throws {
-        let server = try Nginx("return 200 $server_protocol;")
+        let server = try TLSServer("return 200 $server_protocol;")
         var request = request(server)
         for number in 0..<5 {
             let response = try await transport.perform(request)
@@ -78,7 +79,7 @@ import Testing
     }
 
     @Test func `a long body comes whole over HTTP/2, also to a slow reader`() async throws {
-        let server = try Nginx()
+        let server = try TLSServer()
         let body = Data((0..<20_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         try server.serve("long", body)
         var read = Data()
@@ -90,7 +91,7 @@ import Testing
     }
 
     @Test func `a body is sent over HTTP/2`() async throws {
-        let server = try Nginx("dav_methods PUT DELETE; client_max_body_size 100m;")
+        let server = try TLSServer("dav_methods PUT DELETE; client_max_body_size 100m;")
         let body = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         var put = request(server, "/file")
         put.method = "PUT"
@@ -100,7 +101,7 @@ import Testing
     }
 
     @Test func `through a proxy TLS goes to the server itself`() async throws {
-        let server = try Nginx("return 200 $server_protocol;")
+        let server = try TLSServer("return 200 $server_protocol;")
         // Not the server: what answers lives as long as the process.
         let proxy = try LoopbackServer { [port = server.port] peer in
             guard peer.path == "name.test:443" else { return peer.answer("404 Not Found") }
@@ -116,7 +117,7 @@ import Testing
 
     @Test func `a redirect to another scheme is one to another server`() async throws {
         let plain = try LoopbackServer { $0.answer() }
-        let server = try Nginx("return 302 \(plain.url("/next"));")
+        let server = try TLSServer("return 302 \(plain.url("/next"));")
         var request = request(server)
         request.mostRedirects = 1
         request.fields = [HeaderField("Authorization", "Bearer word")]

@@ -45,14 +45,14 @@ import Testing
 
     @Test func `who is not there is told of`() throws {
         #expect(refusal(.path("/nowhere/socket"))?.cause == .noEntry)
-        let port = try Nginx.freePort()
+        let port = try TLSServer.freePort()
         #expect(refusal(.network(host: "127.0.0.1", port: port))?.code == .connectionFailed)
         #expect(refusal(.network(host: "no.such.name.invalid", port: port))?.code == .connectionFailed)
     }
 
-    @Test(.enabled(if: Nginx.isInstalled, "needs nginx-light and openssl"))
+    @Test(.enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
     func `over TLS, a server is believed by whoever knows its authority, for its own names`() throws {
-        let server = try Nginx()
+        let server = try TLSServer()
         let text = String(repeating: "0123456789abcdef", count: 65_536)
         try server.serve("long", Data(text.utf8))
         let security = TransportSecurity(authorityFile: server.path("authority.pem"))
@@ -68,9 +68,9 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Nginx.isInstalled, "needs nginx-light and openssl"))
+    @Test(.enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
     func `over TLS, a server that wants to know who asks gets a certificate`() throws {
-        let server = try Nginx(
+        let server = try TLSServer(
             """
             ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on;
             return 200 $ssl_client_s_dn;
@@ -93,9 +93,9 @@ import Testing
         #expect(error?.code == .timedOut)
     }
 
-    @Test(.enabled(if: Nginx.isInstalled, "needs nginx-light and openssl"))
+    @Test(.enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
     func `over TLS, one that does not speak it is an error`() throws {
-        let server = try Nginx("listen 127.0.0.1:PLAIN;")
+        let server = try TLSServer("listen 127.0.0.1:PLAIN;")
         let place = SocketPlace.network(host: "127.0.0.1", port: server.plainPort, security: .init())
         #expect(refusal(place)?.code == .tls)
     }

@@ -40,7 +40,7 @@ void ctransport_socket_free(ctransport_socket *_Nonnull socket);
 /// are NULL are not used. 0, or a CURLcode.
 int ctransport_socket_secure(ctransport_socket *_Nonnull socket, const ctransport_library *_Nonnull library,
     const char *_Nonnull url, const char *_Nullable pinned, const char *_Nullable authority,
-    const char *_Nullable certificate, const char *_Nullable key, const char *_Nullable password, int milliseconds);
+    const char *_Nullable certificate, const char *_Nullable key, int milliseconds);
 /// Curl's words for its failure.
 const char *_Nonnull ctransport_socket_message(const ctransport_socket *_Nonnull socket, int code);
 

@@ -42,7 +42,6 @@ enum {
     ctransport_password = 10174,
     ctransport_no_proxy = 10177,
     ctransport_proxy_authority = 10246,
-    ctransport_aws_signature = 10305,
 };
 
 /// Options with a number.

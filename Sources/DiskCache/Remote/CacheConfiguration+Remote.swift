@@ -44,8 +44,8 @@ extension CacheConfiguration {
                 case redis
             }
 
-            /// `http:`, `https:`, `redis:`, `rediss:` (over TLS) or `redis+unix:`; without user and password, which belong in the
-            /// file of credentials.
+            /// `http:`, `https:`, `redis:`, `rediss:` (over TLS) or `redis+unix:`; without user and password, which
+            /// belong in the file of credentials.
             public var url: String
             /// How much of the values it gets, beside the weights of the others of its level.
             public var weight: Double
@@ -96,6 +96,18 @@ extension CacheConfiguration {
         ///
         /// Default: empty, everything does.
         public var tags: [String] = []
+        /// A file (PEM) with the authorities that vouch for servers of `https:` and `rediss:`.
+        ///
+        /// Default: nil, what `SSL_CERT_FILE` names, or else the system's.
+        public var authorityFile: String?
+        /// A file (PEM) with our own certificate, for servers that ask for one.
+        ///
+        /// Default: nil, none.
+        public var certificateFile: String?
+        /// A file (PEM) with the key of ``certificateFile``, without a password.
+        ///
+        /// Default: nil, it is in the same file.
+        public var certificateKeyFile: String?
         /// A file with lines `host = user:password`, or `host = key:secret` for S3, that nobody else can read
         /// or write.
         ///

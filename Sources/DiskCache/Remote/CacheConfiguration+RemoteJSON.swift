@@ -24,6 +24,9 @@ private struct RemoteDocument: Codable {
     var minimumSize: Int64?
     var maximumSize: Int64?
     var tags: [String]?
+    var authorityFile: String?
+    var certificateFile: String?
+    var certificateKeyFile: String?
     var credentials: String?
 }
 
@@ -52,6 +55,9 @@ extension CacheConfiguration.Remote {
         minimumSize = document.minimumSize ?? minimumSize
         maximumSize = document.maximumSize ?? maximumSize
         tags = document.tags ?? tags
+        authorityFile = document.authorityFile
+        certificateFile = document.certificateFile
+        certificateKeyFile = document.certificateKeyFile
         credentials = document.credentials
         if let text = document.limit {
             guard let span = Self.duration(text) else {
@@ -108,6 +114,9 @@ extension CacheConfiguration.Remote {
         if minimumSize != usual.minimumSize { document.minimumSize = minimumSize }
         if maximumSize != usual.maximumSize { document.maximumSize = maximumSize }
         if !tags.isEmpty { document.tags = tags }
+        document.authorityFile = authorityFile
+        document.certificateFile = certificateFile
+        document.certificateKeyFile = certificateKeyFile
         document.credentials = credentials
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

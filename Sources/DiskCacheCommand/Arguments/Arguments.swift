@@ -80,7 +80,7 @@ struct Arguments {
         do throws(Failure) {
             return try parse(text)
         } catch {
-            throw Failure.usage("\(command): --\(option): \(error.message)")
+            throw Failure(error.status, "\(command): --\(option): \(error.message)")
         }
     }
 

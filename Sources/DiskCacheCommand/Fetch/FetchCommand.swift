@@ -21,6 +21,9 @@ enum FetchCommand: Command {
         --time-limit SPAN  fail if it takes longer
         --retries NUMBER  how often to try again after an error of the network; 2 by default
         --tag TAG…  a word to remove it by
+        --cacert FILE  trust the authorities in FILE (PEM) instead of the system's
+        --cert FILE  show the certificate in FILE (PEM) to servers that ask for one
+        --key FILE  the key of --cert, if it is in another file
         -i, --include  write the head of the response before the body, whatever the status
         -v, --verbose  say on standard error what was done, in the words of Cache-Status (RFC 9211)
         -p, --parallel NUMBER  fetch so many at once; 1 by default
@@ -44,7 +47,8 @@ enum FetchCommand: Command {
         Cookie and Authorization are sent and never stored, Set-Cookie only encrypted, with the key in
         ${XDG_DATA_HOME:-~/.local/share}/diskcache/key. `--header @FILE` keeps fields from the list of
         processes; @- is standard input. A proxy is taken from http_proxy, https_proxy and no_proxy,
-        authorities from SSL_CERT_FILE, or else the system's.
+        authorities from --cacert, SSL_CERT_FILE, or else the system's. What was fetched with a --cert is stored
+        apart, for those who have the same.
 
         -v says hit (fresh), stale, revalidated, fetched or joined (another process has fetched it), and
         behind it the field Cache-Status: fwd= is why the server was asked, fwd-status= what it said, ttl= how
@@ -71,7 +75,7 @@ enum FetchCommand: Command {
         // Other machines are not asked: each response is valid on its own terms, which a server may have
         // renewed.
         let cache = try arguments.openCache()
-        return try FetchRun(plan, network.downloads(in: cache), directory: cache.path).run()
+        return try FetchRun(plan, network.downloads(in: cache, plan.security), directory: cache.path).run()
     }
 }
 
@@ -82,6 +86,7 @@ struct FetchPlan {
     let files: [String?]
     /// How many at once.
     let parallel: Int
+    let security: FetchSecurity
     let includesHead: Bool
     let isVerbose: Bool
     let isJSON: Bool
@@ -118,6 +123,7 @@ struct FetchPlan {
         for (index, file) in files.enumerated() where file != "-" { places[index] = file }
         self.files = places
         parallel = try arguments.count("parallel", in: 1...64) ?? 1
+        security = try FetchSecurity(arguments)
         includesHead = arguments.has("include")
         isVerbose = arguments.has("verbose")
         isJSON = arguments.has("json")
@@ -131,5 +137,17 @@ struct FetchPlan {
         if let file = files[index] { return .file(file) }
         let isDirect = parallel == 1 && !Terminal.isInteractive(Terminal.standardOutput)
         return isDirect ? .descriptor(Terminal.standardOutput) : nil
+    }
+}
+
+extension FetchSecurity {
+    /// What the command line says of it, from files that can be read.
+    fileprivate init(_ arguments: Arguments) throws(Failure) {
+        authorityFile = try arguments.value("cacert", as: FetchText.file)
+        certificateFile = try arguments.value("cert", as: FetchText.file)
+        certificateKeyFile = try arguments.value("key", as: FetchText.file)
+        if certificateKeyFile != nil, certificateFile == nil {
+            throw .usage("fetch: --key is that of a certificate: give --cert, too")
+        }
     }
 }

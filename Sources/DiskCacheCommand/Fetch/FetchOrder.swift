@@ -44,6 +44,15 @@ package struct FetchOrder: Sendable, Equatable {
     }
 }
 
+/// Whom to trust, and who one is: files in PEM.
+package struct FetchSecurity: Sendable, Equatable {
+    /// Authorities; nil: those that are usual here.
+    package var authorityFile: String?
+    package var certificateFile: String?
+    /// nil: the key is in the certificate's file.
+    package var certificateKeyFile: String?
+}
+
 /// A line of a head.
 package struct FieldLine: Sendable, Equatable, Encodable {
     package var name: String

@@ -60,11 +60,7 @@ enum FetchText {
                 : try FileDescriptor(opening: path, .readOnly)
             bytes = try file.readToEnd(limit: 64 * 1024)
         } catch {
-            let isForbidden = error == .accessDenied || error == .notPermitted
-            throw Failure(
-                isForbidden ? .permission : .inputOutput,
-                "fetch: --header: read \(path): \(error): name a file that can be read"
-            )
+            throw unreadable("fetch: --header: ", path, error)
         }
         guard let bytes, let text = String(validating: bytes, as: UTF8.self) else {
             throw .usage("fetch: --header: \(path) is longer than 64 KiB, or not UTF-8: give lines of a head")
@@ -76,6 +72,22 @@ enum FetchText {
             if !line.isEmpty, !line.hasPrefix("#") { fields.append(try field(line)) }
         }
         return fields
+    }
+
+    /// The path of a file that can be read.
+    static func file(_ path: String) throws(Failure) -> String {
+        do throws(Errno) {
+            _ = try FileDescriptor(opening: path, .readOnly)
+            return path
+        } catch {
+            throw unreadable("", path, error)
+        }
+    }
+
+    private static func unreadable(_ prefix: String, _ path: String, _ error: Errno) -> Failure {
+        let isForbidden = error == .accessDenied || error == .notPermitted
+        let words = "\(prefix)read \(path): \(error): name a file that can be read"
+        return Failure(isForbidden ? .permission : .inputOutput, words)
     }
 
     /// "sha256:" and 64 digits, or these alone as `sha256sum` prints them.

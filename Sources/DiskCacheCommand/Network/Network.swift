@@ -22,7 +22,7 @@ package protocol Network: Sendable {
     ) throws -> (any Stores)?
 
     /// What downloads into a cache.
-    func downloads(in cache: SharedCache) -> any Downloads
+    func downloads(in cache: SharedCache, _ security: FetchSecurity) -> any Downloads
 
     /// Gives what was stored in caches that this has opened a second to be sent on.
     ///

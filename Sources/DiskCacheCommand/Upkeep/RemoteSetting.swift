@@ -44,7 +44,10 @@ struct RemoteSetting {
             RemoteSetting("minimumSize", \.minimumSize, size, sizes),
             RemoteSetting("maximumSize", \.maximumSize, size, sizes),
             RemoteSetting("tags", \.tags, tags) { same($0.joined(separator: ",")) },
-            RemoteSetting("credentials", \.credentials, credentials) { same($0 ?? "") },
+            RemoteSetting("authorityFile", \.authorityFile, file) { same($0 ?? "") },
+            RemoteSetting("certificateFile", \.certificateFile, file) { same($0 ?? "") },
+            RemoteSetting("certificateKeyFile", \.certificateKeyFile, file) { same($0 ?? "") },
+            RemoteSetting("credentials", \.credentials, file) { same($0 ?? "") },
         ]
     }
 
@@ -59,6 +62,9 @@ struct RemoteSetting {
           remote.format       action, as Bazel's remote cache has it, or plain
           remote.minimumSize, remote.maximumSize    of values that go there: 0, 16M
           remote.tags         only values with one of these tags go there: TAG[,TAG…]
+          remote.authorityFile    authorities (PEM) for https: and rediss:; SSL_CERT_FILE or the system's
+          remote.certificateFile, remote.certificateKeyFile    a certificate (PEM) of our own for servers
+                              that ask for one, and its key if that is in another file
           remote.credentials  a file with lines `host = user:password` that nobody else can read
         """
 
@@ -151,7 +157,7 @@ struct RemoteSetting {
         text.split(separator: ",").map(String.init)
     }
 
-    private static func credentials(_ text: String) throws(Failure) -> String? {
+    private static func file(_ text: String) throws(Failure) -> String? {
         if text.hasPrefix("/") { return text }
         throw .usage("'\(text)' is a relative path: give an absolute one")
     }
@@ -238,7 +244,9 @@ extension CacheConfiguration.Remote {
             "format": format == usual.format ? nil : format.rawValue,
             "minimumSize": minimumSize == usual.minimumSize ? nil : minimumSize,
             "maximumSize": maximumSize == usual.maximumSize ? nil : maximumSize,
-            "tags": tags.isEmpty ? nil : tags, "credentials": credentials,
+            "tags": tags.isEmpty ? nil : tags, "authorityFile": authorityFile,
+            "certificateFile": certificateFile, "certificateKeyFile": certificateKeyFile,
+            "credentials": credentials,
         ]
     }
 }

@@ -119,6 +119,7 @@ extension Fetch {
         call.timeLimit = limits.left
         call.connectLimit = limits.connectLimit
         call.stallLimit = limits.stallLimit
+        call.security = http.security
         let shelf = shelf
         call.disposition = { answer in
             download.disposition(HTTPResponse(answer), requested: requested, now: shelf.date)

@@ -26,6 +26,7 @@ public final class HTTPCache: Sendable {
     let options: HTTPCacheOptions
     let transport: Transport
     let gate: HostGate
+    let security: TransportSecurity
     /// The renewals in the background, by URL.
     private let refreshes = Locked<[String: Task<Void, Never>]>([:])
 
@@ -37,6 +38,11 @@ public final class HTTPCache: Sendable {
         shelf = Shelf(cache: cache, options: options)
         transport = Transport(mostTransfers: max(1, options.requests))
         gate = HostGate(limit: options.requestsPerHost)
+        security = TransportSecurity(
+            authorityFile: options.authorityFile,
+            certificateFile: options.certificateFile,
+            keyFile: options.certificateKeyFile
+        )
     }
 
     /// The response to `request`, from the cache or from where it is.

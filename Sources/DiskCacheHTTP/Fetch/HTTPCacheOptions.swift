@@ -42,6 +42,19 @@ public struct HTTPCacheOptions: Sendable, Equatable {
     ///
     /// Default: false.
     public var hidesQueries = false
+    /// A file (PEM) with the authorities that vouch for servers and proxies.
+    ///
+    /// Default: nil, what `SSL_CERT_FILE` names, or else the system's.
+    public var authorityFile: String?
+    /// A file (PEM) with the caller's own certificate, for servers that ask for one.
+    ///
+    /// It says who asks: what has come with one is stored apart, for those who have the same. It is read when the cache is
+    /// made. Default: nil, none.
+    public var certificateFile: String?
+    /// A file (PEM) with the key of ``certificateFile``, without a password.
+    ///
+    /// Default: nil, it is in the same file.
+    public var certificateKeyFile: String?
 
     /// The file with the key by which the cookies that responses set (`Set-Cookie`) are encrypted when they are stored.
     ///

@@ -49,9 +49,22 @@ struct Shelf: Sendable {
     let options: HTTPCacheOptions
     /// Of the user's key, once it was looked for.
     private let cipher = Locked<FieldCipher??>.Box(nil)
+    /// Behind the URL in keys: whose certificate it was fetched with; empty without one.
+    private let identity: String
 
     init(cache: SharedCache, options: HTTPCacheOptions) {
         (self.cache, self.options) = (cache, options)
+        identity = options.certificateFile.map { " as \(Self.identity(of: $0))" } ?? ""
+    }
+
+    /// The first digits of a file's SHA-256; of one that can't be read some that nobody else has: servers are
+    /// not asked with it either, and they are whose error it is.
+    private static func identity(of path: String) -> Substring {
+        do throws(Errno) {
+            let bytes = try FileDescriptor(opening: path, .readOnly).readToEnd(limit: 1 << 20)
+            if let bytes { return Digest(of: bytes.span).description.prefix(16) }
+        } catch {}
+        return Digest(of: Seal.makeKey()).description.prefix(16)
     }
 
     /// The moment by which the cache judges.
@@ -62,8 +75,8 @@ struct Shelf: Sendable {
 
     /// Under which the choice is.
     func key(_ url: HTTPURL) -> String {
-        guard options.hidesQueries, let query = url.query else { return "http GET \(url.text)" }
-        return "http GET \(url.place)?\(Digest(of: Data(query.utf8)))"
+        guard options.hidesQueries, let query = url.query else { return "http GET \(url.text)\(identity)" }
+        return "http GET \(url.place)?\(Digest(of: Data(query.utf8)))\(identity)"
     }
 
     /// Under which what is chosen by these fields is.

@@ -91,8 +91,10 @@ package struct RemoteAddress: Sendable, Hashable {
     }
 
     /// Where it listens.
-    package var place: SocketPlace {
-        let security = scheme == "rediss" ? TransportSecurity() : nil
+    ///
+    /// - Parameter security: for `rediss`.
+    package func place(_ security: TransportSecurity) -> SocketPlace {
+        let security = scheme == "rediss" ? security : nil
         return socketPath.map { .path($0) } ?? .network(host: host, port: port, security: security)
     }
 }

@@ -27,6 +27,7 @@ final class HTTPStore: RemoteClient {
     private let paths: RemotePaths
     private let form: Form
     private let identity: Identity
+    private let security: TransportSecurity
     private let longest: Int64
 
     /// - Parameter longest: bytes of the longest value.
@@ -35,6 +36,7 @@ final class HTTPStore: RemoteClient {
         _ paths: RemotePaths,
         _ form: Form,
         as identity: Identity,
+        _ security: TransportSecurity,
         longest: Int64,
         over transport: Transport
     ) {
@@ -43,6 +45,7 @@ final class HTTPStore: RemoteClient {
         self.paths = paths
         self.form = form
         self.identity = identity
+        self.security = security
         self.longest = longest
     }
 
@@ -168,6 +171,7 @@ final class HTTPStore: RemoteClient {
         let whole = address.path + path
         var request = TransportRequest(address.origin + whole, method: method)
         request.timeLimit = rest
+        request.security = security
         // An entry is longer than its value.
         request.mostBytes = max(longest, Int64(ActionResult.maximumSize)) + (1 << 17)
         if let body {

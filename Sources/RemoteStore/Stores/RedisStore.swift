@@ -21,8 +21,14 @@ final class RedisStore: RemoteClient {
     /// - Parameters:
     ///   - namespace: may be empty.
     ///   - longest: bytes of the longest value.
-    init(_ address: RemoteAddress, namespace: String, as entry: RemoteCredentials.Entry?, longest: Int64) {
-        place = address.place
+    init(
+        _ address: RemoteAddress,
+        namespace: String,
+        as entry: RemoteCredentials.Entry?,
+        _ security: TransportSecurity,
+        longest: Int64
+    ) {
+        place = address.place(security)
         name = address.name
         prefix = Array("diskcache:\(namespace.isEmpty ? "" : namespace + ":")".utf8)
         var greeting: [[UInt8]] = []

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
-import DiskCache
+package import DiskCache
 import Platform
-import Transport
+package import Transport
 
 /// A server of the tier: what it is asked by, its breaker, which all processes of the machine share, and how
 /// fast it is.
@@ -165,9 +165,10 @@ extension RemoteServer {
         over transport: Transport
     ) throws(CacheError) -> any RemoteClient {
         let entry = credentials.entry(for: address)
-        let longest = configuration.maximumSize
+        let (security, longest) = (configuration.security, configuration.maximumSize)
         if address.scheme.hasPrefix("redis") {
-            return RedisStore(address, namespace: configuration.namespace, as: entry, longest: longest)
+            let namespace = configuration.namespace
+            return RedisStore(address, namespace: namespace, as: entry, security, longest: longest)
         }
         var identity = HTTPStore.Identity.anybody
         if server.kind == .s3 {
@@ -184,7 +185,7 @@ extension RemoteServer {
         }
         let form: HTTPStore.Form = configuration.format == .action ? .action : .plain
         let paths = try paths(of: configuration)
-        return HTTPStore(address, paths, form, as: identity, longest: longest, over: transport)
+        return HTTPStore(address, paths, form, as: identity, security, longest: longest, over: transport)
     }
 
     private static func paths(of configuration: CacheConfiguration.Remote) throws(CacheError) -> RemotePaths {
@@ -206,5 +207,16 @@ extension RemoteServer {
 
     static func bad(_ words: String) -> CacheError {
         CacheError(.badConfiguration, "share values between machines: \(words): correct the configuration")
+    }
+}
+
+extension CacheConfiguration.Remote {
+    /// Whom to trust, and who we are.
+    package var security: TransportSecurity {
+        TransportSecurity(
+            authorityFile: authorityFile,
+            certificateFile: certificateFile,
+            keyFile: certificateKeyFile
+        )
     }
 }

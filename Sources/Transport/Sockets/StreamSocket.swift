@@ -52,7 +52,6 @@ package struct StreamSocket: ~Copyable {
             security.authorityFile ?? Surroundings.own.authorityFile,
             security.certificateFile,
             security.keyFile,
-            security.keyPassword,
             limit
         )
         if code == 0 { return unsafe socket }

@@ -18,6 +18,7 @@ import Testing
         ("limit", "1500ms"),
         ("namespace", "team"), ("path", "x/{digest}"), ("format", "plain"), ("minimumSize", "1024"),
         ("maximumSize", "1048576"), ("tags", "a,b"), ("credentials", "/etc/it"),
+        ("authorityFile", "/etc/it"), ("certificateFile", "/etc/it"), ("certificateKeyFile", "/etc/it"),
     ])
     func `what is shown is what set takes, and unset takes it away`(name: String, text: String) throws {
         let setting = try setting(name)

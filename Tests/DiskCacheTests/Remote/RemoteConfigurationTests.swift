@@ -20,6 +20,9 @@ import Testing
         remote.minimumSize = 10
         remote.maximumSize = 1000
         remote.tags = ["a"]
+        remote.authorityFile = "/etc/diskcache/authority.pem"
+        remote.certificateFile = "/etc/diskcache/client.pem"
+        remote.certificateKeyFile = "/etc/diskcache/client.key"
         remote.credentials = "/etc/diskcache/credentials"
         #expect(try CacheConfiguration.Remote(json: remote.json) == remote)
     }

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import RemoteStore
+@testable import Transport
 
 @Suite(.takesTurns) struct RemoteAddressTests {
     @Test(
@@ -29,7 +30,7 @@ import Testing
     func socket() throws {
         let address = try RemoteAddress("redis+unix:///run/redis.sock?db=3")
         #expect(address.socketPath == "/run/redis.sock" && address.path == "3")
-        #expect(address.place == .path("/run/redis.sock"))
+        #expect(address.place(TransportSecurity()) == .path("/run/redis.sock"))
     }
 
     @Test(

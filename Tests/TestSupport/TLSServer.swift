@@ -2,25 +2,25 @@
 
 import Foundation
 import Glibc
-import TestSupport
 import Testing
 
 /// A server of nginx's on 127.0.0.1, which speaks TLS, with certificates of an authority of its own.
-final class Nginx: Sendable {
+public final class TLSServer: Sendable {
     /// What a test needs of the machine.
-    static let isInstalled = program != nil && run(["openssl", "version"])
+    public static let isInstalled = program != nil && run(["openssl", "version"])
     private static let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx"].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
-    let port: UInt16
+    /// Where it listens.
+    public let port: UInt16
     /// Where it listens without TLS, if `directives` say `listen 127.0.0.1:PLAIN`.
-    let plainPort: UInt16
+    public let plainPort: UInt16
     private let directory: TemporaryDirectory
     private let process: Process
 
     /// - Parameter directives: of its one server, beside where it listens and what its certificate is.
-    init(_ directives: String = "") throws {
+    public init(_ directives: String = "") throws {
         directory = try TemporaryDirectory()
         try Self.makeCertificates(directory.path)
         try FileManager.default.createDirectory(
@@ -56,10 +56,16 @@ final class Nginx: Sendable {
         process.waitUntilExit()
     }
 
-    func url(_ path: String = "/", host: String = "127.0.0.1") -> String { "https://\(host):\(port)\(path)" }
+    /// Of what is at a path.
+    public func url(_ path: String = "/", host: String = "127.0.0.1") -> String {
+        "https://\(host):\(port)\(path)"
+    }
+
     /// A file beside its configuration: `authority.pem`, `stranger.pem`, `client.pem`, `client.key`.
-    func path(_ name: String) -> String { "\(directory.path)/\(name)" }
-    func serve(_ name: String, _ contents: Data) throws {
+    public func path(_ name: String) -> String { "\(directory.path)/\(name)" }
+
+    /// Puts a file where it finds it.
+    public func serve(_ name: String, _ contents: Data) throws {
         try contents.write(to: URL(fileURLWithPath: "\(directory.path)/www/\(name)"))
     }
 
@@ -137,7 +143,7 @@ final class Nginx: Sendable {
     }
 
     /// One that nobody listens at, a moment ago.
-    static func freePort() throws -> UInt16 {
+    public static func freePort() throws -> UInt16 {
         let port = withSocket(0) { number, address, length -> UInt16? in
             guard bind(number, address, length) == 0 else { return nil }
             guard getsockname(number, address, &length) == 0 else { return nil }
