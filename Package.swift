@@ -211,7 +211,7 @@ let package = Package(
         ),
         .testTarget(
             name: "DiskCacheURLProtocolTests",
-            dependencies: ["DiskCacheURLProtocol", "DiskCacheHTTP", "DiskCache", "TestSupport"],
+            dependencies: ["DiskCacheURLProtocol", "DiskCacheHTTP", "DiskCache", "Platform", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(

@@ -62,7 +62,7 @@ import Testing
         }
         #expect(NSDictionary(dictionary: report) == NSDictionary(dictionary: rehearsal))
         let removed = try #require(report["removed"] as? [String: Any])
-        let reasons = Set(RemovalReason.allCases.map(\.rawValue)).subtracting(["freeSpace", "requested"])
+        let reasons = Set(RemovalReason.allCases.map(\.rawValue)).subtracting(["freeSpace", "cleared"])
         #expect(Set(removed.keys) == reasons)
         let again = try collect(limits)
         #expect((again["removed"] as? [String: Any])?.isEmpty == true, "\(again)")

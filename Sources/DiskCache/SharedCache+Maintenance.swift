@@ -8,7 +8,7 @@ extension SharedCache {
     ///
     /// This is how to empty a directory that is in use. For all keys, a prefix or a tag it is one step, however many they
     /// are: before it everybody finds them, from it on no process does, whatever it has in memory. The next collection
-    /// reclaims the space and counts what it deletes (``RemovalReason/requested``). What other processes store meanwhile
+    /// reclaims the space and counts what it deletes (``RemovalReason/cleared``). What other processes store meanwhile
     /// may be removed or stay; what they have accepted and not yet written (``CacheConfiguration/Writing/behind``) stays.
     ///
     /// Keys that match a pattern (``KeySelection/glob(_:)``) are looked for and removed one by one, and so is everything

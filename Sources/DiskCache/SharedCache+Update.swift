@@ -88,7 +88,7 @@ extension SharedCache {
     /// ```
     ///
     /// The value is the number in decimal digits, perhaps with a sign before them, as `update` and the
-    /// command see it. A number that is there keeps its terms: it expires when it was to expire, however
+    /// command see it; a newline behind it does not matter. A number that is there keeps its terms: it expires when it was to expire, however
     /// often it is counted up. Like any value it can be evicted, and then begins anew: for what must not be
     /// lost this is not the place.
     ///
@@ -120,10 +120,10 @@ extension SharedCache {
     /// The number that a value is; 0 for a miss.
     private func number(in hit: CacheHit<Data>?) throws(CacheError) -> Int {
         guard let hit else { return 0 }
+        // As `echo` writes one behind a number.
+        let digits = hit.value.last == UInt8(ascii: "\n") ? hit.value.dropLast() : hit.value
         // Not a byte more is read as text than a number can have: 19 digits and a sign.
-        if hit.value.count <= 20, let number = Int(String(decoding: hit.value, as: UTF8.self)) {
-            return number
-        }
+        if digits.count <= 20, let number = Int(String(decoding: digits, as: UTF8.self)) { return number }
         throw uncountable("the value is no whole number in decimal digits: put one, or use another key")
     }
 

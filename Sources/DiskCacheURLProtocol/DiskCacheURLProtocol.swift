@@ -19,7 +19,17 @@ import Platform
 /// a body in a stream, are left to the session.
 public final class DiskCacheURLProtocol: URLProtocol {
     private static let current = Locked<HTTPCache?>(nil)
-    private let fetching = Locked<Task<Void, Never>?>(nil)
+    private let state = Locked(State.waiting)
+
+    /// Whichever comes first, the response or being stopped, tells the client, which would take both.
+    private enum State {
+        case waiting
+        case fetching(Task<Void, Never>)
+        case stopped
+        case answered
+
+        var isAnswered: Bool { if case .answered = self { true } else { false } }
+    }
 
     /// Sessions made with `configuration` from now on use `cache`, and so do all others that have this
     /// protocol.
@@ -45,21 +55,36 @@ public final class DiskCacheURLProtocol: URLProtocol {
             return
         }
         let loading = Loading(this: self)
-        let task = Task.detached {
-            let result: Result<FetchResponse, any Error>
-            do {
-                result = .success(try await http.fetch(wanted))
-            } catch {
-                result = .failure(error)
+        state.withLock { state in
+            // It may have been stopped before it began.
+            guard case .waiting = state else { return }
+            let task = Task.detached {
+                let result: Result<FetchResponse, any Error>
+                do {
+                    result = .success(try await http.fetch(wanted))
+                } catch {
+                    result = .failure(error)
+                }
+                loading.this.finish(result)
             }
-            if !Task.isCancelled { loading.this.finish(result) }
+            state = .fetching(task)
         }
-        fetching.withLock { $0 = task }
     }
 
     /// Ends at once.
     override public func stopLoading() {
-        fetching.withLock { $0.take() }?.cancel()
+        state.withLock { state in
+            if case .fetching(let task) = state { task.cancel() }
+            if !state.isAnswered { state = .stopped }
+        }
+    }
+
+    /// Whom to tell; nil once that has begun.
+    ///
+    /// A session that is cancelled tells it by itself, even if it has been told a moment ago.
+    override public var client: (any URLProtocolClient)? {
+        get { state.withLock(\.isAnswered) ? nil : super.client }
+        set { super.client = newValue }
     }
 
     /// For the task, which is alone with it from the beginning to the end.
@@ -68,13 +93,20 @@ public final class DiskCacheURLProtocol: URLProtocol {
     }
 
     private func finish(_ result: Result<FetchResponse, any Error>) {
+        let client = client
+        let isStopped = state.withLock { state in
+            guard case .fetching = state else { return true }
+            state = .answered
+            return false
+        }
+        if isStopped { return }
         switch result {
-        case .success(let response): finish(response)
+        case .success(let response): finish(response, client)
         case .failure(let error): client?.urlProtocol(self, didFailWithError: URLError(error))
         }
     }
 
-    private func finish(_ response: FetchResponse) {
+    private func finish(_ response: FetchResponse, _ client: (any URLProtocolClient)?) {
         var fields: [String: String] = [:]
         for field in response.fields {
             fields[field.name] = fields[field.name].map { "\($0), \(field.value)" } ?? field.value

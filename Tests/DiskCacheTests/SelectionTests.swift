@@ -223,8 +223,8 @@ import Testing
         let activity = fixture.cache.directory.activity
         #expect(activity.removalRules == 2 && activity.removals == 1)
         let report = try fixture.cache.directory.collect()
-        #expect(report.removed[.requested]?.count == 2)
-        #expect(fixture.cache.directory.activity.collected[.requested] == 2)
+        #expect(report.removed[.cleared]?.count == 2)
+        #expect(fixture.cache.directory.activity.collected[.cleared] == 2)
     }
 
     @Test func `a put that waits is removed by its own process, and one that comes later is not`() throws {

@@ -176,7 +176,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.cache.get(forKey: "fresh") == nil)
         #expect(try fixture.cache.get(forKey: "expired", reading: ReadOptions(acceptsStale: true)) == nil)
         let report = try fixture.cache.directory.collect()
-        #expect(report.removed[.requested]?.count == 2)
+        #expect(report.removed[.cleared]?.count == 2)
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)
     }
 

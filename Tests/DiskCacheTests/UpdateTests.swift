@@ -210,6 +210,8 @@ import Testing
         #expect(try await cache.get(forKey: "n")?.value == Data("-8".utf8))
         try await cache.put("7", forKey: "n")
         #expect(try await cache.increment(forKey: "n") == 8)
+        try await cache.put("-9223372036854775808\n", forKey: "n")
+        #expect(try await cache.increment(forKey: "n") == Int.min + 1)
     }
 
     @Test func `a number that is there keeps its terms, and begins anew when it has expired`() throws {
@@ -226,7 +228,8 @@ import Testing
 
     @Test(
         arguments: [
-            "", "x", "1\n", " 1", "1.5", "0x1", "99999999999999999999", String(repeating: "1", count: 9999),
+            "", "x", "\n", "1\n\n", " 1", "1.5", "0x1", "99999999999999999999",
+            String(repeating: "1", count: 9999),
         ]
     )
     func `what is no number is an error, and stays`(text: String) throws {

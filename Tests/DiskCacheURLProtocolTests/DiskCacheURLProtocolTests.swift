@@ -4,6 +4,8 @@ import DiskCache
 import DiskCacheHTTP
 import DiskCacheURLProtocol
 import Foundation
+import Glibc
+import Platform
 import TestSupport
 import Testing
 
@@ -12,7 +14,7 @@ import Testing
 #endif
 
 /// `URLSession` over the shared cache.
-@Suite(.takesTurns) struct DiskCacheURLProtocolTests {
+@Suite(.takesTurns, .serialized) struct DiskCacheURLProtocolTests {
     @Test func `a session asks once, and gets the same from the cache`() async throws {
         let directory = try TemporaryDirectory()
         let server = try WebServer { _ in
@@ -33,5 +35,36 @@ import Testing
         }
         #expect(server.requests.count == 1)
         session.invalidateAndCancel()
+    }
+
+    @Test func `a session that is cancelled whenever it may be tells whoever waits for it, once`() throws {
+        let directory = try TemporaryDirectory()
+        let server = try WebServer { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("hello".utf8))
+        }
+        defer { server.stop() }
+        let configuration = URLSessionConfiguration.ephemeral
+        let cache = try SharedCache(at: directory.path + "/cache")
+        DiskCacheURLProtocol.use(HTTPCache(cache), in: configuration)
+        let url = try #require(URL(string: server.url("/a")))
+        let answers = Locked<[Int]>.Box([])
+        for round in 0..<200 {
+            let session = URLSession(configuration: configuration)
+            let task = session.dataTask(with: url) { data, _, error in
+                let isRight = data == Data("hello".utf8) || (error as? URLError)?.code == .cancelled
+                #expect(isRight, "\(String(describing: error))")
+                answers.value.withLock { $0.append(round) }
+            }
+            task.resume()
+            // At once, a moment later, or when the response has just come.
+            if round % 4 == 3 {
+                while !answers.value.withLock({ $0.contains(round) }) { sched_yield() }
+            } else {
+                for _ in 0..<(round % 4 * 20) { sched_yield() }
+            }
+            session.invalidateAndCancel()
+        }
+        waitUntil("all are told") { answers.value.withLock { Set($0).count } == 200 }
+        #expect(answers.value.withLock { $0.sorted() } == Array(0..<200))
     }
 }

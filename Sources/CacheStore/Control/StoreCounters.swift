@@ -90,7 +90,7 @@ package final class StoreCounters: Sendable {
         case sweptEntries = 40
         case sweptSize = 41
         case sweptFreeSpace = 42
-        case sweptRequested = 43
+        case sweptCleared = 43
 
         // MARK: Leaving memory
 

@@ -10,7 +10,7 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     /// An entry past its expiration and its stale period.
     case expired
     /// An entry that a call for many keys at once was meant for (`removeAll`).
-    case requested
+    case cleared
     /// An entry whose bytes are gone.
     case dangling
     /// An entry whose metadata can't be read.

@@ -202,7 +202,7 @@ struct Deletions: Sendable {
             removals.lazy.filter { $0.entry != nil }.map { (removal) -> (LoggedKey, LoggedRemoval.Cause) in
                 // To who asks why a key is gone it is no collection that has removed it.
                 let cause: LoggedRemoval.Cause =
-                    removal.reason == .requested ? .cleared : .collected(removal.reason)
+                    removal.reason == .cleared ? .cleared : .collected(removal.reason)
                 return (LoggedKey(digest: removal.digest, name: nil), cause)
             }
         )

@@ -94,7 +94,7 @@ extension Sweep {
             if let left {
                 entry = SeenEntry(entry.key, left, bytes, status, limits: request.limits, now: now)
             } else {
-                entry.verdict = .requested
+                entry.verdict = .cleared
             }
         }
         if !request.selection.includes(record) {
@@ -102,7 +102,7 @@ extension Sweep {
             entry.isSelected = false
         }
         // It stays, or is stale for a while yet.
-        let isOver = entry.verdict == .requested || entry.verdict == .expired
+        let isOver = entry.verdict == .cleared || entry.verdict == .expired
         if !isOver { watch.kept.formUnion(meant.map(\.number)) }
     }
 

@@ -6,7 +6,7 @@ extension StoreCounters.Event {
         switch reason {
         case .staleTemporary: self = .sweptTemporary
         case .expired: self = .sweptExpired
-        case .requested: self = .sweptRequested
+        case .cleared: self = .sweptCleared
         case .dangling: self = .sweptDangling
         case .corrupt: self = .sweptCorrupt
         case .orphan: self = .sweptOrphan

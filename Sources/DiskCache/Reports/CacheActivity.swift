@@ -21,7 +21,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var removals = 0
     /// Calls that removed many values at once, or had them expire, in one step.
     ///
-    /// What they removed counts when collections delete it, as ``RemovalReason/requested``.
+    /// What they removed counts when collections delete it, as ``RemovalReason/cleared``.
     public internal(set) var removalRules = 0
     /// Bytes of the values that were read from disk.
     public internal(set) var bytesRead = 0

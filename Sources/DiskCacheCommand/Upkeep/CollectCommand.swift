@@ -53,15 +53,15 @@ enum CollectCommand: Command {
 
         The reason cleared means: removed by `diskcache clear`, by `diskcache rm` with an option, or by a program.
 
-        JSON: removed (by reason: staleTemporary, expired, requested (cleared), dangling, corrupt,
-        orphan, age, idle, entries, size, freeSpace; each with count and bytes; reasons that don't occur are left
-        out), removedBytes, entries and objects (what is left: count, bytes), spared (in use or changed
-        meanwhile), skippedStripes (locks held by stopped processes; what they guard was left alone),
-        unrecognised (files that are not ours), unreadable (files and directories that could not be read or
-        removed, and were left alone), isDryRun, isComplete, seconds, verify (with --verify: as in `diskcache
-        verify`). With --last: process, began, ended (left out while it runs, or if it was killed), seconds,
-        workedSeconds (without pauses), expiredOnly, isComplete, removed, removedBytes, entries, objects, drift
-        (by how much the processes' own counts exceeded what was there), lastFull (when the last full one began).
+        JSON: removed (by reason: staleTemporary, expired, cleared, dangling, corrupt, orphan, age, idle, entries,
+        size, freeSpace; each with count and bytes; reasons that don't occur are left out), removedBytes, entries
+        and objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks held
+        by stopped processes; what they guard was left alone), unrecognised (files that are not ours), unreadable
+        (files and directories that could not be read or removed, and were left alone), isDryRun, isComplete,
+        seconds, verify (with --verify: as in `diskcache verify`). With --last: process, began, ended (left out
+        while it runs, or if it was killed), seconds, workedSeconds (without pauses), expiredOnly, isComplete,
+        removed, removedBytes, entries, objects, drift (by how much the processes' own counts exceeded what was
+        there), lastFull (when the last full one began).
 
         Exit status: 0 done, even if there was nothing to do, or --watch was ended; 1 with --last: there was no
         collection yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
@@ -193,7 +193,7 @@ enum CollectCommand: Command {
         switch reason {
         case .staleTemporary: "left behind"
         case .expired: "expired"
-        case .requested: "cleared"
+        case .cleared: "cleared"
         case .dangling: "value gone"
         case .corrupt: "damaged"
         case .orphan: "no key"

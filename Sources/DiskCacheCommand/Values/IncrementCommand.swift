@@ -14,9 +14,9 @@ enum IncrementCommand: Command {
     static let exclusive = ExpirationOptions.exclusive
     static let details = """
         Adds NUMBER, or 1 if none is given, and stores the sum in one step, however many processes do so at
-        the same time. A key without a value begins at 0. The value is the number in decimal digits, without
-        a newline: as `get` prints it, and as `printf 5 | diskcache put KEY` stores it. A NUMBER that begins
-        with - needs -- before it. Creates the directory if it is missing.
+        the same time. A key without a value begins at 0. The value is the number in decimal digits, as `get`
+        prints it and `echo 5 | diskcache put KEY` stores it. A NUMBER that begins with - needs -- before it.
+        Creates the directory if it is missing.
 
         The options are for a number that begins: one that is there keeps its expiration and all that was
         stored with it, so --ttl 1m counts a minute from the first call on. Like any value a number can be

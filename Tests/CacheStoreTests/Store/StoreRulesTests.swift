@@ -71,12 +71,12 @@ import Testing
         }
         #expect(fixture.entries.count == files, "nothing was looked for")
         let report = try fixture.sweep()
-        #expect(report.removed[.requested]?.count == 2 && report.entries.count == 1)
+        #expect(report.removed[.cleared]?.count == 2 && report.entries.count == 1)
         #expect(fixture.entries.count == 1 && fixture.objects.count == 1)
         #expect(fixture.store.control.rulesVersion == 0, "nothing is left to be done for it")
         #expect(try get("b/1", in: other) == "b/1" && get("a/1", in: other) == nil)
         let counts = try #require(fixture.store.cumulative)
-        #expect(counts[.sweptRequested] == 2 && counts[.removalRule] == 1)
+        #expect(counts[.sweptCleared] == 2 && counts[.removalRule] == 1)
     }
 
     @Test
@@ -316,7 +316,7 @@ import Testing
         for index in 0..<5 { try put("\(index)", "key \(index)", in: store) }
         #expect(store.enact(.remove, .prefix("key"), now: .now))
         let rehearsal = try fixture.sweep { $0.isDryRun = true }
-        #expect(rehearsal.removed[.requested]?.count == 5 && fixture.entries.count == 5)
+        #expect(rehearsal.removed[.cleared]?.count == 5 && fixture.entries.count == 5)
         #expect(try rulesInFile == 1)
         let report = try fixture.sweep { $0.expiredOnly = true }
         #expect(report.removed == rehearsal.removed && fixture.entries.isEmpty && fixture.objects.isEmpty)

@@ -86,7 +86,7 @@ import Testing
         #expect(report.removed == rehearsal.removed)
         #expect(report.entries == rehearsal.entries && report.objects == rehearsal.objects)
         #expect(report.unrecognised == rehearsal.unrecognised && report.spared == rehearsal.spared)
-        let reasons = Set(RemovalReason.allCases).subtracting([.freeSpace, .requested])
+        let reasons = Set(RemovalReason.allCases).subtracting([.freeSpace, .cleared])
         #expect(Set(report.removed.keys) == reasons)
         #expect(report.removed[.expired]?.count == 5 && report.removed[.dangling]?.count == 3)
         #expect(report.removed[.age]?.count == 5 && report.removed[.idle]?.count == 3)

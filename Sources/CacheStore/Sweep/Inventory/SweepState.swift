@@ -82,7 +82,7 @@ struct SweepState {
             }
             report.entries.add(entry.allocatedSize.bytes)
             if let reason = entry.verdict {
-                if !expiredOnly || reason == .expired || reason == .requested {
+                if !expiredOnly || reason == .expired || reason == .cleared {
                     removals.append(Removal(entry, reason))
                 }
             } else if entry.isSelected {
@@ -181,7 +181,7 @@ struct SweepState {
         )
         for (removal, outcome) in ended {
             if !outcome.isDeletion, removal.entry != nil,
-                removal.reason == .requested || removal.reason == .expired
+                removal.reason == .cleared || removal.reason == .expired
             {
                 ruleWatch.areAllKept = true
             }
