@@ -72,6 +72,7 @@ extension NetworkFailure {
             case .timedOut: .notInTime
             case .tooLarge, .digestMismatch: .wrong
             case .outputFailed: .inputOutput
+            case .noSpace: .noSpace
             case .libraryMissing: .missing
             // The server's doing, or that of what lies between.
             default: .unreachable

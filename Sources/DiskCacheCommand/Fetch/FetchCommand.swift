@@ -41,8 +41,9 @@ enum FetchCommand: Command {
         nothing.
 
         Nothing is written before the whole body is there and checked. Without -o the bodies go to standard
-        output, in the order of the URLs. The body of an error (a status of 400 and above) is written with
-        --include only. With --json a body goes to its FILE or nowhere.
+        output, in the order of the URLs. The body of anything but a success (a status of 300 and above; redirects
+        are followed) is written with --include only, and no more than 1 MiB of it. With --json a body goes to its
+        FILE or nowhere.
 
         Cookie and Authorization are sent and never stored, Set-Cookie only encrypted, with the key in
         ${XDG_DATA_HOME:-~/.local/share}/diskcache/key. `--header @FILE` keeps fields from the list of
@@ -50,8 +51,8 @@ enum FetchCommand: Command {
         authorities from --cacert, SSL_CERT_FILE, or else the system's. What was fetched with a --cert is stored
         apart, for those who have the same.
 
-        -v says hit (fresh), stale, revalidated, fetched or joined (another process has fetched it), and
-        behind it the field Cache-Status: fwd= is why the server was asked, fwd-status= what it said, ttl= how
+        -v says hit (fresh), stale, revalidated, fetched, joined (another process has fetched it) or miss
+        (nothing is stored that will do, and nobody was to be asked), and behind it the field Cache-Status: fwd= is why the server was asked, fwd-status= what it said, ttl= how
         many seconds are left.
 
         \(Fetched.help)

@@ -12,11 +12,18 @@ enum FetchOutcome: String {
     case fetched
     /// Another process has downloaded it, or another call.
     case joined
+    /// Nothing was there that would do, and nobody was to be asked.
+    case miss
 
     /// Reads it off a member of the field Cache-Status, RFC 9211: "diskcache; fwd=stale; fwd-status=304".
     init(cacheStatus: String) {
         let parameters = Self.parameters(of: cacheStatus)
-        if parameters["collapsed"] != nil {
+        let detail = parameters["detail"] ?? ""
+        if detail == "not-cached" {
+            self = .miss
+        } else if detail.hasPrefix("stale-if-error") {
+            self = .stale
+        } else if parameters["collapsed"] != nil {
             self = .joined
         } else if parameters["hit"] != nil {
             // With nothing left it is not fresh any more (RFC 9111, section 4.2).
@@ -75,7 +82,7 @@ extension Fetched {
     static let help = """
         JSON: an object for each URL on a line of its own, in their order: url; finalURL (after redirects),
         status, fields (each with name and value), length (bytes of the body), digest, age (seconds), outcome
-        (hit, stale, revalidated, fetched, joined), cacheStatus, file; or error instead of these. What does
+        (hit, stale, revalidated, fetched, joined, miss), cacheStatus, file; or error instead of these. What does
         not apply is left out.
         """
 
@@ -89,15 +96,14 @@ extension Fetched {
         return lines.joined(separator: "\r\n") + "\r\n\r\n"
     }
 
-    /// What a status of 400 and above means to whoever called; nil: it is none.
+    /// What a status of 300 and above means to whoever called; nil: it is none, or 304, for which the caller has
+    /// asked by a condition.
     ///
-    /// - Parameters:
-    ///   - place: what the message calls the URL.
-    ///   - mode: of the request.
-    func refusal(_ place: String, _ mode: FetchOrder.Mode) -> NetworkFailure? {
-        if status < 400 { return nil }
+    /// - Parameter place: what the message calls the URL.
+    func refusal(_ place: String) -> NetworkFailure? {
+        if status < 300 || status == 304 { return nil }
         // The cache's own, RFC 9111, section 5.2.1.7; a server's that is stored is a hit.
-        if status == 504, mode == .offline || mode == .onlyIfCached, outcome == .fetched {
+        if status == 504, outcome == .miss {
             let words = "nothing is stored that will do, and nobody may be asked"
             return NetworkFailure(.notStored, "\(place): \(words)")
         }

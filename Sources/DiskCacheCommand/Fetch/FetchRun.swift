@@ -84,8 +84,11 @@ struct FetchRun {
             if plan.isVerbose {
                 try Output.complain("\(place): \(response.outcome.rawValue): \(response.cacheStatus)")
             }
-            let refusal = response.refusal(place, plan.orders[index].mode)
-            if refusal == nil || plan.includesHead { try write(body, index) }
+            let refusal = response.refusal(place)
+            if refusal == nil || plan.includesHead {
+                try write(body, index)
+                if body.isCut { try Output.complain("\(place): the first MiB of the body was written") }
+            }
             if let refusal { throw refusal }
             try report(index, response)
             return .done
@@ -151,6 +154,9 @@ struct FetchedBody: Sendable {
 
     let response: Fetched
     let file: File?
+
+    /// Whether more has come of an error than was kept.
+    var isCut: Bool { !response.rejection.isEmpty && response.rejection.count < response.length }
 
     /// Writes the body; of an error as much as was kept of it.
     func copy(to output: borrowing FileDescriptor) throws(Errno) {

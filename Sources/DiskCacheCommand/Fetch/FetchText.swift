@@ -18,13 +18,27 @@ enum FetchText {
         return text
     }
 
-    /// A URL without user and password, which are in no output.
+    /// A URL without user and password, which are in no output; one that is wrong without all that may be meant
+    /// for them.
+    ///
+    /// By bytes, as the URL is read: to Swift an @ and a mark behind it are one character.
     static func withoutCredentials(_ url: String) -> String {
-        guard let mark = url.firstRange(of: "://") else { return url }
-        let rest = url[mark.upperBound...]
-        let authority = rest.prefix { !"/?#".contains($0) }
-        guard let at = authority.lastIndex(of: "@") else { return url }
-        return String(url[..<mark.upperBound] + rest[authority.index(after: at)...])
+        let (bytes, at) = (url.utf8, UInt8(ascii: "@"))
+        let mark = url.firstRange(of: "://")
+        let begin = mark?.upperBound ?? url.startIndex
+        let authority = bytes[begin...].prefix { !"/?#".utf8.contains($0) }
+        let isRight = mark != nil && (authority.contains(at) || isPlace(authority))
+        guard let end = isRight ? authority.lastIndex(of: at) : bytes[begin...].lastIndex(of: at) else {
+            return url
+        }
+        return url[..<begin] + String(Substring(bytes[bytes.index(after: end)...]))
+    }
+
+    /// Whether it is a host, perhaps with a port, and no user with the beginning of a password.
+    private static func isPlace(_ authority: Substring.UTF8View) -> Bool {
+        let afterAddress = authority.lastIndex(of: UInt8(ascii: "]")) ?? authority.startIndex
+        guard let colon = authority[afterAddress...].lastIndex(of: UInt8(ascii: ":")) else { return true }
+        return authority[authority.index(after: colon)...].allSatisfy { (0x30...0x39).contains($0) }
     }
 
     /// The same without a query, which may be as secret: for messages.

@@ -21,6 +21,8 @@ package struct NetworkFailure: Error, Sendable, Equatable {
         case wrong
         /// The cache, or the file for the body, can't be read or written.
         case inputOutput
+        /// There is no space for a body.
+        case noSpace
         /// What needs networking is not installed.
         case missing
     }
@@ -48,6 +50,7 @@ extension ExitStatus {
             case .notInTime: .temporary
             case .wrong: .dataError
             case .inputOutput: .inputOutput
+            case .noSpace: .cannotCreate
             }
     }
 }

@@ -71,8 +71,12 @@ extension Fetch {
         let shelf = shelf
         let outdated = limits.policy.invalidated(by: response, to: asked)
         let old = removes ? found.stored : nil
-        let digest = (200..<300).contains(response.status) && response.status != 206 ? limits.digest : nil
+        let isBody = (200..<300).contains(response.status) && asked.method != "HEAD"
+        let digest = isBody ? limits.digest : nil
         let place = asked.url.place
+        if digest != nil, response.status == 206 {
+            throw FetchError(.digestMismatch, "\(place): a part of the body came, which has another digest")
+        }
         var served = Served(response, asked.url, status)
         served.body = try await http.blocking { () throws -> FetchedBody in
             do throws(CacheError) {

@@ -133,7 +133,7 @@ extension Fetch {
 extension HTTPResponse {
     init(_ response: TransportResponse) {
         var fields = HTTPFields()
-        for field in response.fields { fields.add(field.name, field.value) }
+        for field in response.fields { fields.add(field.name, HTTPText.onOneLine(field.value)) }
         self.init(response.status, fields)
     }
 }

@@ -138,7 +138,7 @@ struct Fetch: Sendable {
             return nil
         }
         var status = CacheStatus()
-        status.forward = .stale
+        status.forward = progress.first == nil ? .uriMiss : .stale
         status.isCollapsed = true
         return try await serve(answer, stored, status)
     }

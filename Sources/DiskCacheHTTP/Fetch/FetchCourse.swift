@@ -66,6 +66,7 @@ struct FetchCourse: Sendable {
     /// Takes the response, whose body is there.
     mutating func received(_ response: HTTPResponse, requested: HTTPDate, at moment: Moment) {
         status = response.status
+        if fitsNoQuestion(response) { return beginAnew() }
         let reception = inquiry.policy.receive(
             response,
             to: inquiry.judged,
@@ -90,6 +91,18 @@ struct FetchCourse: Sendable {
             }
         }
     }
+
+    /// Whether it is a part, or about something that is stored, where nobody has asked for that.
+    private func fitsNoQuestion(_ response: HTTPResponse) -> Bool {
+        let own = inquiry.request.fields
+        switch response.status {
+        case 206: return !own.contains("Range")
+        case 304: return !forwarded.validates && !Self.conditions.contains { own.contains($0) }
+        default: return false
+        }
+    }
+
+    private static let conditions = ["If-None-Match", "If-Modified-Since"]
 
     /// Takes that there is no response, or no whole one.
     mutating func failed(_ error: FetchError, at moment: Moment) {

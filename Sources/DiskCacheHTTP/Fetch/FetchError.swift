@@ -34,6 +34,8 @@ public struct FetchError: Error, Sendable, Equatable {
         case digestMismatch
         /// The body can't be written where it should go, or not even be kept for a moment.
         case outputFailed
+        /// There is no space for the body, where it should go or where it is kept until all of it is there.
+        case noSpace
         /// libcurl is not installed; the message names its package.
         case libraryMissing
         /// The response tells of no success, where only a body can be given out; see ``FetchError/status``.
@@ -74,7 +76,8 @@ extension FetchError {
             case .tooLarge, .headTooLarge: .tooLarge
             case .tooManyRedirects: .tooManyRedirects
             case .protocolViolation: .protocolViolation
-            case .outputFailed, .noSpace: .outputFailed
+            case .outputFailed: .outputFailed
+            case .noSpace: .noSpace
             case .cancelled, .noResources, .other: .other
             }
         self.init(code, error.message)
@@ -98,6 +101,8 @@ extension FetchError {
     }
 
     init(writing place: String, _ cause: Errno) {
-        self.init(.outputFailed, "write \(place): \(cause): check the path and its permissions")
+        let isFull = cause.tellsOfFullDisk
+        let advice = isFull ? "make space there" : "check the path and its permissions"
+        self.init(isFull ? .noSpace : .outputFailed, "write \(place): \(cause): \(advice)")
     }
 }

@@ -31,7 +31,8 @@ public struct FetchRequest: Sendable {
     public var method: String
     /// Further fields of the head.
     ///
-    /// `Authorization` and `Cookie` are never stored; who sends others gets other responses.
+    /// `Authorization` and `Cookie` are never stored; who sends others gets other responses. `Host` must be what
+    /// the URL says.
     public var fields: [(name: String, value: String)] = []
     /// What is sent.
     public var body: Data?
@@ -102,8 +103,17 @@ extension HTTPRequest {
         guard let url = HTTPURL(request.url) else {
             throw FetchError(.invalidURL, "not a URL that can be fetched: give one of http or https, escaped")
         }
+        guard url.host.utf8.allSatisfy({ $0 < 0x80 }) else {
+            throw FetchError(.invalidURL, "a host has letters beyond ASCII: write it as xn--… (IDNA)")
+        }
         var fields = HTTPFields()
         for field in request.fields { fields.add(field.name, field.value) }
+        // It is part of what is asked for (RFC 9110, section 7.2), and so of the key: there the URL says it.
+        let host = url.host + (url.port.map { ":\($0)" } ?? "")
+        if let own = fields.first("Host"), HTTPText.lowercased(own) != host {
+            throw FetchError(.invalidRequest, "\(url.place): another host as a field: put it into the URL")
+        }
+        fields.remove(["Host"])
         if !fields.contains("Authorization"), let user = Self.user(in: request.url) {
             fields.add("Authorization", "Basic " + Data(user).base64EncodedString())
         }
@@ -113,10 +123,10 @@ extension HTTPRequest {
     /// `user:password` of a URL, decoded; nil where there is none.
     private static func user(in url: String) -> [UInt8]? {
         guard let scheme = url.firstRange(of: "://") else { return nil }
-        let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        guard let end = authority.lastIndex(of: "@") else { return nil }
+        let authority = url[scheme.upperBound...].utf8.prefix { !"/?#".utf8.contains($0) }
+        guard let end = authority.lastIndex(of: UInt8(ascii: "@")) else { return nil }
         var bytes: [UInt8] = []
-        var rest = Array(authority[..<end].utf8)[...]
+        var rest = Array(authority[..<end])[...]
         while let byte = rest.popFirst() {
             let digits = rest.prefix(2)
             if byte == UInt8(ascii: "%"), digits.count == 2,

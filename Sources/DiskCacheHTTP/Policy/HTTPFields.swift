@@ -79,6 +79,14 @@ enum HTTPText {
         return String(decoding: bytes[first...last], as: UTF8.self)
     }
 
+    /// With a space for each byte that ends a line, or that no value may have (RFC 9110, section 5.5).
+    static func onOneLine(_ text: String) -> String {
+        guard text.utf8.contains(where: isEnd) else { return text }
+        return String(decoding: text.utf8.map { isEnd($0) ? 0x20 : $0 }, as: UTF8.self)
+    }
+
+    private static func isEnd(_ byte: UInt8) -> Bool { byte == 0x0D || byte == 0x0A || byte == 0 }
+
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
     /// The text between commas, but for commas in quoted strings; trimmed, without empty members.

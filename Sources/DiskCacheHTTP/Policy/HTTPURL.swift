@@ -42,7 +42,8 @@ package struct HTTPURL: Sendable, Hashable {
 
     /// What a reference means here, as in Location (RFC 3986, section 5.2); nil for what is no http or https.
     package func resolving(_ reference: String) -> HTTPURL? {
-        let reference = String(reference.prefix { $0 != "#" })
+        // Many servers send blanks as they are.
+        let reference = String(reference.prefix { $0 != "#" }).replacing(" ", with: "%20")
         let head = reference.prefix { $0 != "/" && $0 != "?" }
         if head.contains(":") { return HTTPURL(reference) }
         if reference.isEmpty { return self }

@@ -78,7 +78,7 @@ extension HTTPCachePolicy {
     ) -> Reception {
         guard let stored, forwarded.validates else { return .pass(removes: false) }
         // It may be used, but not to keep anything: so it comes as a response of its own.
-        if forbidsStoring(response) { return .refetch }
+        if forbidsStoring(response) || variesOtherwise(response, stored) { return .refetch }
         let asked = forwarded.request.fields.members(of: "If-None-Match")
         let new = Validators(response.fields, received: received)
         guard new.identify(stored.validators, isOnlyOne: asked.count <= 1) else {
@@ -90,6 +90,11 @@ extension HTTPCachePolicy {
         let renewed = stored.renewed(by: response, requested: requested, received: received)
         let answer = self.answer(request, from: renewed, now: received, isValidated: true)
         return answer.map { .renewed(renewed, $0) } ?? .refetch
+    }
+
+    /// Whether other fields choose now than those by which the stored response was chosen (RFC 9111, section 4.1).
+    private func variesOtherwise(_ response: HTTPResponse, _ stored: StoredResponse) -> Bool {
+        response.fields.contains("Vary") && VaryRule(response.fields) != VaryRule(stored.fields)
     }
 
     /// RFC 9111, section 4.3.5: the same state of the resource renews what is stored; another one ends it.
@@ -106,7 +111,9 @@ extension HTTPCachePolicy {
         let storedLength = stored.fields.first("Content-Length") ?? String(length)
         let isSameLength = response.fields.first("Content-Length").map { $0 == storedLength } ?? true
         let new = Validators(response.fields, received: received)
-        guard isSameLength, new.agree(with: stored.validators), !forbidsStoring(response) else {
+        guard isSameLength, new.agree(with: stored.validators), !forbidsStoring(response),
+            !variesOtherwise(response, stored)
+        else {
             return .pass(removes: true)
         }
         let renewed = stored.renewed(by: response, requested: requested, received: received)

@@ -35,7 +35,8 @@ struct Found: Sendable {
 
     /// Whether there are responses for other requests to the same URL.
     var hasVariants: Bool {
-        choice?.index.rules.contains { $0 != [] && $0 != ["authorization"] } ?? false
+        // The first two choose whatever a response says.
+        choice?.index.rules.contains { !Set($0).isSubset(of: ["authorization", "cookie"]) } ?? false
     }
 }
 

@@ -103,7 +103,8 @@ struct StoredHead: Sendable, Equatable {
         fields = HTTPFields()
         for line in lines.dropFirst() {
             let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            let value = parts.count == 2 ? String(parts[1].dropFirst()) : nil
+            // By bytes: to Swift a blank and a mark behind it are one character.
+            let value = parts.count == 2 ? String(Substring(parts[1].utf8.dropFirst())) : nil
             if line.hasPrefix(":") {
                 sealed = String(line.dropFirst())
             } else if line.hasPrefix("?") {

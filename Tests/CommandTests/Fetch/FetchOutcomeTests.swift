@@ -13,7 +13,9 @@ import Testing
         ("diskcache; hit; ttl=0", .stale), ("diskcache; fwd=uri-miss; fwd-status=200; stored", .fetched),
         ("diskcache; fwd=bypass", .fetched),
         ("diskcache; fwd=stale; fwd-status=304; ttl=60", .revalidated),
-        ("diskcache; fwd=uri-miss; collapsed", .joined),
+        ("diskcache; fwd=uri-miss; collapsed", .joined), ("diskcache; detail=not-cached", .miss),
+        ("diskcache; fwd=stale; ttl=599; detail=stale-if-error:unreachable", .stale),
+        ("diskcache; fwd=stale; fwd-status=503; detail=stale-if-error", .stale),
         ("diskcache; fwd=miss; key=\"a; hit; collapsed\"", .fetched),
         ("diskcache; fwd=miss; key=\"a\\\"; hit\"", .fetched), ("", .fetched),
     ])
@@ -35,25 +37,26 @@ import Testing
 
     @Test(
         arguments: [
-            (200, nil), (206, nil), (304, nil), (404, .miss), (410, .miss), (401, .permission),
+            (200, nil), (206, nil), (304, nil), (300, .unavailable),
+            (404, .miss), (410, .miss), (401, .permission),
             (403, .permission),
             (429, .temporary), (503, .temporary), (500, .unavailable), (400, .unavailable),
             (504, .unavailable),
         ] as [(Int, DiskCacheCommand.ExitStatus?)]
     )
-    func `a status of 400 and above is an error, by what to do about it`(
+    func `a status of 300 and above is an error, by what to do about it`(
         status: Int,
         exit: DiskCacheCommand.ExitStatus?
     ) {
-        let refusal = Self.response(status).refusal("http://host/a", .standard)
+        let refusal = Self.response(status).refusal("http://host/a")
         #expect(refusal.map { DiskCacheCommand.ExitStatus($0.kind) } == exit)
         if let refusal { #expect(refusal.message.hasPrefix("http://host/a: \(status) ")) }
     }
 
     @Test func `where nobody may be asked a 504 is a miss, unless it is stored`() {
-        let refusal = Self.response(504).refusal("u", .offline)
+        let refusal = Self.response(504, "diskcache; detail=not-cached").refusal("u")
         #expect(refusal?.kind == .notStored)
-        #expect(Self.response(504, "diskcache; hit").refusal("u", .offline)?.kind == .unreachable)
+        #expect(Self.response(504, "diskcache; hit").refusal("u")?.kind == .unreachable)
     }
 
     @Test func `the head is that of HTTP, with what the cache did`() {

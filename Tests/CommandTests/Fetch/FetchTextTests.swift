@@ -11,7 +11,10 @@ import Testing
     @Test(arguments: [
         ("http://me:secret@host/a?b=c#d", "http://host/a?b=c#d"), ("https://host/a@b", "https://host/a@b"),
         ("http://host?q=a@b", "http://host?q=a@b"), ("http://a@b@host/", "http://host/"),
-        ("nothing", "nothing"),
+        ("nothing", "nothing"), ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
+        ("http://me:secret/x@host/", "http://host/"), ("http://me:secret#x@host/", "http://host/"),
+        ("me:secret@host/", "host/"), ("http:/me:secret@host/", "host/"),
+        ("http://me:secret@\u{301}host/", "http://\u{301}host/"),
     ])
     func `user and password are taken out of a URL, and nothing else`(url: String, shown: String) {
         #expect(FetchText.withoutCredentials(url) == shown)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DiskCacheHTTP
+
+/// Responses that fit no question, or another one than it seems.
+@Suite(.takesTurns) struct FetchMisfitTests {
+    @Test(arguments: [
+        WebServer.Answer(206, ["Content-Range: bytes 5-9/100"], Data("56789".utf8)),
+        WebServer.Answer(304, ["ETag: \"other\""], Data()),
+    ])
+    func `a part, or a 304, that nobody has asked for is an error`(answer: WebServer.Answer) async throws {
+        let place = try FetchFixture { _ in answer }
+        #expect(await place.failure()?.code == .protocolViolation)
+        #expect(place.server.requests.count == 2, "asked once more")
+        // Who asks for it gets it.
+        let own = answer.status == 206 ? ("Range", "bytes=5-9") : ("If-None-Match", "\"other\"")
+        let response = try await place.fetch { $0.fields = [own] }
+        #expect(response.status == answer.status)
+    }
+
+    @Test func `a 304 to a validation and another to what was asked then is an error`() async throws {
+        let place = try FetchFixture { request in
+            guard request["X"] == nil else { return WebServer.Answer(304, ["ETag: \"b\""], Data()) }
+            return WebServer.Answer(200, ["Cache-Control: max-age=1", "ETag: \"a\""], Data("hello".utf8))
+        }
+        _ = try await place.fetch()
+        place.clock.advance(by: 2)
+        #expect(await place.failure { $0.fields = [("X", "1")] }?.code == .protocolViolation)
+    }
+
+    @Test func `a part does not have the digest of the whole`() async throws {
+        let place = try FetchFixture { _ in
+            WebServer.Answer(206, ["Content-Range: bytes 0-4/100"], Data("hello".utf8))
+        }
+        let failure = await place.failure {
+            $0.fields = [("Range", "bytes=0-4")]
+            $0.digest = "sha256:" + String(repeating: "0", count: 64)
+        }
+        #expect(failure?.code == .digestMismatch)
+    }
+
+    @Test func `a host of one's own must be the URL's`() async throws {
+        let place = try FetchFixture { WebServer.Answer(200, [], Data(($0["Host"] ?? "").utf8)) }
+        #expect(await place.failure { $0.fields = [("Host", "other.example")] }?.code == .invalidRequest)
+        let host = "127.0.0.1:\(place.server.port)"
+        #expect(try await place.fetch { $0.fields = [("host", host)] }.text == host)
+        #expect(place.server.requests.count == 1)
+    }
+
+    @Test func `a host in other letters than ASCII is an error that says what to write`() async throws {
+        let place = try FetchFixture { _ in WebServer.Answer(200, [], Data()) }
+        let request = FetchRequest("http://b\u{FC}cher.invalid/")
+        await #expect { _ = try await place.http.fetch(request) } throws: {
+            ($0 as? FetchError)?.code == .invalidURL && "\($0)".contains("xn--")
+        }
+    }
+
+    @Test func `a 304 that chooses by other fields than before renews nothing`() async throws {
+        let place = try FetchFixture { request in
+            let language = request["X-Language"] ?? ""
+            if request["If-None-Match"] != nil {
+                let fields = ["ETag: \"a\"", "Vary: X-Language", "Cache-Control: max-age=600"]
+                return WebServer.Answer(304, fields)
+            }
+            let fields = ["ETag: \"a\"", "Cache-Control: max-age=0"]
+            return WebServer.Answer(200, fields, Data(language.utf8))
+        }
+        for language in ["de", "de", "fr"] {
+            #expect(try await place.fetch { $0.fields = [("X-Language", language)] }.text == language)
+        }
+    }
+
+    @Test func `a redirect may have a blank in it`() async throws {
+        let place = try FetchFixture { request in
+            guard request.path == "/" else { return WebServer.Answer(200, [], Data(request.path.utf8)) }
+            return WebServer.Answer(302, ["Location: /a b"])
+        }
+        #expect(try await place.fetch().text == "/a%20b")
+    }
+
+    @Test func `fields come back as they were, on one line`() async throws {
+        let place = try FetchFixture { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=60", "X-A: a\rB: c", "X-B: \u{301} b"])
+        }
+        for _ in 0..<2 {
+            let response = try await place.fetch()
+            #expect(response.field("x-a") == "a B: c")
+            #expect(response.field("x-b") == "\u{301} b")
+        }
+        #expect(place.server.requests.count == 1)
+    }
+}
