@@ -94,6 +94,13 @@ extension TransportError {
             case 63: .tooLarge
             default: .other
             }
-        self.init(code, "\(place): \(words)")
+        self.init(code, "\(place): \(Self.withoutCredentials(words))")
+    }
+
+    /// Curl quotes a proxy that it does not understand, with user and password.
+    private static func withoutCredentials(_ words: String) -> String {
+        guard let at = words.lastIndex(of: "@") else { return words }
+        let begin = words[..<at].firstRange(of: "://")?.upperBound ?? words.startIndex
+        return words[..<begin] + String(words[words.index(after: at)...])
     }
 }

@@ -51,6 +51,20 @@ import Testing
         #expect(none.proxy(for: "http://a/") == nil && none.authorityFile == nil)
     }
 
+    @Test(arguments: [
+        "foo://user:word@127.0.0.1:1", "http://user:wo rd@127.0.0.1:1", "user:wo@rd@127.0.0.1:x",
+    ])
+    func `an error about a proxy has no password`(proxy: String) async throws {
+        var request = TransportRequest("http://example.invalid/")
+        request.proxy = .server(proxy)
+        do {
+            _ = try await transport.perform(request)
+            Issue.record("it went well")
+        } catch {
+            #expect(!"\(error)".contains("wo") && !"\(error)".contains("user"), "\(error)")
+        }
+    }
+
     @Test func `a name that is none is an error, and a proxy's name too`() async throws {
         // Longer than a name may be (RFC 1035, 2.3.4): nobody has to be asked.
         let name = String(repeating: "x", count: 64) + ".invalid"

@@ -36,9 +36,10 @@ enum FetchCommand: Command {
         want it wait for that one and get the same bytes. A download that broke off is resumed, by whichever
         process. Creates the directory if it is missing.
 
-        Modes: default; revalidate: ask the server in any case; reload: download it anew; only-if-cached: what
-        is fresh, or nothing; cache-first: whatever is stored, or else ask; offline: whatever is stored, or
-        nothing.
+        Modes: default; revalidate: ask the server in any case, but for what it has called immutable; reload:
+        download it anew; only-if-cached: what is fresh, or nothing; cache-first: whatever is stored, or else ask;
+        offline: whatever is stored, or nothing. What is renewed in the background (stale-while-revalidate) may
+        take 10 s more after the body was written.
 
         Nothing is written before the whole body is there and checked. Without -o the bodies go to standard
         output, in the order of the URLs. The body of anything but a success (a status of 300 and above; redirects

@@ -270,7 +270,9 @@ final class Download: Sendable {
     func abandon(after error: (any Error)? = nil) {
         guard let partial else { return }
         let code = (error as? FetchError)?.code
-        let isWrong = code == .tooLarge || code == .digestMismatch
+        // What was there before is not too long for those who accept more.
+        let isOthers = state.withLock { $0.isTooLarge && $0.beginning != nil }
+        let isWrong = code == .tooLarge && !isOthers || code == .digestMismatch
         if isWrong || partial.noted == nil { partial.discard() }
         // Not only when this goes: whoever is told of the end may ask again while a thread of the transport still
         // knows of it.

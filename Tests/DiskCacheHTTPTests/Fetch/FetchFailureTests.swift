@@ -128,6 +128,19 @@ import Testing
         #expect(try await place.fetch().cacheStatus.detail == nil)
     }
 
+    @Test func `what is too long for one is still gone on with by another`() async throws {
+        let body = noise(count: 1_000_000, seed: 3)
+        let place = try FetchFixture { request in
+            var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
+            if request["Range"] == nil { answer.cut = 400_000 }
+            return answer
+        }
+        #expect(await place.failure()?.code == .truncated)
+        #expect(await place.failure { $0.maximumSize = 1000 }?.code == .tooLarge)
+        #expect(try await place.fetch().body == body)
+        #expect(place.server.requests.last?["Range"] == "bytes=400000-")
+    }
+
     @Test func `what does wrong is one clear error, and nothing is stored`() async throws {
         let place = try FetchFixture { request in
             switch request.path {
