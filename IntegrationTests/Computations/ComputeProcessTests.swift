@@ -103,7 +103,7 @@ import Testing
     }
 
     private func until(_ condition: () -> Bool) async throws {
-        waitUntil("it computes", condition)
+        await waitUntil("it computes", condition)
     }
 }
 

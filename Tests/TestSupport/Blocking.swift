@@ -24,6 +24,24 @@ public func waitUntil(
     }
 }
 
+/// Waits until something is so, and blocks no thread.
+public func waitUntil(
+    _ what: Comment,
+    sourceLocation: SourceLocation = #_sourceLocation,
+    isolation: isolated (any Actor)? = #isolation,
+    _ condition: () throws -> Bool
+) async rethrows {
+    let end = ContinuousClock.now + hangLimit
+    while try !condition() {
+        guard ContinuousClock.now < end else {
+            Issue.record(what, sourceLocation: sourceLocation)
+            return
+        }
+        // A cancelled task asks more often.
+        try? await Task.sleep(for: .milliseconds(2))
+    }
+}
+
 /// How long `body` takes, at its quickest: it is tried again, up to 20 times, until it takes less than `limit`.
 ///
 /// What waits for `limit` by itself does so each time; what only has to wait for a processor does not.

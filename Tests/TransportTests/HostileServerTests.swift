@@ -110,7 +110,7 @@ import Testing
         let port = server.port
         // It may be closed a moment later.
         var code = TransportError.Code.other
-        waitUntil("it is refused") {
+        await waitUntil("it is refused") {
             do throws(TransportError) {
                 _ = try blocking(transport, TransportRequest("http://127.0.0.1:\(port)/"))
             } catch {
@@ -154,7 +154,7 @@ import Testing
             let response = try await transport.perform(TransportRequest(server.url()))
             #expect(response.body == Data([1]))
             #expect(server.connections == number)
-            waitUntil("it is closed") { server.openConnections == 0 }
+            await waitUntil("it is closed") { server.openConnections == 0 }
         }
     }
 
@@ -179,6 +179,6 @@ import Testing
             }
         }
         transport.closeIdleConnections()
-        waitUntil("all are closed") { server.openConnections == 0 }
+        await waitUntil("all are closed") { server.openConnections == 0 }
     }
 }

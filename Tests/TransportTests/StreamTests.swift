@@ -66,7 +66,7 @@ import Testing
         request.stallLimit = .milliseconds(100)
         let stream = try await transport.open(request)
         var before = -1
-        waitUntil("the server is held up") {
+        await waitUntil("the server is held up") {
             let now = sent.value.withLock { $0 }
             defer { before = now }
             usleep(200_000)
@@ -86,7 +86,7 @@ import Testing
             #expect(try await pieces.next() != nil)
             #expect(server.openConnections == 1)
         }
-        waitUntil("the connection is closed") { server.openConnections == 0 }
+        await waitUntil("the connection is closed") { server.openConnections == 0 }
     }
 
     @Test func `a reader that is cancelled gets an error, and the transfer ends`() async throws {
@@ -105,10 +105,10 @@ import Testing
                 return error.code
             }
         }
-        waitUntil("it waits for more") { read.value.withLock { $0 } == 3 }
+        await waitUntil("it waits for more") { read.value.withLock { $0 } == 3 }
         task.cancel()
         #expect(await task.value == .cancelled)
-        waitUntil("the connection is closed") { server.openConnections == 0 }
+        await waitUntil("the connection is closed") { server.openConnections == 0 }
     }
 
     @Test func `what came before a failure is read first`() async throws {

@@ -57,7 +57,7 @@ import Testing
     @Test func `cancelling ends a transfer that waits for the server`() async throws {
         let server = try silentServer()
         let task = Task { await expectFailure(.cancelled, transport, TransportRequest(server.url())) }
-        waitUntil("it was asked") { !server.requests.isEmpty }
+        await waitUntil("it was asked") { !server.requests.isEmpty }
         task.cancel()
         #expect(await task.value != nil)
     }
@@ -89,7 +89,7 @@ import Testing
         let task = Task { await expectFailure(.cancelled, transport, limited) }
         // What lies in the pipe and in the sockets is all that there is: the server is held up.
         var before = -1
-        waitUntil("the server is held up") {
+        await waitUntil("the server is held up") {
             let now = sent.value.withLock { $0 }
             defer { before = now }
             usleep(50_000)
@@ -106,7 +106,7 @@ import Testing
         let transport = Transport(mostTransfers: 1)
         let server = try silentServer()
         let first = Task { await expectFailure(.cancelled, transport, TransportRequest(server.url())) }
-        waitUntil("it was asked") { !server.requests.isEmpty }
+        await waitUntil("it was asked") { !server.requests.isEmpty }
 
         var request = TransportRequest(server.url())
         request.timeLimit = .milliseconds(30)

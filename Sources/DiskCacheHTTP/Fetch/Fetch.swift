@@ -28,8 +28,8 @@ struct Fetch: Sendable {
         var isAlone = false
         /// How often what was found had gone again.
         var losses = 0
-        /// Of the download that was waited for last.
-        var length: Int64 = -1
+        /// Of the download that was waited for, at the last look; nil: none was taken.
+        var length: Int64?
     }
 
     let http: HTTPCache
@@ -184,7 +184,10 @@ struct Fetch: Sendable {
     private func lead(_ key: String, _ progress: inout Progress) async throws -> Lead {
         let own = Locked<Lead?>.Box(nil)
         let first = progress.first
-        let wait = min(limits.stallLimit + .seconds(5), limits.left ?? .seconds(86_400))
+        // The first look comes soon, as only what has come between two looks tells who still downloads.
+        let stall = limits.stallLimit
+        let pause = progress.length == nil ? min(.seconds(5), stall) : stall + .seconds(5)
+        let wait = min(pause, limits.left ?? .seconds(86_400))
         var reading = ReadOptions(waitLimit: wait, failsAtWaitLimit: true)
         reading.asksRemote = false
         do {
@@ -202,8 +205,9 @@ struct Fetch: Sendable {
             let shelf = shelf
             let state = try await http.blocking { try shelf.cache.partialState(forKey: key) }
             let length = state?.length ?? -1
-            defer { progress.length = length }
-            return length > progress.length ? .arrived : .alone
+            let goesOn = progress.length.map { length > $0 } ?? true
+            progress.length = length
+            return goesOn ? .arrived : .alone
         }
     }
 

@@ -176,7 +176,7 @@ import Testing
         defer { gate.open() }
         let request = place.request()
         let task = Task { [http = place.http] in try await http.fetch(request) }
-        waitUntil("it is asked") { place.server.requests.count == 1 }
+        await waitUntil("it is asked") { place.server.requests.count == 1 }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
     }

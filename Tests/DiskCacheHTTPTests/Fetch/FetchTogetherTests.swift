@@ -19,7 +19,7 @@ import Testing
             }
             group.addTask { [server = place.server, cache = place.cache] in
                 // As many wait as can.
-                waitUntil("they have come together") {
+                await waitUntil("they have come together") {
                     server.requests.count == 1 && cache.directory.activity.waits >= count - 1
                 }
                 gate.open()
@@ -74,6 +74,27 @@ import Testing
         }
         #expect(try await crowd(place, 8, gate).isEmpty)
         #expect(place.server.requests.count == 1)
+    }
+
+    @Test func `who waits for a download that stands still asks for himself`() async throws {
+        let gate = Gate()
+        let count = Locked(0)
+        let place = try FetchFixture { _ in
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst { gate.wait() }
+            return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8))
+        }
+        async let first = place.fetch()
+        await waitUntil("the first asks") { place.server.requests.count == 1 }
+        // As another process does.
+        let other = HTTPCache(try SharedCache(at: place.cache.directory.path), options: place.http.options)
+        let second = try await other.fetch(place.request { $0.stallLimit = .milliseconds(100) })
+        #expect(second.text == "a" && place.server.requests.count == 2)
+        gate.open()
+        #expect(try await first.text == "a")
     }
 
     @Test func `no more than so many ask one server at once`() async throws {

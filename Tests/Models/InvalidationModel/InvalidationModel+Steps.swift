@@ -3,20 +3,20 @@
 extension InvalidationModel.Model {
     /// The next step of a put: its time of creation is taken, the stripe and the generation, the number of the rules in
     /// force; the entry is written; it ends.
-    func advancePut(in state: inout State) -> Bool {
+    func advancePut(at clock: UInt8, in state: inout State) -> Bool {
         var me = state.writer
         switch me.step {
         case .idle:
             guard state.puts < InvalidationModel.mostPuts else { return false }
             state.puts += 1
-            me.entry = InvalidationModel.Entry(put: state.puts, created: state.clock)
+            me.entry = InvalidationModel.Entry(put: state.puts, created: clock)
             // One that was left half done may come into force with the next.
             state.isUndisturbed = state.maker.step == .idle && state.made == state.inForce
             me.step = .stamped
         case .stamped:
             // A writer more; as one word with a version here, in which nobody else writes.
-            me.word = state.generation
-            state.generation += 1
+            state.raiseGeneration()
+            me.isLatest = true
             me.step = .locked
         case .locked:
             me.number = state.inForce
@@ -29,12 +29,10 @@ extension InvalidationModel.Model {
             me.step = .written
         case .written:
             // Ends; kept if nobody has raised the word meanwhile, the file is ready and the rules are the same.
-            let isSame = state.generation == me.word + 1
-            state.generation += 1
+            state.raiseGeneration()
             let isOfSameRules = state.inForce == me.number || mistake == .keptDespiteRule
-            if isSame, state.isReady || mistake == .readinessUnchecked, isOfSameRules {
+            if me.isLatest, state.isReady || mistake == .readinessUnchecked, isOfSameRules {
                 state.memory = me.entry
-                state.memoryWord = state.generation
             }
             state.ended |= 1 << (me.entry.put - 1)
             state.mustFind = state.isUndisturbed
@@ -56,7 +54,7 @@ extension InvalidationModel.Model {
         }
     }
 
-    func advanceRule(in state: inout State) -> Bool {
+    func advanceRule(at clock: UInt8, in state: inout State) -> Bool {
         var me = state.maker
         switch me.step {
         case .idle:
@@ -67,10 +65,10 @@ extension InvalidationModel.Model {
             state.reader.mustFind = false
         case .file:
             let known = mistake == .latestIgnored ? 0 : max(state.latestCreated, state.latestRule)
-            state.latest[Int(state.made)] = max(state.clock, known)
+            state.latest[Int(state.made)] = max(clock, known)
             state.made += 1
         case .close: state.isReady = false
-        case .raise: state.generation += 1
+        case .raise: state.raiseGeneration()
         case .word:
             let count = mistake == .wordBeforeFile ? state.made + 1 : state.made
             state.latestRule = state.latest.prefix(Int(count)).max() ?? 0
@@ -96,13 +94,13 @@ extension InvalidationModel.Model {
             let mayLook = state.isReady || mistake == .readinessUnchecked
             me.step = state.memory.put != 0 && mayLook ? .memory : .word
         case .memory:
-            if state.generation == state.memoryWord {
+            if state.memory.put != 0 {
                 end(&me, state.memory.put, in: &state)
             } else {
                 me.step = .word
             }
         case .word:
-            me.word = state.generation
+            me.isLatest = true
             // While a put is under way nothing is kept.
             me.mayKeep = ![.locked, .numbered, .written].contains(state.writer.step)
             me.step = .state
@@ -130,8 +128,7 @@ extension InvalidationModel.Model {
     ) {
         let isThere = entry.put != 0 && !state.isMeant(entry, by: me.rules)
         if isThere, me.mayKeep {
-            state.memory = entry
-            state.memoryWord = me.word
+            state.memory = me.isLatest ? entry : InvalidationModel.Entry()
         }
         end(&me, isThere ? entry.put : 0, in: &state)
     }
