@@ -182,6 +182,31 @@ struct ExhaustedHost {
     }
 }
 
+/// A program that opens a cache at a relative path, and then changes its working directory.
+struct MovingHost {
+    private let directory: String
+
+    init(_ directory: String) {
+        self.directory = directory
+    }
+
+    func run() throws -> HostReport {
+        guard mkdir(directory, 0o700) == 0, chdir(directory) == 0 else { fatalError("chdir \(directory)") }
+        let cache = try SharedCache(at: "relative")
+        try cache.put("value", forKey: "key", options: PutOptions(keeps: .diskOnly))
+        guard mkdir("elsewhere", 0o700) == 0, chdir("elsewhere") == 0 else { fatalError("elsewhere") }
+        var report = HostReport()
+        // The background thread asks this once a second, and opens the path anew if the answer is no.
+        let isCurrent = try cache.withStore { (store, _) throws(CacheError) in try store.directory.isCurrent()
+        }
+        if isCurrent { report.reads += 1 }
+        if try cache.get(forKey: "key") != nil { report.reads += 1 }
+        if cache.directory.path == "\(directory)/relative" { report.reads += 1 }
+        cache.close()
+        return report
+    }
+}
+
 /// A program whose puts all wait for the medium.
 struct DurableHost {
     private static let tasks = 256

@@ -6,6 +6,7 @@
 // durable:     256 tasks put with fsync.
 // fork-…:      forks with a cache open, see ForkingHost. prefork: forks first.
 // crash:       a closure crashes on a thread of the cache's; a handler of the program ends it with 7.
+// chdir:       opens a cache at a relative path and changes its working directory; `reads` counts what is still there.
 // descriptors: 64 tasks put from a pipe, others write behind, and the process has no descriptor left.
 
 import DiskCache
@@ -26,6 +27,7 @@ case "prefork": try ForkingHost(words[2]).prefork()
 case "blocked": report = try await BlockedHost(words[2]).run()
 case "crash": report = try await CrashingHost(words[2]).run()
 case "descriptors": report = try await ExhaustedHost(words[2]).run()
+case "chdir": report = try MovingHost(words[2]).run()
 case "durable": report = try await DurableHost(words[2]).run()
 default: fatalError("no such task: \(words[1])")
 }

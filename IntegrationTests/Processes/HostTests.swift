@@ -68,6 +68,13 @@ import Testing
         #expect(report.reads == 1)
     }
 
+    @Test func `a cache at a relative path stays where it is when the process changes its working directory`()
+        throws
+    {
+        #expect(try host("chdir").reads == 3)
+        #expect(!FileManager.default.fileExists(atPath: "\(directory.path)/cache/elsewhere/relative"))
+    }
+
     @Test func `a crash in a closure of the program, on a thread of ours, reaches the program's handler`()
         throws
     {

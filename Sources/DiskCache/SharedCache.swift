@@ -21,7 +21,7 @@ package import Platform
 /// works on threads of the library. In asynchronous code the compiler chooses the latter; make all other calls
 /// through ``blocking(_:)``.
 public final class SharedCache: Sendable {
-    /// The path of the directory, as given.
+    /// The absolute path of the directory.
     package let path: String
     /// How this process uses it.
     public let configuration: CacheConfiguration
@@ -35,7 +35,8 @@ public final class SharedCache: Sendable {
 
     /// Opens the cache at `path`, and creates the directory, accessible to its owner only, if it doesn't exist.
     ///
-    /// Takes about twenty system calls, and as many again to start the janitor's thread, however much the
+    /// A relative `path` is one below the present working directory. The cache stays there when the process changes its
+    /// working directory. Takes about twenty system calls, and as many again to start the janitor's thread, however much the
     /// directory holds. A new directory also gets its 131 lock files.
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,
@@ -56,6 +57,9 @@ public final class SharedCache: Sendable {
     ) throws(CacheError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw CacheError(.invalidArgument, "open \"\(path)\": it is not a path: name a directory")
+        }
+        let path = try describing("find the working directory for", path) { () throws(Errno) in
+            try CurrentProcess.absolutePath(path)
         }
         self.path = path
         self.configuration = configuration

@@ -95,18 +95,13 @@ struct ControlPointer: Equatable {
             // Taken for an orphan before it was locked; whoever needs one tries again within a second.
             guard try file.tryLock(.shared), try file.status().linkCount > 0 else { throw .noEntry }
             try file.allocate(ControlLayout.memoryByteCount)
-            let path = Array(try Self.absolute(directory).utf8.prefix(ControlLayout.memoryPathSize))
+            let path = Array(try CurrentProcess.absolutePath(directory).utf8.prefix(ControlLayout.memoryPathSize))
             try file.write(path.span, at: ControlLayout.byteCount)
             return file
         } catch {
             remove()
             throw error
         }
-    }
-
-    private static func absolute(_ path: String) throws(Errno) -> String {
-        if path.hasPrefix("/") { return path }
-        return String(decoding: try CurrentProcess.workingDirectory(), as: UTF8.self) + "/" + path
     }
 
     /// Removes the words; whoever has them mapped keeps them.

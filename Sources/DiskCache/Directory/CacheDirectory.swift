@@ -14,7 +14,7 @@ import Platform
 public struct CacheDirectory: Sendable {
     let cache: SharedCache
 
-    /// The path, as given.
+    /// The absolute path: a relative one was made absolute when the cache was opened.
     public var path: String { cache.path }
 
     /// Runs `body` on the store; its errors say if the directory is gone.

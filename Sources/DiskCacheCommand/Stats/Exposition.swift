@@ -73,12 +73,6 @@ struct Exposition {
         last_collection_removed_bytes Bytes on disk that the last collection freed.
         """
 
-    /// An absolute path: the label tells caches apart, wherever the command is run.
-    static func label(forPath path: String) throws -> String {
-        if path.hasPrefix("/") { return path }
-        return String(decoding: try CurrentProcess.workingDirectory(), as: UTF8.self) + "/" + path
-    }
-
     /// To the millisecond, which a Double of this size still has.
     private func seconds(_ date: Date) -> Double {
         (date.timeIntervalSince1970 * 1000).rounded() / 1000

@@ -65,7 +65,7 @@ enum StatsCommand: Command {
         let cache = try arguments.requireCache(sharing: true)
         if arguments.has("prometheus") {
             let reading = try StatsReading(of: cache)
-            let directory = try Exposition.label(forPath: cache.path)
+            let directory = cache.path
             let metrics = Exposition(reading.totals, reading.last, reading.remote, directory: directory)
             try Output.print(metrics.text)
         } else if arguments.has("reset") {

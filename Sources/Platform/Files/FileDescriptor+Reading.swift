@@ -24,12 +24,22 @@ extension FileDescriptor {
         return filled
     }
 
-    /// One call of `read`.
+    /// One call of `read`; where the descriptor is non-blocking and has nothing, one more after each `poll`.
+    ///
+    /// Standard input is non-blocking where the process that started this one has made it so: whoever shares a pipe or a
+    /// terminal shares this flag.
     @unsafe
     @inline(__always)
     func readSome(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
-        try systemCall(.read, upTo: buffer.count) { count in
-            unsafe cplatform_read(rawValue, buffer.baseAddress, count)
+        while true {
+            do throws(Errno) {
+                return try systemCall(.read, upTo: buffer.count) { count in
+                    unsafe cplatform_read(rawValue, buffer.baseAddress, count)
+                }
+            } catch {
+                guard error == .wouldBlock else { throw error }
+                try Readiness.wait(forReading: rawValue)
+            }
         }
     }
 

@@ -3,9 +3,9 @@
 import Glibc
 
 extension FileDescriptor {
-    /// Writes all of `bytes`.
+    /// Writes all of `bytes`; waits where the descriptor is non-blocking and takes nothing now.
     ///
-    /// C: `write`; never a signal where files may not grow so long (``FileSizeLimit``).
+    /// C: `write`, and `poll` for a non-blocking descriptor; never a signal where files may not grow so long (``FileSizeLimit``).
     ///
     /// - Parameter makeSpace: called with how many bytes are left where the disk or a quota is full; true: it may have
     ///   room now, and writing goes on where it stopped.
@@ -18,7 +18,11 @@ extension FileDescriptor {
                 do throws(Errno) {
                     written += try unsafe writeSome(rest)
                 } catch {
-                    guard error.tellsOfFullDisk, makeSpace(rest.count) else { throw error }
+                    if error == .wouldBlock {
+                        try Readiness.wait(forWriting: rawValue)
+                    } else if !error.tellsOfFullDisk || !makeSpace(rest.count) {
+                        throw error
+                    }
                 }
             }
         }
@@ -27,6 +31,8 @@ extension FileDescriptor {
     /// Writes some of `bytes`, at least one, and says how many.
     ///
     /// C: `write`.
+    ///
+    /// - Throws: ``Errno/wouldBlock`` from a non-blocking descriptor that takes nothing now.
     ///
     /// A pipe that poll(2) calls writable takes 4096 (PIPE_BUF) without making anybody wait.
     package func writeSome(_ bytes: Span<UInt8>) throws(Errno) -> Int {

@@ -64,6 +64,20 @@ package enum CurrentProcess {
         return unsafe [UInt8](cString: path)
     }
 
+    /// `path` as it is if it begins with a slash, else behind the working directory: it stays right after a `chdir`.
+    ///
+    /// C: `getcwd` for a relative path.
+    ///
+    /// - Throws: ``Errno/noEntry`` if the working directory was removed, ``Errno/illegalSequence`` if its path is not
+    ///   UTF-8.
+    package static func absolutePath(_ path: String) throws(Errno) -> String {
+        if path.hasPrefix("/") { return path }
+        guard let directory = String(validating: try workingDirectory(), as: UTF8.self) else {
+            throw .illegalSequence
+        }
+        return directory == "/" ? "/\(path)" : "\(directory)/\(path)"
+    }
+
     /// C: `getpid`.
     package static var identifier: Int32 { getpid() }
 

@@ -47,4 +47,24 @@ package enum Readiness {
         }
         return requests.filter { $0.revents != 0 }.map(\.fd)
     }
+
+    /// Waits until `descriptor` has something to read or has come to its end.
+    ///
+    /// C: `poll`.
+    static func wait(forReading descriptor: Int32) throws(Errno) {
+        try wait(for: descriptor, POLLIN)
+    }
+
+    /// Waits until `descriptor` takes something, or nobody reads it any more.
+    ///
+    /// C: `poll`.
+    static func wait(forWriting descriptor: Int32) throws(Errno) {
+        try wait(for: descriptor, POLLOUT)
+    }
+
+    @inline(never)
+    private static func wait(for descriptor: Int32, _ event: Int32) throws(Errno) {
+        var request = pollfd(fd: descriptor, events: Int16(event), revents: 0)
+        try systemCall(.poll) { unsafe poll(&request, 1, -1) }
+    }
 }

@@ -133,12 +133,6 @@ import Testing
         #expect(Exposition.escaped("a\\b\"c\nd") == #"a\\b\"c\nd"#)
     }
 
-    @Test func `the label is an absolute path`() throws {
-        #expect(try Exposition.label(forPath: "/var/cache") == "/var/cache")
-        let here = FileManager.default.currentDirectoryPath
-        #expect(try Exposition.label(forPath: "cache") == here + "/cache")
-    }
-
     @Test(.enabled(if: Promtool.path != nil, "promtool is not installed"))
     func `promtool has nothing to say against it`() throws {
         try cache.put("value", forKey: "key")
