@@ -26,7 +26,6 @@ const ctransport_library *ctransport_open(const char *name, char *reason, size_t
     } functions[] = {
         {"curl_global_init", (void **)&library->global_init},
         {"curl_easy_init", (void **)&library->easy_init},
-        {"curl_easy_reset", (void **)&library->easy_reset},
         {"curl_easy_cleanup", (void **)&library->easy_cleanup},
         {"curl_easy_perform", (void **)&library->easy_perform},
         {"curl_easy_recv", (void **)&library->easy_recv},

@@ -15,9 +15,8 @@ ctransport_line *ctransport_line_make(const ctransport_library *library) {
     line->curl = library;
     line->output = line->source = -1;
     line->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    line->easy = library->easy_init();
     line->multi = library->multi_init();
-    if (line->wake == -1 || line->easy == NULL || line->multi == NULL) {
+    if (line->wake == -1 || line->multi == NULL) {
         ctransport_line_free(line);
         return NULL;
     }
@@ -27,7 +26,6 @@ ctransport_line *ctransport_line_make(const ctransport_library *library) {
 
 void ctransport_line_free(ctransport_line *line) {
     ctransport_end(line);
-    if (line->easy != NULL) line->curl->easy_cleanup(line->easy);
     if (line->multi != NULL) line->curl->multi_cleanup(line->multi);
     if (line->wake != -1) close(line->wake);
     free(line->head);
@@ -37,9 +35,8 @@ void ctransport_line_free(ctransport_line *line) {
 void ctransport_end(ctransport_line *line) {
     if (line->is_added) line->curl->multi_remove_handle(line->multi, line->easy);
     line->is_added = false;
-    // What the handle still knows of is forgotten before it goes, secrets among it.
-    if (line->is_set_up) line->curl->easy_reset(line->easy);
-    line->is_set_up = false;
+    if (line->easy != NULL) line->curl->easy_cleanup(line->easy);
+    line->easy = NULL;
     if (line->headers != NULL) line->curl->slist_free_all(line->headers);
     line->headers = NULL;
     free(line->body);
@@ -73,9 +70,7 @@ void ctransport_forget_wakes(ctransport_line *line) {
 
 int ctransport_begin(ctransport_line *line) {
     const ctransport_library *curl = line->curl;
-    void *easy = line->easy;
     ctransport_end(line);
-    line->is_set_up = true;
     line->limit = INT64_MAX;
     line->received = line->sent = 0;
     line->head_count = line->head_total = 0;
@@ -89,6 +84,10 @@ int ctransport_begin(ctransport_line *line) {
     line->reason = ctransport_reason_none;
     line->error = 0;
     line->message[0] = 0;
+    // Never one that has served before: it keeps pointers into the last response (libcurl 7.83.0 to 8.1.0) and options
+    // of it that curl_easy_reset(3) leaves alone. The connections belong to the multi handle.
+    void *easy = line->easy = curl->easy_init();
+    if (easy == NULL) return CODE_OUT_OF_MEMORY;
 
     int code = 0;
 #define SET(option, value) \

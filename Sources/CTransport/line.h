@@ -98,7 +98,6 @@ struct wait_descriptor {
 struct ctransport_library {
     int (*global_init)(long);
     void *(*easy_init)(void);
-    void (*easy_reset)(void *);
     void (*easy_cleanup)(void *);
     int (*easy_perform)(void *);
     int (*easy_recv)(void *, void *, size_t, size_t *);
@@ -127,11 +126,12 @@ enum kind { KIND_FILE, KIND_SOCKET, KIND_OTHER };
 
 struct ctransport_line {
     const ctransport_library *curl;
+    // The easy handle is that of the present transfer; NULL: there is none.
     void *easy, *multi, *headers;
     // Readable: the transfer is to end.
     int wake;
     atomic_bool is_woken;
-    bool is_added, is_set_up;
+    bool is_added;
     char *resolved;
     // Whether what curl sends may raise SIGPIPE: TLS does, its own sockets do not.
     bool is_plain;

@@ -126,7 +126,7 @@ int64_t ctransport_received(const ctransport_line *line) { return line->received
 
 static long number_of(const ctransport_line *line, int info) {
     long number = 0;
-    line->curl->easy_getinfo(line->easy, info, &number);
+    if (line->easy != NULL) line->curl->easy_getinfo(line->easy, info, &number);
     return number;
 }
 
@@ -140,7 +140,7 @@ long ctransport_connections(const ctransport_line *line) { return number_of(line
 
 const char *ctransport_effective_url(const ctransport_line *line) {
     char *url = NULL;
-    line->curl->easy_getinfo(line->easy, INFO_EFFECTIVE_URL, &url);
+    if (line->easy != NULL) line->curl->easy_getinfo(line->easy, INFO_EFFECTIVE_URL, &url);
     return url;
 }
 

@@ -96,10 +96,16 @@ extension Line {
     }
 
     private func set(_ option: Int, _ text: String, _ request: TransportRequest) throws(TransportError) {
-        try check(unsafe ctransport_set_text(line, option, text), request)
+        try checkOption(unsafe ctransport_set_text(line, option, text), request)
     }
 
     private func set(_ option: Int, _ number: Int, _ request: TransportRequest) throws(TransportError) {
-        try check(unsafe ctransport_set_number(line, option, number), request)
+        try checkOption(unsafe ctransport_set_number(line, option, number), request)
+    }
+
+    private func checkOption(_ code: Int32, _ request: TransportRequest) throws(TransportError) {
+        // CURLE_BAD_FUNCTION_ARGUMENT; of a server's response it means something else.
+        if code == 43 { throw TransportError(.invalidRequest, "\(request.place): longer than libcurl takes") }
+        try check(code, request)
     }
 }

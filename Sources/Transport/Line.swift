@@ -4,7 +4,7 @@ import CTransport
 import FoundationEssentials
 import Platform
 
-/// A handle of libcurl's with the connections that it keeps, for one transfer at a time.
+/// Connections that libcurl keeps, for one transfer at a time. Each transfer has a handle of its own.
 @safe
 final class Line: Sendable {
     nonisolated(unsafe) let line: OpaquePointer

@@ -90,7 +90,8 @@ extension TransportError {
             case 28: .timedOut
             case 35, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91, 98: .tls
             case 47: .tooManyRedirects
-            case 8, 16, 61, 92: .protocolViolation
+            // 43 is what some versions say of a field that they can't take apart.
+            case 8, 16, 43, 61, 92: .protocolViolation
             case 63: .tooLarge
             default: .other
             }

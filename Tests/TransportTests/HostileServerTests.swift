@@ -20,6 +20,31 @@ import Testing
         await expectFailure(code, transport, TransportRequest(server.url()))
     }
 
+    @Test(arguments: [" folded", "\tfolded", " ", " a: b\r\n c: d"])
+    func `a head that begins with a folded line does no harm after another response`(_ line: String)
+        async throws
+    {
+        // libcurl 7.83.0 to 8.1.0 would go on with a field of the response before, which it has freed.
+        let long = (0..<40).map { "X-\($0): \(String(repeating: "x", count: 10 + $0 * 40))" }
+        let server = try LoopbackServer { peer in
+            if peer.path == "/whole" { return peer.answer("200 OK", long, [1]) }
+            if peer.path == "/" { return peer.answer("302 Found", long + ["Location: /folded"]) }
+            return peer.send("HTTP/1.1 200 OK\r\n\(line)\r\nContent-Length: 1\r\n\r\nx")
+        }
+        let transport = Transport(mostTransfers: 1)
+        var request = TransportRequest(server.url())
+        request.mostRedirects = 1
+        for path in Array(repeating: ["/", "/folded", "/whole"], count: 50).joined() {
+            request.url = server.url(path)
+            do throws(TransportError) {
+                let response = try await transport.perform(request)
+                #expect(response.body == (path == "/whole" ? Data([1]) : Data("x".utf8)))
+            } catch {
+                #expect(path != "/whole" && error.code == .protocolViolation, "\(error)")
+            }
+        }
+    }
+
     @Test func `redirects in a circle end`() async throws {
         let server = try LoopbackServer { $0.answer("302 Found", ["Location: /"]) }
         var request = TransportRequest(server.url())

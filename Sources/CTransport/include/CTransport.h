@@ -15,7 +15,7 @@
 
 #include "CSocket.h"
 
-/// A handle of curl's with its connections, and what its present transfer reads and writes.
+/// Connections, and what their present transfer reads and writes.
 typedef struct ctransport_line ctransport_line;
 
 /// Opens the library, for good; NULL: `reason` (at most `capacity` bytes) says why not.
@@ -61,7 +61,7 @@ enum {
 
 /// Wake-ups until now count for nothing; not while others may wake it.
 void ctransport_forget_wakes(ctransport_line *_Nonnull line);
-/// Forgets the last transfer, but not its connections: 0, or a CURLcode.
+/// Begins a transfer with a new handle of curl's; only the connections are those of earlier ones. 0, or a CURLcode.
 int ctransport_begin(ctransport_line *_Nonnull line);
 /// 0, or a CURLcode; the text is copied.
 int ctransport_set_text(ctransport_line *_Nonnull line, long option, const char *_Nonnull text);
