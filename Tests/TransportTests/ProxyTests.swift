@@ -76,6 +76,23 @@ import Testing
         await expectFailure(.nameNotResolved, transport, request)
     }
 
+    @Test func `after a name that is none the same server and others are asked again`() async throws {
+        let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
+        let transport = Transport(mostTransfers: 1)
+        var good = TransportRequest(server.url())
+        good.proxy = .none
+        // The server that is asked is the same, so the same connections are used.
+        var bad = good
+        bad.proxy = .server("http://\(String(repeating: "x", count: 64)).invalid:1")
+        for _ in 0..<20 {
+            await expectFailure(.nameNotResolved, transport, bad)
+            #expect(try await transport.perform(good).body == Data([1]))
+            #expect(throws: TransportError.self) { try blocking(transport, bad) }
+            #expect(try blocking(transport, good).body == Data([1]))
+        }
+        #expect(server.requests.count == 40)
+    }
+
     @Test func `the time limit ends a wait for a name, for whoever blocks, too`() throws {
         // It may be answered before, where there is a network.
         var request = TransportRequest("http://name.invalid/")
