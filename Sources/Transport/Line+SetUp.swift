@@ -52,6 +52,8 @@ extension Line {
         case ("GET", .nothing): break
         default: try set(ctransport_custom_method, request.method, request)
         }
+        // Where a kept connection breaks libcurl sends a request again, of whatever method.
+        if !request.isIdempotent { try set(ctransport_new_connection, 1, request) }
     }
 
     private func setUpFields(_ request: TransportRequest) throws(TransportError) {

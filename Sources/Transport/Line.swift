@@ -4,7 +4,7 @@ import CTransport
 import FoundationEssentials
 import Platform
 
-/// Connections that libcurl keeps, for one transfer at a time. Each transfer has a handle of its own.
+/// Connections that libcurl keeps, for one transfer at a time, each of which has a handle of its own.
 @safe
 final class Line: Sendable {
     nonisolated(unsafe) let line: OpaquePointer

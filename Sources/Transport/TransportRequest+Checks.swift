@@ -35,6 +35,9 @@ extension TransportRequest {
         return (true, start..<end, (at.map { text.index(after: $0) } ?? start)..<end)
     }
 
+    /// Whether it may be sent twice (RFC 9110, 9.2.2); of a method that is not known it can't be told.
+    var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
+
     /// Whether a response is a redirect that is to be followed, or would be if there were not too many.
     func follows(_ response: TransportResponse) -> Bool {
         guard mostRedirects > 0, ["GET", "HEAD"].contains(method), case .nothing = source else {

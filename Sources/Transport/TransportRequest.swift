@@ -75,6 +75,8 @@ package struct TransportRequest: Sendable {
         case stop
     }
 
+    /// One that may not be done twice (RFC 9110, 9.2.2), as POST and PATCH, is sent once, over a connection of its own;
+    /// others are sent again where a kept connection turns out to be closed.
     package var method = "GET"
     /// `http:` or `https:`, whole and escaped.
     package var url: String

@@ -88,6 +88,31 @@ import Testing
         #expect(server.connections == 1)
     }
 
+    @Test(arguments: [("GET", 2), ("PUT", 2), ("DELETE", 2), ("POST", 1), ("PATCH", 1), ("PURGE", 1)])
+    func `only what may be done twice is sent again where a kept connection breaks`(
+        _ method: String,
+        _ most: Int
+    ) async throws {
+        let answered = Locked(0)
+        let server = try LoopbackServer { peer in
+            if let length = peer.field("Content-Length").flatMap({ Int($0) }) { _ = peer.read(length) }
+            guard peer.path == "/once" else { return peer.answer() }
+            answered.withLock { $0 += 1 }
+            // It was carried out, and nobody hears of it.
+            return false
+        }
+        let transport = Transport(mostTransfers: 1)
+        #expect(try await transport.perform(TransportRequest(server.url())).status == 200)
+        var request = TransportRequest(server.url("/once"), method: method)
+        if most == 1 || method == "PUT" { request.source = .bytes(Data([1, 2, 3])) }
+        await expectFailure(.truncated, transport, request)
+        #expect(answered.withLock { $0 } == most)
+        // What may be done once only leaves a connection behind that others use.
+        request.url = server.url()
+        #expect(try await transport.perform(request).connections == 1)
+        #expect(try await transport.perform(TransportRequest(server.url())).connections == 0)
+    }
+
     @Test func `redirects are followed as far as they may be`() async throws {
         let server = try LoopbackServer { peer in
             let number = Int(peer.path.dropFirst()) ?? 0

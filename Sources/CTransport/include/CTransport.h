@@ -48,6 +48,7 @@ enum {
 enum {
     ctransport_no_body = 44,
     ctransport_upload = 46,
+    ctransport_new_connection = 74,
     ctransport_http_version = 84,
     ctransport_connect_milliseconds = 156,
     ctransport_decodes_content = 158,
