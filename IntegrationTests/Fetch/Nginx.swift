@@ -20,22 +20,23 @@ final class Nginx: Sendable {
 
     init() throws {
         place = try TemporaryDirectory()
-        port = try Self.freePort()
         for name in ["fresh", "stale", "slow"] {
             let folder = place.path + "/files/" + name
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
-        try Data(Self.configuration(place.path, port).utf8).write(
-            to: URL(fileURLWithPath: place.path + "/conf")
-        )
-        process = Process()
-        process.executableURL = URL(fileURLWithPath: Self.program ?? "/usr/sbin/nginx")
-        process.arguments = ["-p", place.path, "-c", place.path + "/conf", "-e", place.path + "/error.log"]
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let port = port
-        waitUntil("nginx listens") { Self.accepts(port) }
+        let root = place.path
+        let server = try startServer { ports in
+            try Data(Self.configuration(root, ports[0]).utf8).write(to: URL(fileURLWithPath: root + "/conf"))
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: Self.program ?? "/usr/sbin/nginx")
+            process.arguments = ["-p", root, "-c", root + "/conf", "-e", root + "/error.log"]
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            return process
+        }
+        process = server.process
+        port = server.ports[0]
     }
 
     deinit { stop() }
@@ -84,40 +85,6 @@ final class Nginx: Sendable {
         let data = FileManager.default.contents(atPath: place.path + "/access.log") ?? Data()
         return String(decoding: data, as: UTF8.self).split(separator: "\n").map { line in
             line.split(separator: " ").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: "\"")) }
-        }
-    }
-
-    private static func freePort() throws -> UInt16 {
-        try withAddress(port: 0) { number, address, length in
-            var length = length
-            guard bind(number, address, length) == 0, getsockname(number, address, &length) == 0 else {
-                throw POSIXError(.EADDRNOTAVAIL)
-            }
-            return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
-                UInt16(bigEndian: $0.pointee.sin_port)
-            }
-        }
-    }
-
-    private static func accepts(_ port: UInt16) -> Bool {
-        withAddress(port: port) { number, address, length in connect(number, address, length) == 0 }
-    }
-
-    /// With a new socket, and an address on loopback.
-    private static func withAddress<Value>(
-        port: UInt16,
-        _ body: (Int32, UnsafeMutablePointer<sockaddr>, socklen_t) throws -> Value
-    ) rethrows -> Value {
-        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        defer { close(number) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        address.sin_port = port.bigEndian
-        return try withUnsafeMutablePointer(to: &address) { pointer in
-            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                try body(number, address, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
         }
     }
 }

@@ -90,8 +90,9 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
     }
 
     @Test func `three refused connections open the breaker`() throws {
-        let port = try freePort()
-        let cache = try open("one", CacheConfiguration.Remote(servers: ["redis://127.0.0.1:\(port)"]))
+        let port = try ClosedPort()
+        defer { withExtendedLifetime(port) {} }
+        let cache = try open("one", CacheConfiguration.Remote(servers: ["redis://127.0.0.1:\(port.number)"]))
         for number in 0..<3 { #expect(try cache.get(forKey: "\(number)") == nil) }
         #expect(breaker(cache) == "open")
         #expect(cache.directory.activity.remoteErrors == 3)

@@ -25,18 +25,27 @@ final class RemoteServerProcess: Sendable {
     let kind: Kind
     let port: UInt16
     let directory: TemporaryDirectory
+    /// Where Redis speaks TLS, if its options say `--tls-port PORT`.
+    let securePort: UInt16
     private let process = Locked<Process?>(nil)
     private let options: [String]
 
     /// Starts it, Redis with these options as well.
     init(_ kind: Kind, _ options: [String] = []) throws {
         self.kind = kind
-        self.options = options
         // Not below $DISKCACHE_TEST_DIR: what file system a server is on makes no difference.
-        directory = try TemporaryDirectory(below: NSTemporaryDirectory())
-        port = try freePort()
-        if kind == .nginx { try configure() }
-        try start()
+        let directory = try TemporaryDirectory(below: NSTemporaryDirectory())
+        let server = try startServer(ports: options.contains("PORT") ? 2 : 1) { ports in
+            if kind == .nginx { try Self.configure(directory, ports[0]) }
+            let options = options.map { $0 == "PORT" ? "\(ports[1])" : $0 }
+            return try Self.start(kind, directory, ports[0], options)
+        }
+        self.directory = directory
+        port = server.ports[0]
+        securePort = server.ports[server.ports.count - 1]
+        let securePort = securePort
+        self.options = options.map { $0 == "PORT" ? "\(securePort)" : $0 }
+        process.withLock { $0 = server.process }
     }
 
     deinit {
@@ -54,7 +63,19 @@ final class RemoteServerProcess: Sendable {
         return text.split(separator: "\n").map(String.init)
     }
 
+    /// Starts it again, at the same port.
     func start() throws {
+        let process = try Self.start(kind, directory, port, options)
+        self.process.withLock { $0 = process }
+        try #require(awaitServer(process, at: [port]))
+    }
+
+    private static func start(
+        _ kind: Kind,
+        _ directory: TemporaryDirectory,
+        _ port: UInt16,
+        _ options: [String]
+    ) throws -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try #require(kind.program))
         process.arguments =
@@ -69,8 +90,7 @@ final class RemoteServerProcess: Sendable {
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()
-        self.process.withLock { $0 = process }
-        waitUntil("\(kind.rawValue) listens") { canConnect(to: port) }
+        return process
     }
 
     /// Ends it at once.
@@ -91,7 +111,7 @@ final class RemoteServerProcess: Sendable {
     }
 
     /// One process, so that it can be stopped; as whoever runs the tests.
-    private func configure() throws {
+    private static func configure(_ directory: TemporaryDirectory, _ port: UInt16) throws {
         for name in ["data", "temp"] {
             try FileManager.default.createDirectory(
                 atPath: "\(directory.path)/\(name)",
@@ -126,21 +146,6 @@ final class RemoteServerProcess: Sendable {
     }
 }
 
-/// A port that nobody listens at now.
-func freePort() throws -> UInt16 {
-    let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    defer { close(number) }
-    var address = loopback(0)
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            bind(number, $0, length) == 0 && getsockname(number, $0, &length) == 0
-        }
-    }
-    guard isBound else { throw POSIXError(.EADDRNOTAVAIL) }
-    return UInt16(bigEndian: address.sin_port)
-}
-
 private func loopback(_ port: UInt16) -> sockaddr_in {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -161,12 +166,6 @@ func connected(to port: UInt16) -> Int32 {
     if result == 0 { return number }
     close(number)
     return -1
-}
-
-func canConnect(to port: UInt16) -> Bool {
-    let number = connected(to: port)
-    if number >= 0 { close(number) }
-    return number >= 0
 }
 
 /// Hands bytes on between its own port and another one, each piece of an answer after a pause.

@@ -91,15 +91,14 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
         )
         openssl.waitUntilExit()
         try #require(openssl.terminationStatus == 0)
-        let port = try freePort()
         let server = try RemoteServerProcess(
             .redis,
             [
-                "--tls-port", "\(port)", "--tls-cert-file", certificate, "--tls-key-file", key,
+                "--tls-port", "PORT", "--tls-cert-file", certificate, "--tls-key-file", key,
                 "--tls-ca-cert-file", certificate, "--tls-auth-clients", "no",
             ]
         )
-        let (url, go) = ("rediss://127.0.0.1:\(port)", directory.path + "/go")
+        let (url, go) = ("rediss://127.0.0.1:\(server.securePort)", directory.path + "/go")
         let trusting = ["SSL_CERT_FILE": certificate]
         let writer = try RemoteProbeRun(["\(directory.path)/one", url, "put", "3"], trusting)
         #expect(writer.line() == "done")
@@ -125,13 +124,12 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
             ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on;
             """
         )
-        let port = try freePort()
         let options = [
-            "--tls-port", "\(port)", "--tls-cert-file", server.path("server.pem"),
+            "--tls-port", "PORT", "--tls-cert-file", server.path("server.pem"),
             "--tls-key-file", server.path("server.key"), "--tls-ca-cert-file", server.path("authority.pem"),
         ]
         let redis = kind == .redis ? try RemoteServerProcess(.redis, options) : nil
-        let url = redis == nil ? server.url() : "rediss://127.0.0.1:\(port)"
+        let url = redis.map { "rediss://127.0.0.1:\($0.securePort)" } ?? server.url()
         var remote = CacheConfiguration.Remote(servers: [url])
         remote.authorityFile = server.path("authority.pem")
         let unknown = try open("unknown", remote)

@@ -27,27 +27,14 @@ public final class TLSServer: Sendable {
             atPath: directory.path + "/www",
             withIntermediateDirectories: true
         )
-        var tries = 0
-        while true {
-            let (port, plainPort) = (try Self.freePort(), try Self.freePort())
-            let directives = directives.replacing("PLAIN", with: "\(plainPort)")
-            let process = try Self.start(directory.path, port, directives)
-            var isThere = false
-            waitUntil("it listens, or has ended") {
-                isThere = Self.listens(port)
-                return isThere || !process.isRunning
-            }
-            tries += 1
-            // Another one may have taken the port meanwhile.
-            guard isThere, process.isRunning else {
-                if tries < 20 { continue }
-                throw POSIXError(.EADDRINUSE)
-            }
-            self.port = port
-            self.plainPort = plainPort
-            self.process = process
-            return
+        let place = directory.path
+        let server = try startServer(ports: directives.contains("PLAIN") ? 2 : 1) { ports in
+            let directives = directives.replacing("PLAIN", with: "\(ports.last ?? 0)")
+            return try Self.start(place, ports[0], directives)
         }
+        process = server.process
+        port = server.ports[0]
+        plainPort = server.ports.last ?? 0
     }
 
     deinit {
@@ -122,40 +109,5 @@ public final class TLSServer: Sendable {
         guard (try? process.run()) != nil else { return false }
         process.waitUntilExit()
         return process.terminationStatus == 0
-    }
-
-    // MARK: Ports
-
-    private static func withSocket<Result>(
-        _ port: UInt16,
-        _ body: (Int32, UnsafeMutablePointer<sockaddr>, inout socklen_t) -> Result
-    ) -> Result {
-        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        defer { close(number) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body(number, $0, &length) }
-        }
-    }
-
-    /// One that nobody listens at, a moment ago.
-    public static func freePort() throws -> UInt16 {
-        let port = withSocket(0) { number, address, length -> UInt16? in
-            guard bind(number, address, length) == 0 else { return nil }
-            guard getsockname(number, address, &length) == 0 else { return nil }
-            return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
-                UInt16(bigEndian: $0.pointee.sin_port)
-            }
-        }
-        guard let port else { throw POSIXError(.EADDRNOTAVAIL) }
-        return port
-    }
-
-    private static func listens(_ port: UInt16) -> Bool {
-        withSocket(port) { connect($0, $1, $2) == 0 }
     }
 }

@@ -130,19 +130,10 @@ import Testing
     }
 
     @Test func `nobody there is an error`() async throws {
-        let server = try LoopbackServer { _ in false }
-        server.stop()
-        let port = server.port
-        // It may be closed a moment later.
-        var code = TransportError.Code.other
-        await waitUntil("it is refused") {
-            do throws(TransportError) {
-                _ = try blocking(transport, TransportRequest("http://127.0.0.1:\(port)/"))
-            } catch {
-                code = error.code
-            }
-            return code == .connectionFailed
-        }
+        let closed = try ClosedPort()
+        defer { withExtendedLifetime(closed) {} }
+        let request = TransportRequest("http://127.0.0.1:\(closed.number)/")
+        await expectFailure(.connectionFailed, transport, request)
     }
 
     @Test(arguments: [

@@ -45,7 +45,9 @@ import Testing
 
     @Test func `who is not there is told of`() throws {
         #expect(refusal(.path("/nowhere/socket"))?.cause == .noEntry)
-        let port = try TLSServer.freePort()
+        let closed = try ClosedPort()
+        defer { withExtendedLifetime(closed) {} }
+        let port = closed.number
         #expect(refusal(.network(host: "127.0.0.1", port: port))?.code == .connectionFailed)
         #expect(refusal(.network(host: "no.such.name.invalid", port: port))?.code == .connectionFailed)
     }
