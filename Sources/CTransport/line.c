@@ -161,6 +161,8 @@ void ctransport_receive(ctransport_line *line, int descriptor, int64_t limit) {
     line->limit = limit;
 }
 
+void ctransport_limit(ctransport_line *line, int64_t limit) { line->limit = limit; }
+
 void ctransport_set_limits(ctransport_line *line, int64_t whole, int64_t stall, size_t most_head_bytes) {
     // A thousand years are as good as for ever, and fit.
     const int64_t most = INT64_MAX / 4 / 1000000;

@@ -64,6 +64,7 @@ final class Receiver {
         if contradiction != nil { return Int32(ctransport_stop) }
         switch request.disposition(response) {
         case .keep: break
+        case .keepUpTo(let most): unsafe ctransport_limit(line.line, min(most, request.mostBytes))
         case .discard: return Int32(ctransport_discard)
         case .stop: return Int32(ctransport_stop)
         }

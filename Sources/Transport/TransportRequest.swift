@@ -69,6 +69,9 @@ package struct TransportRequest: Sendable {
     package enum Disposition: Sendable {
         /// It goes to the output.
         case keep
+        /// It goes to the output if it has no more than so many bytes; otherwise the transfer fails
+        /// (``TransportError/Code/tooLarge``), and no more of them are written.
+        case keepUpTo(Int64)
         /// It is read and dropped, so that the connection can be used again; beyond 256 KiB as with ``stop``.
         case discard
         /// The transfer ends at once, and is none the worse for it; the connection is closed.

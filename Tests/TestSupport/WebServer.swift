@@ -33,6 +33,8 @@ public final class WebServer: Sendable {
         public var body = Data()
         /// Of the body so many bytes are sent, and then the connection is closed; nil: all.
         public var cut: Int?
+        /// Head and body as they are sent, in the place of everything above; nil: they are made of that.
+        public var raw: Data?
 
         /// All parameters are what the properties say.
         public init(_ status: Int = 200, _ fields: [String] = [], _ body: Data = Data(), cut: Int? = nil) {
@@ -115,6 +117,7 @@ public final class WebServer: Sendable {
         while request.body.count < length, let more = Self.receive(number) { request.body += more }
         log.withLock { $0.append(request) }
         let reply = answer(request)
+        if let raw = reply.raw { return Self.send(raw, number) }
         var head = "HTTP/1.1 \(reply.status) Status\r\nConnection: close\r\n"
         if !reply.fields.contains(where: { $0.lowercased().hasPrefix("content-length:") }),
             reply.status != 304
@@ -152,6 +155,13 @@ public final class WebServer: Sendable {
 }
 
 extension WebServer.Answer {
+    /// A head of these lines and a body, byte by byte; then the connection is closed.
+    public static func raw(_ lines: [String], _ body: Data = Data()) -> WebServer.Answer {
+        var answer = WebServer.Answer()
+        answer.raw = Data((lines + ["Connection: close", "", ""]).joined(separator: "\r\n").utf8) + body
+        return answer
+    }
+
     /// A resource with a tag, as a server that knows conditions and ranges gives it.
     public static func resource(
         _ request: WebServer.Request,

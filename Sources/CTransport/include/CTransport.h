@@ -81,6 +81,8 @@ enum {
 };
 /// Where the body goes: into a descriptor, or one of those above; and how many bytes it may have.
 void ctransport_receive(ctransport_line *_Nonnull line, int descriptor, int64_t limit);
+/// Another limit for the body that begins, from within `decide`.
+void ctransport_limit(ctransport_line *_Nonnull line, int64_t limit);
 /// Milliseconds from now for all of it, and those that may pass without a byte either way; -1: any number.
 void ctransport_set_limits(
     ctransport_line *_Nonnull line, int64_t whole, int64_t stall, size_t most_head_bytes);

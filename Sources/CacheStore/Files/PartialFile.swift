@@ -84,8 +84,13 @@ package final class PartialFile: Sendable {
 
     /// Begins anew: there are no bytes any more, and no note.
     package func clear() throws(Errno) {
+        // First the note: bytes of another body must never be found under it.
+        do throws(Errno) {
+            try file.removeAttribute(Self.note)
+        } catch {
+            if noted != nil { discard() }
+        }
         try file.truncate(to: 0)
-        forgetNote()
     }
 
     /// Notes what the bytes will be that are written from now on, into an empty file; false where it can't be

@@ -37,6 +37,8 @@ final class Download: Sendable {
         var beginning: StoredResponse?
         /// Set where the first byte of a body has come, or there is none.
         var isDecided = false
+        /// Of the body that comes into the file.
+        var expected: ExpectedBody?
         /// Whether the bytes that come are dropped.
         var isDropped = false
         var isTooLarge = false
@@ -137,16 +139,18 @@ final class Download: Sendable {
             state.isDecided = true
             return state.beginning
         }
-        if isTooLong(response) {
-            state.withLock { $0.isTooLarge = true }
-            return .stop
-        }
         if let beginning {
-            let resumption = beginning.resumption(by: response, received: now)
-            if resumption == .append { return .keep }
-            if resumption == .complete || response.status == 206 || response.status == 416 { return .stop }
-            if Self.isPassing(response) { return .discard }
+            switch beginning.resumption(by: response, received: now) {
+            case .append(let expected): return keep(expected, response)
+            case .complete: return .stop
+            default:
+                if response.status == 206 || response.status == 416 { return .stop }
+                if Self.isPassing(response) { return .discard }
+            }
         }
+        let expected = ExpectedBody(response)
+        let disposition = keep(expected, response)
+        if case .stop = disposition { return .stop }
         do throws(Errno) {
             try clear()
         } catch {
@@ -156,7 +160,20 @@ final class Download: Sendable {
         }
         state.withLock { $0.beginning = nil }
         note(response, requested: requested, now: now)
-        return .keep
+        return disposition
+    }
+
+    /// Lets no more bytes into the file than are expected: whoever goes on with it, after a kill, too, takes what
+    /// is there for the beginning of the body.
+    private func keep(_ expected: ExpectedBody, _ response: HTTPResponse) -> TransportRequest.Disposition {
+        let length = expected.total ?? expected.added
+        let isTooLarge = (200..<300).contains(response.status) && length ?? 0 > terms.mostBytes
+        state.withLock { state in
+            state.isTooLarge = isTooLarge
+            state.expected = expected
+        }
+        if isTooLarge { return .stop }
+        return expected.added.map { .keepUpTo(Int64($0)) } ?? .keep
     }
 
     /// What a server says that is at its limits is no reason to give up what there is, nor that who asks lacks
@@ -165,22 +182,13 @@ final class Download: Sendable {
         response.status >= 500 || [401, 403, 407, 408, 429].contains(response.status)
     }
 
-    private func isTooLong(_ response: HTTPResponse) -> Bool {
-        guard (200..<300).contains(response.status) else { return false }
-        let range = response.fields.first("Content-Range").flatMap(ContentRange.init)
-        let length =
-            response.status == 206 && terms.request.fields.contains("Range") == false
-            ? range?.length : response.fields.first("Content-Length").flatMap { Int($0) }
-        return length.map { $0 > terms.mostBytes } ?? false
-    }
-
     /// Notes what the body is that comes into the empty file, if somebody may go on with it.
     private func note(_ response: HTTPResponse, requested: HTTPDate, now: HTTPDate) {
         guard let partial, response.status == 200,
             terms.policy.storing(response, to: terms.request) == .complete,
             let variant = variant(of: response)
         else { return }
-        let length = response.fields.first("Content-Length").flatMap { Int($0) }
+        let length = response.contentLength
         let stored = StoredResponse(
             fields: KeptFields.of(response.fields),
             requested: requested,
@@ -213,28 +221,52 @@ final class Download: Sendable {
         guard let beginning = present.beginning else {
             // Without a first byte nobody was asked.
             if !present.isDecided { try clear() }
+            try checkLength(ExpectedBody(response), response)
             return .whole(response)
         }
         switch beginning.resumption(by: response, received: now) {
-        case .append: return try joined(response, beginning)
+        case .append(let expected):
+            try checkLength(expected, response)
+            var fields = KeptFields.updated(beginning.fields, with: response.fields)
+            fields.set("Content-Length", String(try length))
+            return .whole(HTTPResponse(200, fields))
         case .complete: return .whole(HTTPResponse(200, beginning.fields))
         case .replace, .restart, .unrelated:
             try clear()
-            return response.status == 206 || response.status == 416 ? .again : .whole(response)
+            if response.status == 206 || response.status == 416 { return .again }
+            try checkLength(ExpectedBody(response), response)
+            return .whole(response)
         }
     }
 
-    private func joined(_ response: HTTPResponse, _ beginning: StoredResponse) throws -> Receipt {
-        let total = response.fields.first("Content-Range").flatMap(ContentRange.init)?.length
+    /// - Throws: ``FetchError`` where the body is not whole. What is too long is dropped.
+    private func checkLength(_ expected: ExpectedBody, _ response: HTTPResponse) throws {
+        if terms.request.method == "HEAD" || response.status == 204 { return }
         let length = try self.length
-        if let total, total != length {
-            let place = terms.request.url.place
-            if length > total { try clear() }
-            throw FetchError(.truncated, "\(place): \(length) bytes came, of \(total)")
+        switch expected.verdict(on: length) {
+        case .whole: return
+        case .tooLong:
+            try clear()
+            throw tooLong
+        case .incomplete:
+            let total = expected.total ?? expected.added.map { expected.held + $0 }
+            let words = total.map { ", of \($0)" } ?? ""
+            throw FetchError(.truncated, "\(terms.request.url.place): \(length) bytes came\(words)")
         }
-        var fields = KeptFields.updated(beginning.fields, with: response.fields)
-        fields.set("Content-Length", String(length))
-        return .whole(HTTPResponse(200, fields))
+    }
+
+    /// What came of a transfer that failed.
+    func failure(_ error: TransportError) throws -> FetchError {
+        let expected = state.withLock { $0.expected }
+        guard error.code == .tooLarge, let added = expected?.added, added <= terms.mostBytes else {
+            return FetchError(error)
+        }
+        try clear()
+        return tooLong
+    }
+
+    private var tooLong: FetchError {
+        FetchError(.protocolViolation, "\(terms.request.url.place): more bytes came than the head says")
     }
 
     private var tooLarge: FetchError {

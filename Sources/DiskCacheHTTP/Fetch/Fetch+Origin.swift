@@ -88,7 +88,7 @@ extension Fetch {
             }
         } catch let error as TransportError {
             if error.code == .cancelled { throw CancellationError() }
-            course.failed(FetchError(error), at: moment)
+            course.failed(try await http.blocking { try download.failure(error) }, at: moment)
         } catch let error as Errno {
             course.failed(FetchError(writing: "a file for the body", error), at: moment)
         } catch let error as FetchError {

@@ -77,15 +77,15 @@ package struct ContentRange: Sendable, Equatable {
     }
 }
 
-/// How a download that broke off goes on.
+/// What the response to a request for the rest of a body means.
 package enum Resumption: Sendable, Equatable {
     /// The body of the response continues what is there.
-    case append
+    case append(ExpectedBody)
     /// The body of the response is a new one, from its beginning.
     case replace
     /// All bytes are there already.
     case complete
-    /// The response is of no use: what is there goes, and all of it is fetched.
+    /// The response does not fit what is there, which is dropped: all of the body is fetched anew.
     case restart
     /// The response says nothing about the bytes, as an error does: what is there stays.
     case unrelated
@@ -103,66 +103,34 @@ extension StoredResponse {
         return ["Range": "bytes=\(bytes.upperBound)-", "If-Range": validator]
     }
 
-    /// What the response to such a request means (RFC 9110, section 15.3.7; RFC 9111, section 3.4).
+    /// What the response to such a request means (RFC 9110, section 15.3.7).
     package func resumption(by response: HTTPResponse, received: HTTPDate) -> Resumption {
         guard case .part(let bytes, let total) = body else { return .complete }
-        let range = response.fields.first("Content-Range").flatMap(ContentRange.init)
         switch response.status {
         case 206:
-            guard let range, range.bytes?.lowerBound == bytes.upperBound,
-                total == nil || range.length == nil || total == range.length,
-                hasBytes(of: response, received: received, wasAsked: true)
-            else { return .restart }
-            return .append
-        case 416: return range?.length == bytes.upperBound && total == bytes.upperBound ? .complete : .restart
+            return ExpectedBody(response, after: self, received: received).map(Resumption.append) ?? .restart
+        case 416:
+            let isWhole = total == bytes.upperBound && response.contentRange?.length == total
+            // Most servers name no validator in a 416. If they do, it must be that of the bytes.
+            let other = Validators(response.fields, received: received)
+            return isWhole && (other.isEmpty || hasBytes(of: response, received: received))
+                ? .complete : .restart
         case 200: return .replace
         default: return .unrelated
         }
     }
 
-    /// This response with the bytes of a 206 beside its own; nil if they leave a gap, or may be those of
-    /// another state (RFC 9111, section 3.4; RFC 9110, section 15.3.7.3).
+    /// Whether the bytes of a 206 are of the same state as those that are stored: it names the same strong
+    /// validator.
     ///
-    /// Its fields are those of the newer response. With all bytes it is a 200.
-    ///
-    /// - Parameter wasAsked: Whether the request named this response in If-Range.
-    package func combined(
-        with response: HTTPResponse,
-        requested: HTTPDate,
-        received: HTTPDate,
-        wasAsked: Bool = false
-    ) -> StoredResponse? {
-        guard case .part(let held, let total) = body, response.status == 206,
-            let range = response.fields.first("Content-Range").flatMap(ContentRange.init),
-            let added = range.bytes,
-            added.lowerBound <= held.upperBound, held.lowerBound <= added.upperBound,
-            total == nil || range.length == nil || total == range.length,
-            hasBytes(of: response, received: received, wasAsked: wasAsked)
-        else { return nil }
-        let length = total ?? range.length
-        let bytes = min(held.lowerBound, added.lowerBound)..<max(held.upperBound, added.upperBound)
-        guard bytes.upperBound <= length ?? .max else { return nil }
-        var combined = renewed(by: response, requested: requested, received: received)
-        combined.fields.set("Content-Length", String(bytes.count))
-        combined.fields.set("Content-Range", ContentRange(bytes: bytes, length: length).text)
-        combined.status = 206
-        combined.body = .part(bytes, of: length)
-        guard bytes.count == length else { return combined }
-        combined.fields.remove(["Content-Range"])
-        combined.status = 200
-        combined.body = .complete(bytes.count)
-        return combined
-    }
-
-    /// Whether the bytes of a 206 are of the same state as those that are stored: by a strong validator.
-    ///
-    /// - Parameter wasAsked: Whether the request named this response in If-Range: a 206 is what confirms it
-    ///   then, and
-    ///   need not name a validator again.
-    func hasBytes(of response: HTTPResponse, received: HTTPDate, wasAsked: Bool = false) -> Bool {
+    /// That holds for the answer to If-Range, too: RFC 9110, section 15.3.7, requires an ETag there if a 200 would
+    /// have one, and without one nothing tells a server that knows If-Range from one that does not.
+    func hasBytes(of response: HTTPResponse, received: HTTPDate) -> Bool {
         let (own, other) = (validators, Validators(response.fields, received: received))
-        if let tag = other.tag { return own.tag.map(tag.matchesStrongly) ?? false }
-        if let modified = other.modified { return modified == own.modified && (wasAsked || own.isDateStrong) }
-        return wasAsked
+        if own.tag != nil || other.tag != nil {
+            guard let tag = own.tag, let new = other.tag else { return false }
+            return tag.matchesStrongly(new)
+        }
+        return own.isDateStrong && other.modified != nil && other.modified == own.modified
     }
 }

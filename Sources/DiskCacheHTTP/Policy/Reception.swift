@@ -108,8 +108,7 @@ extension HTTPCachePolicy {
         guard let stored, response.status == 200, case .complete(let length) = stored.body else {
             return .pass(removes: false)
         }
-        let storedLength = stored.fields.first("Content-Length") ?? String(length)
-        let isSameLength = response.fields.first("Content-Length").map { $0 == storedLength } ?? true
+        let isSameLength = response.contentLength ?? length == length
         let new = Validators(response.fields, received: received)
         guard isSameLength, new.agree(with: stored.validators), !forbidsStoring(response),
             !variesOtherwise(response, stored)

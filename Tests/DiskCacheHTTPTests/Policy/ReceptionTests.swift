@@ -122,9 +122,9 @@ import Testing
         ),
         Row(
             "9111 4.3.5",
-            stored: "\(tag) | Content-Length: 4",
+            stored: "\(tag) | Content-Length: 10",
             request: "HEAD",
-            response: "200 | \(tag) | Content-Length: 4",
+            response: "200 | \(tag) | Content-Length: 10",
             "renewed 200"
         ),
         Row("9111 4.3.5", stored: "LM: @-9", request: "HEAD", response: "200 | LM: @-9", "renewed 200"),
