@@ -15,7 +15,10 @@ struct Fetch: Sendable {
         case arrived
         /// What came is nobody else's.
         case alone
-        case failed(FetchError)
+        /// It would have failed for everybody with these terms (``FetchLimits/terms``); nil: for nobody else.
+        case failed(FetchError, terms: String?)
+        /// It has failed for a reason that holds for others only.
+        case again
     }
 
     /// How far it has got.
@@ -172,7 +175,8 @@ struct Fetch: Sendable {
         case .served(let served): return served
         case .arrived: progress.hasWaited = true
         case .alone: progress.isAlone = true
-        case .failed(let error): return try await replacing(error, found)
+        case .failed(let error, _): return try await replacing(error, found)
+        case .again: break
         }
         return nil
     }
@@ -198,7 +202,7 @@ struct Fetch: Sendable {
                 return .unkept(lead.word)
             }
             if let lead = own.value.withLock({ $0 }) { return lead }
-            return hit.map { Lead(word: $0.value) } ?? .alone
+            return hit.map { Lead(word: $0.value, terms: limits.terms) } ?? .alone
         } catch let error as CacheError where error.code == .timedOut {
             // Whoever downloads may be slow, or stopped.
             try limits.check(asked)
@@ -226,7 +230,8 @@ struct Fetch: Sendable {
         do {
             return .served(try await exchange(forwarded, found))
         } catch let error as FetchError {
-            return .failed(error)
+            // Only this caller's time is over.
+            return .failed(error, terms: limits.left == .zero ? nil : limits.terms)
         }
     }
 }
@@ -238,19 +243,25 @@ extension Fetch.Lead {
         case .served(let served): Data((served.cacheStatus.isStored ? "stored" : "alone").utf8)
         case .arrived: Data("stored".utf8)
         case .alone: Data("alone".utf8)
-        case .failed(let error): Data("\(error.code.rawValue)\n\(error.message)".utf8)
+        case .again, .failed(_, terms: nil): Data("again".utf8)
+        case .failed(let error, let terms?): Data("\(error.code.rawValue)\n\(terms)\n\(error.message)".utf8)
         }
     }
 
-    init(word: Data) {
+    /// - Parameter terms: those of the one who is told.
+    init(word: Data, terms: String) {
         let text = String(decoding: word, as: UTF8.self)
         switch text {
         case "stored": self = .arrived
         case "alone": self = .alone
         default:
-            let parts = text.split(separator: "\n", maxSplits: 1)
-            let code = parts.first.flatMap { FetchError.Code(rawValue: String($0)) } ?? .other
-            self = .failed(FetchError(code, parts.count == 2 ? String(parts[1]) : "the download failed"))
+            let parts = text.split(separator: "\n", maxSplits: 2)
+            guard parts.count == 3, parts[1] == terms, let code = FetchError.Code(rawValue: String(parts[0]))
+            else {
+                self = .again
+                return
+            }
+            self = .failed(FetchError(code, String(parts[2])), terms: terms)
         }
     }
 }

@@ -13,6 +13,8 @@ struct FetchLimits: Sendable {
     let connectLimit: Duration
     let mostBytes: Int
     let digest: Digest?
+    private let retries: Int
+    private let authorityFile: String?
     /// Seconds for which the caller takes something stale in the place of an error, whatever it says.
     private let staleIfError: Int?
 
@@ -29,6 +31,7 @@ struct FetchLimits: Sendable {
         deadline = request.timeLimit.map { ContinuousClock.now + min(max($0, .zero), .seconds(1 << 30)) }
         stallLimit = request.stallLimit ?? options.stallLimit
         connectLimit = request.connectLimit ?? options.connectLimit
+        (retries, authorityFile) = (request.retries, options.authorityFile)
         mostBytes = Int(clamping: max(0, request.maximumSize ?? .max))
         digest = try request.digest.map(Self.digest)
     }
@@ -46,6 +49,14 @@ struct FetchLimits: Sendable {
             throw FetchError(.invalidRequest, "not a digest: \(text.prefix(80)): give sha256: and 64 digits")
         }
         return digest
+    }
+
+    /// All by which a download may fail for one caller and not for another, but for ``deadline``: who has the same
+    /// would have met the same error.
+    var terms: String {
+        let file = authorityFile?.replacing("\n", with: " ") ?? ""
+        return
+            "\(mostBytes) \(retries) \(stallLimit) \(connectLimit) \(digest.map { "\($0)" } ?? "-") \(file)"
     }
 
     /// The time until the limit.

@@ -76,6 +76,67 @@ import Testing
         #expect(place.server.requests.count == 1)
     }
 
+    static let limits: [(String, @Sendable (inout FetchRequest) -> Void, FetchError.Code)] = [
+        ("bytes", { $0.maximumSize = 10 }, .tooLarge),
+        ("time", { $0.timeLimit = .milliseconds(300) }, .timedOut),
+        ("stall", { $0.stallLimit = .milliseconds(300) }, .timedOut),
+        ("digest", { $0.digest = "sha256:" + String(repeating: "0", count: 64) }, .digestMismatch),
+        ("retries", { $0.retries = 0 }, .truncated),
+    ]
+
+    @Test(arguments: limits) func `one caller's limits fail nobody else`(
+        name: String,
+        change: @Sendable (inout FetchRequest) -> Void,
+        code: FetchError.Code
+    ) async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let count = Locked(0)
+        let place = try FetchFixture { _ in
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst { gate.wait() }
+            let body = Data(count: 1000)
+            let cut = isFirst && code == .truncated ? 100 : nil
+            return WebServer.Answer(200, ["Cache-Control: max-age=60"], body, cut: cut)
+        }
+        async let first = place.failure("/", change)
+        await waitUntil("the first asks") { place.server.requests.count == 1 }
+        let request = place.request { $0.retries = 2 }
+        let others = (0..<2).map { _ in Task { [http = place.http] in try await http.fetch(request) } }
+        if code != .timedOut {
+            await waitUntil("the others wait") { place.cache.directory.activity.waits >= 2 }
+            gate.open()
+        }
+        #expect(await first?.code == code)
+        for other in others { #expect(try await other.value.length == 1000) }
+        #expect(place.server.requests.count == 2)
+    }
+
+    @Test func `one caller who gives up fails nobody else`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let count = Locked(0)
+        let place = try FetchFixture { _ in
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst { gate.wait() }
+            return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8))
+        }
+        let request = place.request()
+        let first = Task { [http = place.http] in try await http.fetch(request) }
+        await waitUntil("the first asks") { place.server.requests.count == 1 }
+        async let second = place.fetch()
+        await waitUntil("the other waits") { place.cache.directory.activity.waits >= 1 }
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        #expect(try await second.text == "a")
+    }
+
     @Test func `who waits for a download that stands still asks for himself`() async throws {
         let gate = Gate()
         let count = Locked(0)
