@@ -87,7 +87,7 @@ final class Download: Sendable {
             try clear()
             return [:]
         }
-        if Self.isConditional(request) { return [:] }
+        if request.isConditional { return [:] }
         guard let fields = beginning.resumingFields else {
             try clear()
             return [:]
@@ -95,15 +95,6 @@ final class Download: Sendable {
         state.withLock { $0.beginning = beginning }
         return fields
     }
-
-    /// Whether it asks for a part, or on a condition.
-    static func isConditional(_ request: HTTPRequest) -> Bool {
-        request.fields.lines.contains { conditions.contains(HTTPText.lowercased($0.name)) }
-    }
-
-    private static let conditions: Set<String> = [
-        "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
-    ]
 
     /// What the file is the beginning of, if it is for this request.
     private func beginning(of partial: PartialFile) throws(Errno) -> StoredResponse? {

@@ -160,7 +160,7 @@ struct Fetch: Sendable {
 
     /// Whether one answer does for all who ask this.
     private func isShareable(_ forwarded: ForwardedRequest) -> Bool {
-        asked.method == "GET" && forwarded.reason != .bypass && !Download.isConditional(asked)
+        asked.method == "GET" && forwarded.reason != .bypass && !asked.isConditional
     }
 
     /// Asks, or waits for somebody who does; nil: look again.

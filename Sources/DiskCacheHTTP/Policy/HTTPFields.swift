@@ -42,6 +42,11 @@ package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     /// The members of a list (RFC 9110, section 5.6.1) over all of its lines, without empty ones.
     package func members(of name: String) -> [String] { values(of: name).flatMap(HTTPText.members) }
 
+    /// Whether there is `Pragma: no-cache` (RFC 9111, section 5.4).
+    var hasPragmaNoCache: Bool {
+        members(of: "Pragma").contains { HTTPText.lowercased($0) == "no-cache" }
+    }
+
     /// Adds a line at the end.
     package mutating func add(_ name: String, _ value: String) {
         lines.append(Line(name: name, value: HTTPText.trimmed(value)))

@@ -17,6 +17,21 @@ package struct HTTPRequest: Sendable, Equatable {
     ///
     /// A method that is not known may.
     package var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
+
+    /// Whether it asks for a part, or on a condition.
+    package var isConditional: Bool {
+        fields.lines.contains { Self.conditions.contains(HTTPText.lowercased($0.name)) }
+    }
+
+    private static let conditions: Set<String> = [
+        "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
+    ]
+
+    /// Whether nothing stored may be used before the origin has said that it is right (RFC 9111, sections 5.2.1.4
+    /// and 5.4).
+    package var forbidsUnvalidatedUse: Bool {
+        fields.contains("Cache-Control") ? CacheControl(fields).contains("no-cache") : fields.hasPragmaNoCache
+    }
 }
 
 /// The head of a response.

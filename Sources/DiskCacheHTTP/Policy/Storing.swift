@@ -8,7 +8,8 @@ package enum Storing: Sendable, Equatable {
     case not(Refusal)
 
     package enum Refusal: Sendable, Equatable {
-        case method, status, requestForbids, responseForbids, variesByAnything, nothingSaid, unusableRange
+        case method, status, condition, requestForbids, responseForbids, variesByAnything, nothingSaid,
+            unusableRange
     }
 }
 
@@ -25,6 +26,7 @@ extension HTTPCachePolicy {
         let isChosen = chosenLifetime(for: response.status) != nil
         guard request.method == "GET" else { return .not(.method) }
         guard response.status >= 200, response.status != 304 else { return .not(.status) }
+        if isAboutCondition(response, request) { return .not(.condition) }
         if control.contains("must-understand"), !Self.understoodStatuses.contains(response.status) {
             return .not(.status)
         }
@@ -40,6 +42,14 @@ extension HTTPCachePolicy {
             range.bytes != nil
         else { return .not(.unusableRange) }
         return .part(range)
+    }
+
+    /// Whether the response may be another one for a request without this request's conditions and range.
+    ///
+    /// These statuses speak of nothing else. Of others only success is known to be the same.
+    private func isAboutCondition(_ response: HTTPResponse, _ request: HTTPRequest) -> Bool {
+        [412, 416, 428].contains(response.status)
+            || request.isConditional && !(200..<300).contains(response.status)
     }
 
     /// Whether its no-store counts: not if it must be understood, and is (section 5.2.2.3).

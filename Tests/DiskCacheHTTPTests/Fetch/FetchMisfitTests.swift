@@ -33,6 +33,25 @@ import Testing
         #expect(await place.failure { $0.fields = [("X", "1")] }?.code == .protocolViolation)
     }
 
+    @Test(arguments: [
+        ("If-Match", "\"b\"", 412), ("If-None-Match", "*", 412), ("If-Unmodified-Since", "x", 412),
+        ("Range", "bytes=99-", 416), ("If-None-Match", "\"a\"", 404),
+    ])
+    func `what a server says to one caller's condition is not stored for others`(
+        name: String,
+        value: String,
+        status: Int
+    ) async throws {
+        let place = try FetchFixture { request in
+            let isAsked = request[name] != nil
+            return WebServer.Answer(isAsked ? status : 200, ["Cache-Control: max-age=60"], Data("a".utf8))
+        }
+        let own = try await place.fetch { $0.fields = [(name, value)] }
+        #expect(own.status == status && !own.cacheStatus.isStored)
+        let other = try await place.fetch()
+        #expect(other.status == 200 && other.text == "a" && !other.cacheStatus.isHit)
+    }
+
     @Test func `a part does not have the digest of the whole`() async throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(206, ["Content-Range: bytes 0-4/100"], Data("hello".utf8))
