@@ -15,6 +15,7 @@ struct FetchLimits: Sendable {
     let digest: Digest?
     private let retries: Int
     private let authorityFile: String?
+    private let isReload: Bool
     /// Seconds for which the caller takes something stale in the place of an error, whatever it says.
     private let staleIfError: Int?
 
@@ -31,6 +32,7 @@ struct FetchLimits: Sendable {
         deadline = request.timeLimit.map { ContinuousClock.now + min(max($0, .zero), .seconds(1 << 30)) }
         stallLimit = request.stallLimit ?? options.stallLimit
         connectLimit = request.connectLimit ?? options.connectLimit
+        isReload = request.mode == .reload
         (retries, authorityFile) = (request.retries, options.authorityFile)
         mostBytes = Int(clamping: max(0, request.maximumSize ?? .max))
         digest = try request.digest.map(Self.digest)
@@ -76,11 +78,11 @@ struct FetchLimits: Sendable {
         return limits
     }
 
-    /// The request with what the caller says about errors, in the words of RFC 5861.
+    /// The request with what the caller says beside its fields, in the words of RFC 9111 and RFC 5861.
     func judged(_ request: HTTPRequest) -> HTTPRequest {
-        guard let staleIfError else { return request }
         var judged = request
-        judged.fields.add("Cache-Control", "stale-if-error=\(staleIfError)")
+        if isReload { judged.fields.add("Cache-Control", "no-cache") }
+        if let staleIfError { judged.fields.add("Cache-Control", "stale-if-error=\(staleIfError)") }
         return judged
     }
 }

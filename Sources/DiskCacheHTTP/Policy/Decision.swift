@@ -88,10 +88,7 @@ extension HTTPCachePolicy {
     /// Whether the request's own directives (section 5.2.1) want no response of this age.
     private func asksForValidation(_ request: HTTPRequest, _ freshness: Freshness) -> Bool {
         let control = CacheControl(request.fields)
-        let isPragma =
-            !request.fields.contains("Cache-Control")
-            && request.fields.members(of: "Pragma").contains { HTTPText.lowercased($0) == "no-cache" }
-        if control.contains("no-cache") || isPragma { return true }
+        if request.forbidsUnvalidatedUse { return true }
         // What is no number asks for the most. Zero is how clients ask for a validation, also of what came
         // just now.
         let oldest = control.contains("max-age") ? control.validSeconds("max-age") ?? 0 : .max

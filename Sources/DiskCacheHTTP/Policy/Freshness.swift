@@ -86,7 +86,7 @@ package struct HTTPCachePolicy: Sendable, Equatable {
     }
 
     private func heuristicLifetime(of stored: StoredResponse) -> (Int, Freshness.Source) {
-        guard case .sinceModified(let part, let most) = heuristic,
+        guard case .sinceModified(let part, let most) = heuristic, !stored.fields.hasPragmaNoCache,
             Self.heuristicStatuses.contains(stored.status) || stored.control.contains("public"),
             let text = stored.fields.first("Last-Modified"),
             let modified = HTTPDate(text, now: stored.received), modified < stored.date
@@ -135,17 +135,18 @@ package struct HTTPCachePolicy: Sendable, Equatable {
     /// Whether it may be used in the place of an error (RFC 5861, section 4), which a request can allow as
     /// well.
     ///
-    /// Being fresh is not enough: then the request has asked for a validation.
+    /// Being fresh is not enough: then the request has asked for a validation. If it has done so by no-cache, what
+    /// the response allows does not count (RFC 9111, section 5.2.1.4).
     package func mayReplaceError(
         _ stored: StoredResponse,
         for request: HTTPRequest,
         _ freshness: Freshness
     ) -> Bool {
-        let most = allowed(
-            staleIfError,
-            by: [stored.control, CacheControl(request.fields)],
-            "stale-if-error"
-        )
+        let isForbidden = request.forbidsUnvalidatedUse
+        let controls = [CacheControl(request.fields)] + (isForbidden ? [] : [stored.control])
+        var allowance = staleIfError
+        if isForbidden { allowance.unasked = 0 }
+        let most = allowed(allowance, by: controls, "stale-if-error")
         return mayBeStale(stored) && freshness.staleness < most
     }
 

@@ -100,6 +100,22 @@ import Testing
         #expect(await place.failure { $0.staleIfError = .zero }?.code == .unreachable)
     }
 
+    @Test func `a reload is not answered with what a response allows in the place of an error`() async throws
+    {
+        let place = try FetchFixture { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=60, stale-if-error=100"], Data("a".utf8))
+        }
+        _ = try await place.fetch()
+        place.server.stop()
+        #expect(await place.failure { $0.mode = .reload }?.code == .unreachable)
+        #expect(await place.failure { $0.fields = [("Cache-Control", "no-cache")] }?.code == .unreachable)
+        let own = try await place.fetch {
+            $0.mode = .reload
+            $0.staleIfError = .seconds(9)
+        }
+        #expect(own.text == "a")
+    }
+
     @Test func `a status that may pass is asked again, as late as the server wants`() async throws {
         let count = Locked(0)
         let place = try FetchFixture { _ in

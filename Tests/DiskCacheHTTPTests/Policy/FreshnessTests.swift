@@ -39,6 +39,7 @@ import Testing
         Row("9111 4.2.2", stored: "302 | CC: public | LM: @-1000", "100 heuristic"),
         Row("9110 15.1", stored: "404 | LM: @-1000", "100 heuristic"),
         Row("9110 15.1", stored: "500 | LM: @-1000", "0 none"),
+        Row("9111 5.4", stored: "LM: @-1000 | Pragma: x, No-Cache", "0 none"),
         Row("9111 4.2.2", stored: "200", "0 none"),
     ]
 

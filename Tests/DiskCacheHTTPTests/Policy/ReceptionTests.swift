@@ -68,6 +68,25 @@ import Testing
             "stale"
         ),
         Row("5861 4", stored: ifError, request: "CC: stale-if-error=9", response: "503", now: 100, "stale"),
+        Row("9111 5.2.1.4", stored: ifError, request: "CC: no-cache", response: "503", now: 61, "pass"),
+        Row("9111 5.4", stored: ifError, request: "Pragma: no-cache", response: "503", now: 61, "pass"),
+        Row("9111 5.2.1.4", stored: ifError, request: "CC: max-age=0", response: "503", now: 61, "stale"),
+        Row(
+            "5861 4",
+            stored: ifError,
+            request: "CC: no-cache, stale-if-error=9",
+            response: "503",
+            now: 61,
+            "stale"
+        ),
+        Row(
+            "5861 4",
+            stored: ifError,
+            request: "CC: no-cache, stale-if-error=9",
+            response: "503",
+            now: 70,
+            "pass"
+        ),
         // Fresh, but the request insists.
         Row("9111 5.2.1.4", stored: "CC: max-age=60", response: "503", now: 1, "pass"),
         Row("9111 5.2.1.4", stored: ifError, response: "503", now: 1, "stale"),
