@@ -9,8 +9,7 @@ package struct HeaderField: Sendable, Equatable {
     package var value: String
     private let declared: Bool?
 
-    /// - Parameter isSecret: nil: if the name says so, such as `Authorization`, `Cookie`, `X-Api-Key` or
-    ///   `Private-Token`.
+    /// - Parameter isSecret: nil: unless ``HarmlessFields`` has the name.
     package init(_ name: String, _ value: String, isSecret: Bool? = nil) {
         self.name = name
         self.value = value
@@ -20,14 +19,8 @@ package struct HeaderField: Sendable, Equatable {
     /// Whether it goes only to the server that is asked, and to no other that a redirect leads to.
     package var isSecret: Bool {
         if let declared { return declared }
-        return name.lowercased().split { $0 == "-" || $0 == "_" }.contains { Self.secretWords.contains($0) }
+        return !HarmlessFields.contains(name.lowercased())
     }
-
-    private static let secretWords: Set<Substring> = [
-        "auth", "authorization", "authentication", "cookie", "cookie2", "token", "secret", "password", "key",
-        "apikey",
-        "signature", "credential", "credentials", "session", "jwt",
-    ]
 
     /// Whether it has this name, which is in small letters.
     package func isNamed(_ lowercased: String) -> Bool {

@@ -31,9 +31,15 @@ public struct FetchRequest: Sendable {
     public var method: String
     /// Further fields of the head.
     ///
-    /// `Authorization` and `Cookie` are never stored; who sends others gets other responses. `Host` must be what
-    /// the URL says.
+    /// All but a few that are known to be harmless (`Accept`, `Range`, `User-Agent` …) may hold credentials:
+    /// `Authorization`, `Cookie`, `X-Api-Key` and any other. Such fields are never stored, go to no other server that a
+    /// redirect leads to, and who sends others gets other responses. `Host` must be what the URL says.
     public var fields: [(name: String, value: String)] = []
+    /// Names of further ``fields`` that hold no credentials: responses are the same whatever they say, and redirects
+    /// take them along to other servers.
+    ///
+    /// Not `Authorization`, `Proxy-Authorization` or `Cookie`.
+    public var plainFields: [String] = []
     /// What is sent.
     public var body: Data?
     /// What to make of what is stored.
@@ -118,6 +124,15 @@ extension HTTPRequest {
             fields.add("Authorization", "Basic " + Data(user).base64EncodedString())
         }
         self.init(request.method, url, fields)
+        plainFields = Set(request.plainFields.map(HTTPText.lowercased))
+        if let name = plainFields.first(where: {
+            ["authorization", "proxy-authorization", "cookie"].contains($0)
+        }) {
+            throw FetchError(
+                .invalidRequest,
+                "\(url.place): \(name) holds credentials: it can't be a plain field"
+            )
+        }
     }
 
     /// `user:password` of a URL, decoded; nil where there is none.

@@ -19,8 +19,9 @@ import Transport
 /// needs libcurl.so.4, which it opens at the first request; without it there is one error that says so, and
 /// what is stored is still there.
 ///
-/// Fields that carry credentials (`Authorization`, `Cookie` …) are never stored, `Set-Cookie` only encrypted with a key
-/// of the user's (``HTTPCacheOptions/keyFile``), and responses to other credentials are never given out.
+/// Fields of a request that may hold credentials (all but a few known ones, ``FetchRequest/fields``) are never stored,
+/// `Set-Cookie` only encrypted with a key of the user's (``HTTPCacheOptions/keyFile``), and responses to other
+/// credentials are never given out.
 public final class HTTPCache: Sendable {
     let shelf: Shelf
     let options: HTTPCacheOptions

@@ -34,7 +34,7 @@ struct Served: Sendable {
         next.fields.remove(["Host"])
         if target.origin != request.url.origin {
             // They were meant for the server that was asked.
-            next.fields.remove(["Authorization", "Cookie", "Proxy-Authorization"])
+            next.fields.remove(request.secrets.map(\.name))
         }
         return next
     }

@@ -52,7 +52,7 @@ package struct HTTPCachePolicy: Sendable, Equatable {
     package var lifetime: Int?
     package var staleWhileRevalidate = Allowance()
     package var staleIfError = Allowance()
-    /// Whether requests with different Authorization or Cookie never get each other's response.
+    /// Whether requests with different credentials (``HTTPRequest/secrets``) never get each other's response.
     package var separatesCredentials = true
 
     package init() {}

@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Transport
+
 /// The head of a request.
 package struct HTTPRequest: Sendable, Equatable {
     /// In its case: methods differ by it.
     package var method: String
     package var url: HTTPURL
     package var fields: HTTPFields
+    /// The names, in lower case, of fields beyond ``HarmlessFields`` that hold no credentials, as the caller says.
+    package var plainFields: Set<String> = []
 
     package init(_ method: String = "GET", _ url: HTTPURL, _ fields: HTTPFields = [:]) {
         self.method = method
         self.url = url
         self.fields = fields
+    }
+
+    /// Whether a field of this name, in lower case, may hold credentials.
+    ///
+    /// It goes to no other server then, separates responses, and is written down only sealed.
+    package func isSecret(_ name: String) -> Bool {
+        !HarmlessFields.contains(name) && !plainFields.contains(name)
+    }
+
+    /// Its fields that may hold credentials, with their names in lower case and in the order of these.
+    package var secrets: [HTTPFields.Line] {
+        fields.lines.map { HTTPFields.Line(name: HTTPText.lowercased($0.name), value: $0.value) }
+            .filter { isSecret($0.name) }.sorted { $0.name < $1.name }
     }
 
     /// Whether it may change nothing at the origin (RFC 9110, section 9.2.1).

@@ -15,9 +15,12 @@ package enum VaryRule: Sendable, Hashable {
 
 /// The fields of the request by which a response was chosen, with their values in normal form.
 ///
-/// The value of a field that carries credentials is sealed by who calls: with a keyed digest, never in the
+/// The value of a field that may hold credentials is sealed by who calls: with a keyed digest, never in the
 /// clear.
 package struct Variant: Sendable, Hashable {
+    /// Stands among the names for all fields of the request that may hold credentials; no field has this name.
+    package static let credentials = "@credentials"
+
     /// By name in lower case; a field that was not sent has nil, which is another value than an empty one.
     package let values: [String: String?]
 
@@ -28,9 +31,15 @@ package struct Variant: Sendable, Hashable {
     package init(of request: HTTPRequest, fields: [String], seal: (String) -> String) {
         var values: [String: String?] = [:]
         for name in fields {
+            if name == Self.credentials {
+                let secrets = request.secrets
+                // The length keeps values apart whatever is in them.
+                let text = secrets.map { "\($0.name)=\($0.value.utf8.count):\($0.value)\n" }.joined()
+                values.updateValue(secrets.isEmpty ? nil : seal(text), forKey: name)
+                continue
+            }
             let value = request.fields.combined(name).map { Self.normalized($0, of: name) }
-            let isSecret = KeptFields.secret.contains(name) || name == "proxy-authorization"
-            values.updateValue(isSecret ? value.map(seal) : value, forKey: name)
+            values.updateValue(request.isSecret(name) ? value.map(seal) : value, forKey: name)
         }
         self.values = values
     }
@@ -52,7 +61,6 @@ package struct Variant: Sendable, Hashable {
             return members.map { HTTPText.lowercased($0).filter { $0 != " " && $0 != "\t" } }.sorted()
                 .joined(separator: ", ")
         case "accept": return members.sorted().joined(separator: ", ")
-        case "authorization", "cookie", "proxy-authorization": return value
         default: return members.joined(separator: ", ")
         }
     }
@@ -91,13 +99,14 @@ extension HTTPCachePolicy {
         seal: (String) -> String
     ) -> Variant? {
         guard case .fields(var names) = VaryRule(response) else { return nil }
-        if separatesCredentials { names = Set(names + ["authorization", "cookie"]).sorted() }
+        if separatesCredentials { names = Set(names + [Variant.credentials]).sorted() }
         return Variant(of: request, fields: names, seal: seal)
     }
 
     /// Whether the stored response was chosen by what this request says.
     package func matches(_ stored: StoredResponse, _ request: HTTPRequest, seal: (String) -> String) -> Bool {
         guard case .fields = VaryRule(stored.fields) else { return false }
+        if separatesCredentials, !stored.variant.values.keys.contains(Variant.credentials) { return false }
         return Variant(of: request, fields: stored.variant.values.keys.sorted(), seal: seal) == stored.variant
     }
 

@@ -35,8 +35,8 @@ struct Found: Sendable {
 
     /// Whether there are responses for other requests to the same URL.
     var hasVariants: Bool {
-        // The first two choose whatever a response says.
-        choice?.index.rules.contains { !Set($0).isSubset(of: ["authorization", "cookie"]) } ?? false
+        // Credentials choose whatever a response says.
+        choice?.index.rules.contains { $0.contains { $0 != Variant.credentials } } ?? false
     }
 }
 
@@ -88,18 +88,16 @@ struct Shelf: Sendable {
     /// Under which those who want the same come together: by what chooses as far as that is known.
     func flightKey(_ request: HTTPRequest, _ choice: Choice?, _ seal: Seal) -> String {
         let newest = choice?.index.variants(for: request, seal: { seal($0) }).first
+        let variant = newest ?? Variant(of: request, fields: [Variant.credentials], seal: { seal($0) })
         // Never that of a response: whoever comes to the flight would be given what is stored there.
-        return "fetch " + (newest.map { key(request.url, $0) } ?? key(request.url))
+        return "fetch " + key(request.url, variant)
     }
 
     /// What tells credentials apart; for requests without any, nothing.
     ///
     /// Where its key can't be had, one that nobody else has: then nothing is found, and nothing wrong.
     func seal(for request: HTTPRequest) async -> Seal {
-        let secret = KeptFields.secret.union(["proxy-authorization"])
-        guard request.fields.lines.contains(where: { secret.contains(HTTPText.lowercased($0.name)) }) else {
-            return Seal(key: Data())
-        }
+        guard !request.secrets.isEmpty else { return Seal(key: Data()) }
         do throws(CacheError) {
             let hit = try await cache.get(forKey: Seal.name, reading: .here())
             if let hit { return Seal(key: hit.value) }

@@ -35,13 +35,13 @@ import Testing
         let place = try FetchFixture { request in
             var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
             if request["Range"] == nil { answer.cut = 400_000 }
-            if request["X"] != nil {
+            if request["DNT"] != nil {
                 answer = WebServer.Answer(status, ["Cache-Control: max-age=60"], Data("no".utf8))
             }
             return answer
         }
         #expect(await place.failure()?.code == .truncated)
-        let refused = try await place.fetch { $0.fields = [("X", "1")] }
+        let refused = try await place.fetch { $0.fields = [("DNT", "1")] }
         #expect(refused.status == status && refused.body.count <= 2 && !refused.cacheStatus.isStored)
         #expect(place.partials.count == 1)
         #expect(try await place.fetch().body == body)
@@ -75,11 +75,11 @@ import Testing
 
     @Test func `without a strong validator nothing is continued`() async throws {
         let place = try FetchFixture { request in
-            let cut = request["X"] == nil ? 9 : nil
+            let cut = request["DNT"] == nil ? 9 : nil
             return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data(count: 100_000), cut: cut)
         }
         #expect(await place.failure()?.code == .truncated)
-        let response = try await place.fetch { $0.fields = [("X", "1")] }
+        let response = try await place.fetch { $0.fields = [("DNT", "1")] }
         #expect(response.length == 100_000)
         #expect(place.server.requests.allSatisfy { $0["Range"] == nil })
     }

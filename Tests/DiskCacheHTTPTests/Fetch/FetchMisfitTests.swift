@@ -25,12 +25,12 @@ import Testing
 
     @Test func `a 304 to a validation and another to what was asked then is an error`() async throws {
         let place = try FetchFixture { request in
-            guard request["X"] == nil else { return WebServer.Answer(304, ["ETag: \"b\""], Data()) }
+            guard request["DNT"] == nil else { return WebServer.Answer(304, ["ETag: \"b\""], Data()) }
             return WebServer.Answer(200, ["Cache-Control: max-age=1", "ETag: \"a\""], Data("hello".utf8))
         }
         _ = try await place.fetch()
         place.clock.advance(by: 2)
-        #expect(await place.failure { $0.fields = [("X", "1")] }?.code == .protocolViolation)
+        #expect(await place.failure { $0.fields = [("DNT", "1")] }?.code == .protocolViolation)
     }
 
     @Test(arguments: [
@@ -81,16 +81,16 @@ import Testing
 
     @Test func `a 304 that chooses by other fields than before renews nothing`() async throws {
         let place = try FetchFixture { request in
-            let language = request["X-Language"] ?? ""
+            let language = request["Accept-Language"] ?? ""
             if request["If-None-Match"] != nil {
-                let fields = ["ETag: \"a\"", "Vary: X-Language", "Cache-Control: max-age=600"]
+                let fields = ["ETag: \"a\"", "Vary: Accept-Language", "Cache-Control: max-age=600"]
                 return WebServer.Answer(304, fields)
             }
             let fields = ["ETag: \"a\"", "Cache-Control: max-age=0"]
             return WebServer.Answer(200, fields, Data(language.utf8))
         }
         for language in ["de", "de", "fr"] {
-            #expect(try await place.fetch { $0.fields = [("X-Language", language)] }.text == language)
+            #expect(try await place.fetch { $0.fields = [("Accept-Language", language)] }.text == language)
         }
     }
 

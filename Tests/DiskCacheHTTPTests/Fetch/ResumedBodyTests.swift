@@ -289,6 +289,7 @@ import Testing
             fields: ["ETag": "\"a\"", "Cache-Control": "max-age=60"],
             requested: HTTPDate(seconds: 0),
             received: HTTPDate(seconds: 0),
+            variant: Variant(of: request, fields: [Variant.credentials], seal: { $0 }),
             body: .part(0..<0, of: 100)
         )
         #expect(partial.begin(noting: Array(StoredHead(stored, epoch: "-", length: 100).text.utf8)))

@@ -78,15 +78,46 @@ import Testing
             "same"
         ),
         Row("9111 4.1", stored: "Cookie: a=b", request: "Cookie: a=c", response: "Vary: Cookie", "other"),
-        // Not asked for by HTTP.
+    ]
+
+    /// The same without Vary: credentials are told apart whatever a response says, also those in fields that nobody
+    /// knows.
+    static let credentials: [Row] = [
         Row("9111 7.1", stored: "Authorization: Basic a", request: "Authorization: Basic b", "other"),
         Row("9111 7.1", stored: "GET", request: "Authorization: Basic b", "other"),
+        Row("9111 7.1", stored: "Authorization: Basic b", request: "GET", "other"),
         Row("9111 7.1", stored: "Authorization: Basic b", request: "Authorization: Basic b", "same"),
         Row("9111 7.1", stored: "Cookie: a=b", request: "Cookie: a=c", "other"),
+        Row("9111 7.1", stored: "Proxy-Authorization: a", request: "GET", "other"),
+        Row("9111 7.1", stored: "X-Api-Key: a", request: "X-Api-Key: b", "other"),
+        Row("9111 7.1", stored: "x-api-key: a", request: "X-Api-Key: a", "same"),
+        Row("9111 7.1", stored: "Private-Token: a", request: "Job-Token: a", "other"),
+        Row("9111 7.1", stored: "A: 1 | B: 2", request: "B: 2 | A: 1", "same"),
+        Row("9111 7.1", stored: "A: 1", request: "A: 1 | B:", "other"),
+        Row("9111 7.1", stored: "A: 1 | A: 2", request: "A: 1, 2", "other"),
+        Row("9111 7.1", stored: "A: 1", request: "A: 1", response: "Vary: A", "same"),
+        Row("9111 7.1", stored: "A: 1", request: "A: 2", response: "Vary: B", "other"),
+        Row("9111 7.1", stored: "A: 1", request: "A: 2", response: "Vary: @credentials", "other"),
+        Row(
+            "9111 7.1",
+            stored: "Accept: a/a | X-Request-Id: 1",
+            request: "X-Request-Id: 2 | User-Agent: x",
+            "same"
+        ),
+        Row("9111 7.1", stored: "Range: bytes=0-1 | If-Range: \"a\"", request: "Pragma: no-cache", "same"),
     ]
 
     @Test(arguments: cases) func `which requests get the same response`(_ row: Row) throws {
-        let policy = HTTPCachePolicy()
+        var policy = HTTPCachePolicy()
+        policy.separatesCredentials = false
+        try check(row, policy)
+    }
+
+    @Test(arguments: credentials) func `which requests have the same credentials`(_ row: Row) throws {
+        try check(row, HTTPCachePolicy())
+    }
+
+    private func check(_ row: Row, _ policy: HTTPCachePolicy) throws {
         let (first, second) = (try row.request(), try row.request(row.stored))
         let response = row.response()
         var found = "none"
@@ -102,7 +133,7 @@ import Testing
         #expect(found == row.expected)
     }
 
-    @Test(arguments: ["Authorization", "Cookie", "Proxy-Authorization"])
+    @Test(arguments: ["Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "Anything"])
     func `credentials are sealed`(_ name: String) throws {
         let variant = try #require(
             HTTPCachePolicy().variant(
@@ -112,6 +143,19 @@ import Testing
             )
         )
         #expect(variant.text.contains("sealed") && !variant.text.contains("secret"))
+    }
+
+    @Test func `what is stored without a word of credentials is for nobody`() throws {
+        let stored = try Row.stored("200")
+        #expect(!HTTPCachePolicy().matches(stored, try Row("", "").request(), seal: { $0 }))
+    }
+
+    @Test func `fields that the caller names don't separate responses`() throws {
+        var request = try Row("", "").request("X-Mine: a | X-Api-Key: b")
+        request.plainFields = ["x-mine"]
+        #expect(request.secrets.map(\.name) == ["x-api-key"])
+        let variant = HTTPCachePolicy().variant(of: ["Vary": "X-Mine"], to: request, seal: { _ in "sealed" })
+        #expect(variant?.values == ["@credentials": "sealed", "x-mine": "a"])
     }
 
     @Test func `credentials may be left to Vary`() throws {
@@ -146,7 +190,9 @@ import Testing
 
     @Test(arguments: choices) func `which of several is chosen`(_ row: Row) throws {
         let candidates = try row.stored.split(separator: ";").map { try Row.stored(String($0)) }
-        let choice = HTTPCachePolicy().choice(among: candidates, for: try row.request(), seal: { $0 })
+        var policy = HTTPCachePolicy()
+        policy.separatesCredentials = false
+        let choice = policy.choice(among: candidates, for: try row.request(), seal: { $0 })
         #expect(choice?.fields.first("X") ?? "none" == row.expected)
     }
 
