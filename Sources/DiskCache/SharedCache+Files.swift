@@ -85,7 +85,7 @@ extension SharedCache {
             guard let staged = slot.take() else { return }
             try store.put(staged, for: digest, record)
         }
-        core.memory?.remove(key, cause: .replaced)
+        forget(key, .replaced)
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 

@@ -46,7 +46,7 @@ extension SharedCache {
                 return try self.record(of: content, key: key, options, now: stored)
             }
         }
-        core.memory?.remove(key, cause: .replaced)
+        forget(key, .replaced)
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
@@ -75,7 +75,7 @@ extension SharedCache {
             }
         }
         guard case .renewed(let entry) = renewal else { return nil }
-        core.memory?.remove(key, cause: .replaced)
+        forget(key, .replaced)
         return entry
     }
 

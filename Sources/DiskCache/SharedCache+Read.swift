@@ -105,7 +105,7 @@ extension SharedCache {
         try core.checkOpen()
         if writeBehind.latest({ digest }) != nil { return true }
         // It may be there alone.
-        if core.memory?.contains(key) ?? false { return true }
+        if core.memory?.contains(key, in: space) ?? false { return true }
         return try isPublished(digest, allowingStale: allowingStale)
     }
 

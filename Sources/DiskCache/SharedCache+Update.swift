@@ -179,7 +179,7 @@ extension SharedCache {
         let isStored = try withStore { (store, _) throws(CacheError) in
             try store.put(value.span, for: digest, record, ifStill: observed).isPublished
         }
-        if isStored { core.memory?.remove(key, cause: .replaced) }
+        if isStored { forget(key, .replaced) }
         return isStored
     }
 
@@ -197,7 +197,7 @@ extension SharedCache {
         let isChanged = try withStore { (store, _) throws(CacheError) in
             try store.rewrite(record, for: digest, ifStill: observed, now: moment).isPublished
         }
-        if isChanged { core.memory?.remove(key, cause: .replaced) }
+        if isChanged { forget(key, .replaced) }
         return isChanged
     }
 
@@ -212,7 +212,7 @@ extension SharedCache {
         let isNoted = try withStore { (store, _) throws(CacheError) in
             try store.put(nothing.span, for: digest, record, ifStill: observed).isPublished
         }
-        if isNoted { core.memory?.remove(key, cause: .replaced) }
+        if isNoted { forget(key, .replaced) }
         return isNoted
     }
 
@@ -225,7 +225,7 @@ extension SharedCache {
         let isRemoved = try withStore { (store, _) throws(CacheError) in
             try store.remove(digest, ifStill: observed)
         }
-        if isRemoved { core.memory?.remove(key, cause: .explicit) }
+        if isRemoved { forget(key, .explicit) }
         return isRemoved
     }
 }

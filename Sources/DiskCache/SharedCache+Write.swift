@@ -43,7 +43,7 @@ extension SharedCache {
         let held = try withIndicesFromZero(data)
         let cost = memoryCost(options) ?? data.count
         try putThrough(data, forKey: key, options) {
-            HeldValue(held, key: key, record: $0, cost: cost)
+            HeldValue(held, key: key, in: space, record: $0, cost: cost)
         }
     }
 
@@ -58,7 +58,14 @@ extension SharedCache {
         let unknown = Content(digest: digest, length: data.count, checksum: 0)
         let draft = try record(of: unknown, key: key, options, now: now)
         let terms = configuration.memory.terms(of: options)
-        return PendingWrite(try withIndicesFromZero(data), forKey: key, digest, draft: draft, terms)
+        return PendingWrite(
+            try withIndicesFromZero(data),
+            forKey: key,
+            in: space,
+            digest,
+            draft: draft,
+            terms
+        )
     }
 
     /// The same bytes, as a get from disk gives them: a slice counts on from where it was cut.
@@ -104,7 +111,7 @@ extension SharedCache {
             return try core.keepInMemory(digest, record, terms, name: record.key, hold)
         }
         try core.publish(bytes, digest, record, room, terms, hold)
-        if terms.keeps == .diskOnly { core.memory?.remove(key, cause: .replaced) }
+        if terms.keeps == .diskOnly { forget(key, .replaced) }
     }
 
     /// Stores `data` unless there is a value for `key` already.
@@ -143,7 +150,7 @@ extension SharedCache {
         let isRemoved = try withStore { (store, now) throws(CacheError) in
             try store.remove(digest, now: now, name: name)
         }
-        core.memory?.remove(key, cause: .explicit)
+        forget(key, .explicit)
         return isRemoved
     }
 
@@ -197,7 +204,7 @@ extension SharedCache {
                 return false
             }
         }
-        if isChanged { core.memory?.remove(key, cause: .replaced) }
+        if isChanged { forget(key, .replaced) }
         return isChanged
     }
 }

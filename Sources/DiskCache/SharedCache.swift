@@ -28,10 +28,12 @@ public final class SharedCache: Sendable {
     let core: CacheCore
     let writeBehind: WriteBehind
     /// The computations that are under way in this process.
-    let flights = Flights()
+    let flights: Flights
     let presence: Presence
     /// What other machines have; nil: nobody is asked.
     let remote: RemoteLine?
+    /// Whose keys its calls take.
+    let space: KeySpace
 
     /// Opens the cache at `path`, and creates the directory, accessible to its owner only, if it doesn't exist.
     ///
@@ -63,6 +65,8 @@ public final class SharedCache: Sendable {
         }
         self.path = path
         self.configuration = configuration
+        space = .callers
+        flights = Flights()
         let core = try CacheCore(path: path, configuration: configuration)
         self.core = core
         let host = RemoteHost(
@@ -77,6 +81,24 @@ public final class SharedCache: Sendable {
         presence = Presence(core, writeBehind, remote)
         try establishLimits()
     }
+
+    /// The same open cache with the keys of another space.
+    private init(_ cache: SharedCache, _ space: KeySpace) {
+        path = cache.path
+        configuration = cache.configuration
+        core = cache.core
+        writeBehind = cache.writeBehind
+        flights = cache.flights
+        presence = cache.presence
+        remote = nil
+        self.space = space
+    }
+
+    /// This cache for what is downloaded: the same directory, memory and limits, and other entries, flights and locks,
+    /// which no caller's key names.
+    ///
+    /// Other machines are neither asked for what it stores nor told of it.
+    package var downloads: SharedCache { SharedCache(self, .downloads) }
 
     /// What happens in this cache from now on that no call reports.
     ///
@@ -106,7 +128,15 @@ public final class SharedCache: Sendable {
         guard !key.isEmpty else {
             throw CacheError(.invalidArgument, "use an empty key: a key must not be empty: give one")
         }
-        return Digest(ofKey: key)
+        return name(ofKey: key)
+    }
+
+    /// The same for a key that was checked before.
+    func name(ofKey key: String) -> Digest { Digest(ofKey: key, in: space) }
+
+    /// Removes the value of `key` from memory.
+    func forget(_ key: String, _ cause: CacheEvent.RemovalCause) {
+        core.memory?.remove(key, in: space, cause: cause)
     }
 
     /// The name of a key's entry, once all earlier puts of it by this process are published.
@@ -137,6 +167,7 @@ public final class SharedCache: Sendable {
             record.key = key
         }
         options.describe(&record)
+        if space != .callers { record.details.staysHere = true }
         return record
     }
 

@@ -30,6 +30,16 @@ public struct Digest: Sendable {
         self.init(of: key.utf8Span.span)
     }
 
+    /// The digest that names the entry of `key` in `space`.
+    package init(ofKey key: String, in space: KeySpace) {
+        guard space != .callers else {
+            self.init(ofKey: key)
+            return
+        }
+        let bytes = space.mark + key.utf8
+        self.init(of: bytes.span)
+    }
+
     /// One of its four words of 8 bytes, the lowest byte first.
     @inline(__always)
     package func word(_ number: Int) -> UInt64 {

@@ -49,6 +49,21 @@ extension KeySelection {
         }
     }
 
+    /// Whether a value with this key can be one of them.
+    package func mayInclude(key: String) -> Bool {
+        switch form {
+        case .all, .tagged: true
+        case .prefix(let prefix): key.utf8.starts(with: prefix.utf8)
+        case .glob(let pattern): Glob.matches(pattern, key)
+        }
+    }
+
+    /// Whether the value of `key` with this record, which need not have the key, is one of them.
+    package func includes(_ record: Record, of key: String) -> Bool {
+        if case .tagged = form { return includes(record) }
+        return mayInclude(key: key)
+    }
+
     /// The same for what is to be removed or to expire: a value whose key is not known may have any prefix.
     ///
     /// A value too many is a miss; one too few would be wrong.

@@ -38,7 +38,7 @@ public struct LoggedRemoval: Sendable, Equatable {
     public let process: Int32
     /// Why it was removed.
     public let cause: Cause
-    /// SHA-256 of the key.
+    /// The name of the entry's file: SHA-256 of the key, for a download of other bytes.
     public let keyDigest: Digest
     /// The key, if it was asked for, the log has it, or a collection tells of it as it removes it; nil if it is not
     /// stored, is longer than 1 KiB, or was removed by a collection and comes from the log.
@@ -80,7 +80,12 @@ public struct LoggedRemoval: Sendable, Equatable {
         else { return nil }
         let name = words.count > 4 ? Self.unescaped(words[4]) : nil
         // Half a key is none.
-        if words.count > 4, name.map({ Digest(ofKey: $0) }) != digest { return nil }
+        if words.count > 4 {
+            guard let name, KeySpace.allCases.contains(where: { Digest(ofKey: name, in: $0) == digest })
+            else {
+                return nil
+            }
+        }
         self.init(
             time: Timestamp(nanoseconds: time),
             process: process,

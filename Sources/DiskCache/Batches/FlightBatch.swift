@@ -86,10 +86,10 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         if let hit, verdict != .miss {
             values[key] = hit.value
             if verdict == .agingHit {
-                agingPlaces.append(Place(digest: Digest(ofKey: key), key: key, aging: hit))
+                agingPlaces.append(Place(digest: request.source.cache.name(ofKey: key), key: key, aging: hit))
             }
         } else if hit != nil || !request.remembersNothing() {
-            places.append(Place(digest: Digest(ofKey: key), key: key, aging: nil))
+            places.append(Place(digest: request.source.cache.name(ofKey: key), key: key, aging: nil))
         }
     }
 
@@ -142,7 +142,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             if flights[index].hasAnswer { continue }
             let key = flights[index].request.key
             // Behind those that were not tried yet.
-            places.insert(Place(digest: Digest(ofKey: key), key: key, aging: nil), at: 0)
+            places.insert(Place(digest: request.source.cache.name(ofKey: key), key: key, aging: nil), at: 0)
         }
         flights.removeAll { $0.course.action == .finish && !$0.hasAnswer }
         land()

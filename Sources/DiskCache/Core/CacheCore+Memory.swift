@@ -22,6 +22,7 @@ extension CacheCore {
     /// record against the one on disk, where it has none.
     func held<Value>(
         _ key: String,
+        in space: KeySpace,
         _ form: ObjectIdentifier,
         as type: Value.Type,
         mayRestore: Bool = true
@@ -31,7 +32,7 @@ extension CacheCore {
         let now = coarseNow
         var judgement: Judgement?
         let item = tier.use { tier in
-            tier.find(key, form, at: now) { item in judge(item, now, &judgement) }
+            tier.find(key, in: space, form, at: now) { item in judge(item, now, &judgement) }
         }
         guard let item, let held = HeldValue<Value>.known(item) else { return nil }
         guard let judgement else { return (held, now) }
@@ -66,10 +67,10 @@ extension CacheCore {
     ) -> HeldValue<Value>? {
         let store = store
         if !judgement.isCurrent, !isStillStored(held, in: store) {
-            memory?.remove(held.key, cause: .invalidated)
+            memory?.remove(held.key, in: held.space, cause: .invalidated)
             return nil
         }
-        if judgement.isAccessDue { noteAccess(Digest(ofKey: held.key), at: judgement.moment) }
+        if judgement.isAccessDue { noteAccess(held.entryName, at: judgement.moment) }
         var whole = held
         if !held.isWhole {
             guard mayRestore, let restored = held.restored() else { return nil }
@@ -94,7 +95,7 @@ extension CacheCore {
 
     private func isStillStored(_ held: HeldValue<some Sendable>, in store: Store) -> Bool {
         // The get from disk that follows meets the same failure and reports it.
-        (try? store.entries.read(Digest(ofKey: held.key))?.record == held.makeRecord()) ?? false
+        (try? store.entries.read(held.entryName)?.record == held.makeRecord()) ?? false
     }
 
     /// Keeps a value that was just read or written.

@@ -63,11 +63,12 @@ extension CacheCore {
                     }
                 }
             }
-            if write.terms.keeps == .diskOnly { memory?.remove(write.key, cause: .replaced) }
+            if write.terms.keeps == .diskOnly { memory?.remove(write.key, in: write.space, cause: .replaced) }
             guard memory != nil, let generation, write.terms.keeps != .diskOnly else { return }
             let held = HeldValue(
                 write.data,
                 key: write.key,
+                in: write.space,
                 record: record,
                 cost: write.terms.cost ?? write.data.count
             )
@@ -75,7 +76,7 @@ extension CacheCore {
             hold(held, generation, until: end, of: store)
         } catch {
             store.counters.add(.publishFailure)
-            memory?.remove(write.key, cause: .invalidated)
+            memory?.remove(write.key, in: write.space, cause: .invalidated)
             events.send(.publishFailed(key: write.key, error: error))
         }
     }

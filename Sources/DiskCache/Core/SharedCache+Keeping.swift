@@ -42,7 +42,7 @@ extension SharedCache {
         try withStore { (store, _) throws(CacheError) in
             _ = try store.put(nothing.span, for: digest, record, room)
         }
-        core.memory?.remove(key, cause: .replaced)
+        forget(key, .replaced)
     }
 
     /// The record of an entry that says that there is no value for `key`, for so long.
@@ -99,11 +99,11 @@ extension SharedCache {
         switch renewal {
         case .gone: return nil
         case .replaced(let record):
-            core.memory?.remove(key, cause: .replaced)
+            forget(key, .replaced)
             return hold(record)
         case .renewed(let record, let generation):
             let (held, terms) = (hold(record), configuration.memory.terms(of: options))
-            core.memory?.remove(key, cause: .replaced)
+            forget(key, .replaced)
             if let generation, terms.keeps != .diskOnly {
                 let end = terms.end(record.heldUntil, from: record.created)
                 core.hold(held, generation, until: end, of: core.store)

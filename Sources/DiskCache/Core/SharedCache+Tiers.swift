@@ -178,7 +178,7 @@ extension SharedCache {
             guard case .unknown = answer else { return answer }
         }
         let form = ObjectIdentifier(Codec.self)
-        guard let found = core.held(key, form, as: Codec.Value.self, mayRestore: mayRunCode) else {
+        guard let found = core.held(key, in: space, form, as: Codec.Value.self, mayRestore: mayRunCode) else {
             return .unknown
         }
         return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
@@ -191,7 +191,7 @@ extension SharedCache {
         allowingStale: Bool,
         mayRunCode: Bool
     ) -> TierAnswer<Codec.Value> {
-        guard let write = writeBehind.latest({ Digest(ofKey: key) }) else { return .unknown }
+        guard let write = writeBehind.latest({ name(ofKey: key) }) else { return .unknown }
         switch write.standing(in: core.store) {
         case .latest: break
         case .unsettled: return .unsettled(write)
@@ -246,11 +246,18 @@ extension SharedCache {
         let valueCost = configuration.memory.valueCost
         // The codec would copy what is moved here: 140 instructions.
         if Codec.self == BytesCodec.self {
-            let held = HeldValue(bytes, key: key, form: form, record: record, cost: valueCost ?? size)
+            let held = HeldValue(
+                bytes,
+                key: key,
+                in: space,
+                form: form,
+                record: record,
+                cost: valueCost ?? size
+            )
             return held as HeldItem as? HeldValue<Codec.Value>
         }
         guard let value = try? codec.decode(bytes) else { return nil }
         let cost = valueCost ?? codec.cost(of: value, encodedSize: size)
-        return HeldValue(value, key: key, form: form, record: record, cost: cost)
+        return HeldValue(value, key: key, in: space, form: form, record: record, cost: cost)
     }
 }

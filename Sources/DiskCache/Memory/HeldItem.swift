@@ -25,6 +25,8 @@ class HeldItem: @unchecked Sendable {
     final var handle: EvictionQueues<HeldItem>.Handle = 0
     /// Hits since it came, up to ``EvictionQueues/highestFrequency``.
     final let frequency = Atomic<UInt8>(0)
+    /// Whose the key is.
+    final let space: KeySpace
     /// What it must satisfy to be given out.
     ///
     /// Guarded by the shard's lock.
@@ -39,8 +41,9 @@ class HeldItem: @unchecked Sendable {
     @inline(__always)
     static var bytes: ObjectIdentifier { ObjectIdentifier(BytesCodec.self) }
 
-    init(key: String, form: ObjectIdentifier, cost: Int) {
+    init(key: String, in space: KeySpace, form: ObjectIdentifier, cost: Int) {
         self.key = key
+        self.space = space
         self.form = form
         self.cost = max(0, cost)
     }
@@ -59,9 +62,14 @@ class HeldItem: @unchecked Sendable {
     /// What the cache keeps about the value.
     func makeRecord() -> Record { preconditionFailure("a value has a record") }
 
+    /// The name of the key's entry.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the key, which are hashed.
+    final var entryName: Digest { Digest(ofKey: key, in: space) }
+
     /// What belongs to the value, found at `moment`: made when somebody asks for it.
     final func entry(at moment: Timestamp) -> CacheEntry {
-        CacheEntry(makeRecord(), keyDigest: Digest(ofKey: key), key: key, accessed: nil, now: moment)
+        CacheEntry(makeRecord(), keyDigest: entryName, key: key, accessed: nil, now: moment)
     }
 
     /// Whether it is the value of this key, in this form (nil: in any).
@@ -82,6 +90,7 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
     init(
         _ value: Value,
         key: String,
+        in space: KeySpace,
         form: ObjectIdentifier = HeldItem.bytes,
         record: Record,
         cost: Int,
@@ -90,7 +99,7 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         self.value = value
         self.record = record
         self.wholeCost = wholeCost
-        super.init(key: key, form: form, cost: cost)
+        super.init(key: key, in: space, form: form, cost: cost)
     }
 
     final override var isWhole: Bool { wholeCost == nil }
@@ -128,6 +137,7 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         HeldValue(
             value,
             key: key,
+            in: space,
             form: form,
             record: record,
             cost: cost,

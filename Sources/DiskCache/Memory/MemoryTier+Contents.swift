@@ -3,14 +3,14 @@
 import Platform
 
 extension MemoryTier {
-    /// The keys of all values, each once however many forms it is held in.
+    /// The callers' keys of all values, each once however many forms it is held in.
     ///
     /// - Complexity: O(*n*) in the values, some of the time under the ledger's lock.
     var keys: [String] {
         let all = ledger.withLock { ledger in
             var keys: [String] = []
             keys.reserveCapacity(ledger.queues.count)
-            ledger.queues.forEachOldestFirst { keys.append($0.key) }
+            ledger.queues.forEachOldestFirst { if $0.space == .callers { keys.append($0.key) } }
             return keys
         }
         // By their bytes: strings are equal if they are canonically equivalent, keys are not.
@@ -19,8 +19,8 @@ extension MemoryTier {
     }
 
     /// Whether a value of this key is held, in any form, good or not.
-    func contains(_ key: String) -> Bool {
-        let name = name(of: key)
+    func contains(_ key: String, in space: KeySpace) -> Bool {
+        let name = name(of: key, in: space)
         return shards.withLock(at: Self.shard(of: name)) { $0.contains(name, key) }
     }
 

@@ -71,11 +71,12 @@ final class MemoryTier: Sendable {
     @inline(__always)
     func find(
         _ key: String,
+        in space: KeySpace,
         _ form: ObjectIdentifier = HeldItem.bytes,
         at now: Timestamp,
         judge: (HeldItem) -> CacheEvent.RemovalCause?
     ) -> HeldItem? {
-        let name = KeyBytes(key, seed)
+        let name = name(of: key, in: space)
         // The caller keeps the tier alive; `self`, used after the lock, would count a reference for each hit.
         let tier = unsafe UncountedReference(self)
         let found = shards.withLock(at: Self.shard(of: name)) {
@@ -108,7 +109,7 @@ final class MemoryTier: Sendable {
     ///   for.
     @discardableResult
     func keep(_ item: HeldItem, by stamp: MemoryStamp, isOnly: Bool = false) -> Bool {
-        item.name = KeyBytes(item.key, seed)
+        item.name = name(of: item.key, in: item.space)
         item.stamp = stamp
         return change { ledger, removed in admit(item, isOnly: isOnly, &ledger, &removed) }
     }
@@ -154,8 +155,8 @@ final class MemoryTier: Sendable {
     /// Removes all forms of a key's value.
     ///
     /// One short critical section where none is held.
-    func remove(_ key: String, cause: CacheEvent.RemovalCause = .explicit) {
-        let name = KeyBytes(key, seed)
+    func remove(_ key: String, in space: KeySpace, cause: CacheEvent.RemovalCause = .explicit) {
+        let name = name(of: key, in: space)
         let number = Self.shard(of: name)
         guard shards.withLock(at: number, { $0.contains(name, key) }) else { return }
         change { ledger, removed in
@@ -208,7 +209,11 @@ final class MemoryTier: Sendable {
     }
 
     /// A key as the tier looks for it.
-    func name(of key: String) -> KeyBytes { KeyBytes(key, seed) }
+    @inline(__always)
+    func name(of key: String, in space: KeySpace) -> KeyBytes {
+        let name = KeyBytes(key, seed)
+        return if case .callers = space { name } else { name.apart }
+    }
 
     static func shard(of name: KeyBytes) -> Int { Int(name.hash >> 58) }
 

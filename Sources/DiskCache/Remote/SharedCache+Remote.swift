@@ -1,26 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
-import FoundationEssentials
+package import CacheStore
+package import FoundationEssentials
 import Platform
 
 // Between the disk and a computation: what other machines have. One request a key and machine goes out; what
 // it brings is put on disk, by the rules of a computed value, and found there by all who have waited.
 
 extension SharedCache {
+    /// The value of `key`, or nil for a miss; what another machine has only where its key and its tags are among
+    /// `selection`.
+    package func get(
+        forKey key: String,
+        sharedIf selection: KeySelection
+    ) throws(CacheError) -> CacheHit<Data>? {
+        if let hit = try find(key, BytesCodec(), allowingStale: false) { return hit }
+        guard selection.mayInclude(key: key) else { return nil }
+        return findRemotely(key, BytesCodec(), among: selection)
+    }
+
     /// The value of `key` from another machine, where this one has none; nil also where there is no time
     /// left.
     ///
     /// What fails is no more than a miss, and counted.
     ///
-    /// - Parameter deadline: when to wait no more; nil: the tier's limit from now on.
+    /// - Parameters:
+    ///   - selection: what it must be one of, by its key and its tags.
+    ///   - deadline: when to wait no more; nil: the tier's limit from now on.
     func findRemotely<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
+        among selection: KeySelection = .all,
         until deadline: ContinuousClock.Instant? = nil
     ) -> CacheHit<Codec.Value>? {
         guard let remote, core.isOwn else { return nil }
-        let digest = Digest(ofKey: key)
+        let digest = name(ofKey: key)
         // A put of this process that is still to be published: what others have is older.
         if !writeBehind.isIdle, writeBehind.latest({ digest }) != nil { return nil }
         let deadline = deadline ?? ContinuousClock.now + remote.tier.limit
@@ -31,7 +45,7 @@ extension SharedCache {
         guard remote.enter(digest, until: deadline) else { return findHere(key, codec) }
         defer { remote.leave(digest) }
         do throws(CacheError) {
-            return try ask(remote.tier, key, digest, codec, until: deadline)
+            return try ask(remote.tier, key, digest, codec, among: selection, until: deadline)
         } catch {
             counters.add(.cacheFailure)
             return nil
@@ -67,6 +81,7 @@ extension SharedCache {
         _ key: String,
         _ digest: Digest,
         _ codec: Codec,
+        among selection: KeySelection,
         until deadline: ContinuousClock.Instant
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
         let store = core.store
@@ -83,7 +98,9 @@ extension SharedCache {
         guard !hasWaited, let absence = try store.absence(of: digest, now: now) else {
             return findHere(key, codec)
         }
-        guard let value = tier.look(digest, until: deadline) else { return nil }
+        guard let value = tier.look(digest, until: deadline), selection.includes(value.record, of: key) else {
+            return nil
+        }
         return try adopt(value, key, digest, codec, since: absence, of: tier, in: store)
     }
 

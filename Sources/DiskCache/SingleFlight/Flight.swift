@@ -51,7 +51,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     init(_ request: Request, _ course: FlightCourse, _ hit: Request.Hit?) {
         self.request = request
         self.course = course
-        key = FlightKey(digest: Digest(ofKey: request.key), form: request.source.form)
+        key = FlightKey(digest: request.source.cache.name(ofKey: request.key), form: request.source.form)
         if let hit, course.action == .refresh {
             end = .success(hit)
             aging = hit.entry

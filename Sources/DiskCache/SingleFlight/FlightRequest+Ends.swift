@@ -69,7 +69,14 @@ extension FlightRequest {
             let size = old.content.length
             let renewed = try cache.renew(old, forKey: key, terms, room) { (record) -> HeldValue<Value> in
                 let cost = memory.cost ?? source.codec.cost(of: value, encodedSize: size)
-                return HeldValue(value, key: key, form: source.form, record: record, cost: cost)
+                return HeldValue(
+                    value,
+                    key: key,
+                    in: cache.space,
+                    form: source.form,
+                    record: record,
+                    cost: cost
+                )
             }
             if let renewed { return renewed }
         }
@@ -90,13 +97,13 @@ extension FlightRequest {
         case .unchanged: return previous.map { computed($0.held) }
         case .value(let value, _), .unkept(let value):
             let (cache, now) = (source.cache, source.cache.now)
-            let unknown = Content(digest: Digest(ofKey: key), length: 0, checksum: 0)
+            let unknown = Content(digest: cache.name(ofKey: key), length: 0, checksum: 0)
             var terms = PutOptions()
             if case .value(_, let asked) = made { terms = usual(asked) }
             // Terms that can't be are no reason to lose the value: it was not stored because of them.
             let record = try? cache.record(of: unknown, key: key, terms, now: now)
             let draft = record ?? Record(content: unknown, created: now)
-            return computed(UnkeptValue(value, key: key, source.codec, draft: draft))
+            return computed(UnkeptValue(value, key: key, in: cache.space, source.codec, draft: draft))
         }
     }
 

@@ -51,7 +51,7 @@ extension SharedCache: FlightSource {
         let held = try withIndicesFromZero(value)
         let cost = memoryCost(options) ?? held.count
         return try keep(held, forKey: key, options, room) {
-            HeldValue(held, key: key, record: $0, cost: cost)
+            HeldValue(held, key: key, in: space, record: $0, cost: cost)
         }
     }
 }
@@ -61,9 +61,9 @@ final class UnkeptValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked S
     private let codec: Codec
 
     /// - Parameter draft: the record, with any content.
-    init(_ value: Codec.Value, key: String, _ codec: Codec, draft: Record) {
+    init(_ value: Codec.Value, key: String, in space: KeySpace, _ codec: Codec, draft: Record) {
         self.codec = codec
-        super.init(value, key: key, form: ObjectIdentifier(Codec.self), record: draft, cost: 0)
+        super.init(value, key: key, in: space, form: ObjectIdentifier(Codec.self), record: draft, cost: 0)
     }
 
     /// - Complexity: O(*n*) in the value's bytes, which are made and hashed.

@@ -15,7 +15,7 @@ extension Digest {
 public struct CacheEntry: Sendable, Equatable {
     /// The key; nil if it is longer than 1 KiB, or if the cache keeps digests only.
     public let key: String?
-    /// SHA-256 of the key: the name of the entry's file.
+    /// The name of the entry's file: SHA-256 of the key, for a download of other bytes.
     public let keyDigest: Digest
     /// SHA-256 of the value: the name of the object's file.
     public let digest: Digest

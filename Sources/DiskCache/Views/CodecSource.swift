@@ -51,7 +51,7 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
         let data = try encode(value, forKey: key)
         let cost = cache.memoryCost(options) ?? codec.cost(of: value, encodedSize: data.count)
         return try cache.keep(data, forKey: key, options, room) {
-            HeldValue(value, key: key, form: form, record: $0, cost: cost)
+            HeldValue(value, key: key, in: cache.space, form: form, record: $0, cost: cost)
         }
     }
 

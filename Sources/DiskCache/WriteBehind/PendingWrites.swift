@@ -40,13 +40,14 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
     init(
         _ data: Data,
         forKey key: String,
+        in space: KeySpace,
         _ keyDigest: Digest,
         draft: Record,
         _ terms: MemoryTerms = MemoryTerms()
     ) {
         self.keyDigest = keyDigest
         self.terms = terms
-        super.init(data, key: key, record: draft, cost: data.count)
+        super.init(data, key: key, in: space, record: draft, cost: data.count)
     }
 
     /// The record as it will be published.

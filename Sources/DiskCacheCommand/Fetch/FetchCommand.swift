@@ -46,6 +46,9 @@ enum FetchCommand: Command {
         are followed) is written with --include only, and no more than 1 MiB of it. With --json a body goes to its
         FILE or nowhere.
 
+        What is stored has keys of its own, which get, put and other commands with a KEY don't name.
+        `diskcache ls --prefix 'http GET '` lists it, `diskcache rm --prefix 'http GET URL'` removes it.
+
         Cookie and Authorization are sent and never stored, Set-Cookie only encrypted, with the key in
         ${XDG_DATA_HOME:-~/.local/share}/diskcache/key. `--header @FILE` keeps fields from the list of
         processes; @- is standard input. A proxy is taken from http_proxy, https_proxy and no_proxy,

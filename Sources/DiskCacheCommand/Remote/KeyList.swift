@@ -28,9 +28,14 @@ enum KeyList {
         for result in try cache.entries(selection) {
             // What can't be read can't be sent.
             guard case .success(let entry) = result, let key = entry.key else { continue }
-            if !key.utf8.contains(0), !key.hasPrefix("diskcache:list ") { keys.append(key) }
+            if isListed(key) { keys.append(key) }
         }
         return keys
+    }
+
+    /// Whether a list may have this key.
+    private static func isListed(_ key: String) -> Bool {
+        !key.isEmpty && !key.utf8.contains(0) && !key.utf8.starts(with: "diskcache:list ".utf8)
     }
 
     static func data(_ keys: [String]) -> Data {
@@ -42,8 +47,12 @@ enum KeyList {
         return data
     }
 
-    /// What ``data(_:)`` has written; what is no key is left out.
-    static func keys(in data: Data) -> [String] {
-        data.split(separator: 0).compactMap { String(validating: $0, as: UTF8.self) }
+    /// The keys of what ``data(_:)`` has written for `selection`.
+    ///
+    /// The list comes from another machine: what is no key, or has not the prefix that was asked for, is left out. Tags
+    /// are with the values.
+    static func keys(in data: Data, for selection: KeySelection) -> [String] {
+        let keys = data.split(separator: 0).compactMap { String(validating: $0, as: UTF8.self) }
+        return keys.filter { isListed($0) && selection.mayInclude(key: $0) }
     }
 }

@@ -18,6 +18,7 @@ enum PullCommand: Command {
     static let details = """
         A get finds by itself what other machines have; pull is for having it here before anybody asks. A
         store can't be asked which keys it has: --prefix and --tag go by the list that push has left there.
+        Of that list only keys with the prefix, and values with the tag, are taken.
         KEY and the options can be combined. What does not fit below the limits of the directory is evicted as
         ever. Creates no directory. A key that begins with - needs -- before it.
 
@@ -32,6 +33,13 @@ enum PullCommand: Command {
           diskcache pull --prefix thumbs/
         """
 
+    /// A key that was given, or that a list has.
+    private struct Wanted: Sendable {
+        let key: String
+        /// What was asked for: a value that is none of it is not taken, whatever the list says.
+        let selection: KeySelection
+    }
+
     /// How long to wait for an answer: nobody else waits for this.
     private static let patience: Duration = .seconds(30)
 
@@ -45,19 +53,19 @@ enum PullCommand: Command {
         let stores = try TransferPlan.stores(arguments, limit: patience)
         let cache = stores.cache
         let before = cache.directory.activity
-        var keys = plan.keys
+        var wanted = plan.keys.map { Wanted(key: $0, selection: .all) }
         var missingLists = 0
         for selection in plan.selections {
             // Not what is here of it: the list that is there may be newer.
             if let list = stores.look(KeyList.key(for: selection)) {
-                keys += KeyList.keys(in: list)
+                wanted += KeyList.keys(in: list, for: selection).map { Wanted(key: $0, selection: selection) }
             } else {
                 missingLists += 1
             }
         }
-        var tally = try Transfer(verb: "pulling", count: keys.count, parallel: parallel).run(keys) {
-            (key) throws(CacheError) in
-            guard let hit = try cache.get(forKey: key, reading: ReadOptions(source: .cache)) else {
+        var tally = try Transfer(verb: "pulling", count: wanted.count, parallel: parallel).run(wanted) {
+            (wanted) throws(CacheError) in
+            guard let hit = try cache.get(forKey: wanted.key, sharedIf: wanted.selection) else {
                 return .missing
             }
             return hit.source == .remote ? .done(Int64(hit.value.count)) : .present

@@ -39,9 +39,9 @@ struct Transfer {
     }
 
     /// Does `work` for each key, with progress on a terminal.
-    func run(
-        _ keys: [String],
-        _ work: @escaping @Sendable (String) throws(CacheError) -> Outcome
+    func run<Key: Sendable>(
+        _ keys: [Key],
+        _ work: @escaping @Sendable (Key) throws(CacheError) -> Outcome
     ) throws -> TransferTally {
         let pool = ThreadPool("diskcache-move", limit: parallel)
         return try ProgressLine.during { line in

@@ -29,6 +29,8 @@ struct Fetch: Sendable {
         var hasWaited = false
         /// Whether it asks beside those who ask together.
         var isAlone = false
+        /// How often others have said that they have stored it, and nothing of use to this request was there.
+        var arrivals = 0
         /// How often what was found had gone again.
         var losses = 0
         /// Of the download that was waited for, at the last look; nil: none was taken.
@@ -173,7 +175,11 @@ struct Fetch: Sendable {
         watched.value.withLock { $0 = key }
         switch try await lead(key, &progress) {
         case .served(let served): return served
-        case .arrived: progress.hasWaited = true
+        case .arrived:
+            progress.hasWaited = true
+            progress.arrivals += 1
+            // Others may store what this request can't use, each of them once more.
+            if progress.arrivals > 8 { progress.isAlone = true }
         case .alone: progress.isAlone = true
         case .failed(let error, _): return try await replacing(error, found)
         case .again: break
@@ -202,7 +208,9 @@ struct Fetch: Sendable {
                 return .unkept(lead.word)
             }
             if let lead = own.value.withLock({ $0 }) { return lead }
-            return hit.map { Lead(word: $0.value, terms: limits.terms) } ?? .alone
+            // What is stored under the key is no answer of a flight.
+            guard let hit, hit.source == .computed || hit.source == .joined else { return .alone }
+            return Lead(word: hit.value, terms: limits.terms)
         } catch let error as CacheError where error.code == .timedOut {
             // Whoever downloads may be slow, or stopped.
             try limits.check(asked)
@@ -211,6 +219,8 @@ struct Fetch: Sendable {
             let length = state?.length ?? -1
             let goesOn = progress.length.map { length > $0 } ?? true
             progress.length = length
+            // As long as bytes come there is something to wait for.
+            if goesOn { progress.arrivals = 0 }
             return goesOn ? .arrived : .alone
         }
     }

@@ -32,7 +32,8 @@ public final class HTTPCache: Sendable {
     private let refreshes = Locked<[String: Task<Void, Never>]>([:])
 
     /// - Parameters:
-    ///   - cache: where responses are kept, under keys that begin with `http GET`.
+    ///   - cache: where responses are kept, under keys that begin with `http GET` and that only this uses: what is put
+    ///     into the cache with such a key is another entry.
     ///   - options: what holds for all requests.
     public init(_ cache: SharedCache, options: HTTPCacheOptions = HTTPCacheOptions()) {
         self.options = options

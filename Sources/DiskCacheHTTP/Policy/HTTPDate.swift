@@ -2,19 +2,29 @@
 
 /// A moment as HTTP has it: whole seconds since the beginning of 1970, in UTC.
 package struct HTTPDate: Sendable, Hashable, Comparable {
-    /// Since the beginning of 1970; negative before it.
-    package var seconds: Int
+    /// The moments that there are: the years 0 to 9999, which is what a date can be written for.
+    ///
+    /// So small that no sum or difference of a few of them overflows.
+    static let range = -62_167_219_200...253_402_300_799
 
-    /// This many seconds after the beginning of 1970.
-    package init(seconds: Int) { self.seconds = seconds }
+    /// Since the beginning of 1970; negative before it.
+    package let seconds: Int
+
+    /// This many seconds after the beginning of 1970, or the first or last moment that there is.
+    package init(seconds: Int) {
+        self.seconds = min(max(seconds, Self.range.lowerBound), Self.range.upperBound)
+    }
 
     package static func < (left: HTTPDate, right: HTTPDate) -> Bool { left.seconds < right.seconds }
 
     /// The seconds from `earlier` to here.
     package func since(_ earlier: HTTPDate) -> Int { seconds - earlier.seconds }
 
-    /// This many seconds later.
-    package func adding(_ span: Int) -> HTTPDate { HTTPDate(seconds: seconds + span) }
+    /// This many seconds later, or the first or last moment that there is.
+    package func adding(_ span: Int) -> HTTPDate {
+        let (sum, isBeyond) = seconds.addingReportingOverflow(span)
+        return HTTPDate(seconds: isBeyond ? (span < 0 ? .min : .max) : sum)
+    }
 
     private static let weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
     private static let longWeekdays = [

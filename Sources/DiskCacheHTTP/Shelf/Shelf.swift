@@ -46,6 +46,7 @@ struct Found: Sendable {
 /// All of it stays on this machine, whatever servers the cache shares other values through: responses may be
 /// meant for one user, and others' origins are asked by those who want them.
 struct Shelf: Sendable {
+    /// Its keys are those of downloads: none that a caller gives names an entry of these.
     let cache: SharedCache
     let options: HTTPCacheOptions
     /// Of the user's key, once it was looked for.
@@ -54,7 +55,7 @@ struct Shelf: Sendable {
     private let identity: String
 
     init(cache: SharedCache, options: HTTPCacheOptions) {
-        (self.cache, self.options) = (cache, options)
+        (self.cache, self.options) = (cache.downloads, options)
         identity = options.certificateFile.map { " as \(Self.identity(of: $0))" } ?? ""
     }
 
@@ -70,7 +71,7 @@ struct Shelf: Sendable {
 
     /// The moment by which the cache judges.
     var now: Date { cache.configuration.now?() ?? Date() }
-    var date: HTTPDate { HTTPDate(seconds: Int(now.timeIntervalSince1970.rounded(.down))) }
+    var date: HTTPDate { HTTPDate(now) }
 
     // MARK: Keys
 
@@ -102,9 +103,8 @@ struct Shelf: Sendable {
             let hit = try await cache.get(forKey: Seal.name, reading: .here())
             if let hit { return Seal(key: hit.value) }
             let new = Seal.makeKey()
-            var options = PutOptions(expires: .never, onAccess: .keep)
-            options.staysHere = true
-            let key = try await cache.blocking { [options] (cache) throws(CacheError) -> Data? in
+            let options = PutOptions(expires: .never, onAccess: .keep)
+            let key = try await cache.blocking { (cache) throws(CacheError) -> Data? in
                 if try cache.putIfAbsent(new, forKey: Seal.name, options: options) { return new }
                 return try cache.get(forKey: Seal.name, reading: .here())?.value
             }
@@ -187,6 +187,16 @@ struct Shelf: Sendable {
     }
 }
 
+extension HTTPDate {
+    /// The second of `date`, or the first or last moment that there is.
+    init(_ date: Date) {
+        // Rounded down before it is limited, so that the conversion can't fail; no number at all is as good as 1970.
+        let seconds = date.timeIntervalSince1970.rounded(.down)
+        let limits = Double(Self.range.lowerBound)...Double(Self.range.upperBound)
+        self.init(seconds: seconds.isNaN ? 0 : Int(min(max(seconds, limits.lowerBound), limits.upperBound)))
+    }
+}
+
 // MARK: Writing, on threads that may block
 
 extension Shelf {
@@ -239,7 +249,7 @@ extension Shelf {
     }
 
     private func putOptions(_ head: StoredHead, _ key: String, _ terms: Terms) -> PutOptions {
-        var options = PutOptions(
+        PutOptions(
             expires: .after(.seconds(terms.fresh)),
             onAccess: .keep,
             staleFor: self.options.keepsStale,
@@ -249,8 +259,6 @@ extension Shelf {
             tags: terms.tags,
             metadata: [StoredHead.name: head.text(forKey: key, cipher: userCipher)]
         )
-        options.staysHere = true
-        return options
     }
 
     /// Notes what chooses a response that is stored now; the epoch, nil where the URL was invalidated since
@@ -270,8 +278,7 @@ extension Shelf {
             if choice == present, lasts { return Computed<Data>.unchanged() }
             // Twice as long as it has to: renewing the response need not renew this each time.
             let expires = Expiration.after(life + options.keepsStale)
-            var terms = PutOptions(expires: expires, onAccess: .keep)
-            terms.staysHere = true
+            let terms = PutOptions(expires: expires, onAccess: .keep)
             return Computed<Data>.value(choice.data, terms)
         }
         return epoch

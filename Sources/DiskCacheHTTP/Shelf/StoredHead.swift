@@ -87,12 +87,14 @@ struct StoredHead: Sendable, Equatable {
         }
     }
 
-    /// Nil for what is none, or that of another version.
+    /// Nil for what is none, or that of another version; also for numbers that no response has.
     init?(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let words = lines.first?.split(separator: " ", omittingEmptySubsequences: false) ?? []
         guard words.count == 7, words[0] == Self.version, let status = Int(words[1]),
-            let requested = Int(words[2]), let received = Int(words[3]), let length = Int(words[4])
+            let requested = Int(words[2]), let received = Int(words[3]), let length = Int(words[4]),
+            (100...999).contains(status), HTTPDate.range.contains(requested),
+            HTTPDate.range.contains(received), length >= -1
         else { return nil }
         self.status = status
         self.requested = HTTPDate(seconds: requested)

@@ -52,12 +52,22 @@ package struct KeyBytes: Sendable {
     @usableFromInline package var hash: UInt64
     @usableFromInline package let head: Head
     /// How many there are, as far as the number goes.
-    @usableFromInline package let length: UInt32
+    @usableFromInline package private(set) var length: UInt32
 
     /// Those of an empty key.
     @inlinable
     package init() {
         (hash, length, head) = (0, 0, Head())
+    }
+
+    /// The same as the name of something else: equal to none that was made from a string alone.
+    ///
+    /// No string that is not longer than ``Head/capacity`` has this length, and those that are longer are compared byte
+    /// by byte.
+    package var apart: KeyBytes {
+        var other = self
+        other.length |= 1 << 31
+        return other
     }
 
     /// No call, but for a string that Swift keeps in parts, which none is that was made on Linux.

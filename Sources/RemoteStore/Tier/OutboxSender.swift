@@ -48,7 +48,7 @@ final class OutboxSender: Sendable {
     private static let mostErrands = 100
     /// More keys to be avoided than this are forgotten, with all that is older.
     private static let mostAvoided = 32_768
-    private static let lockName = Digest(ofKey: "\u{0}diskcache remote sender")
+    private static let lockName = Digest(ofKey: "remote sender", in: .upkeep)
 
     let levels: [RemoteLevel]
     let configuration: CacheConfiguration.Remote

@@ -51,7 +51,7 @@ package enum ServerProbe {
     private static func examine(_ server: RemoteServer, _ configuration: CacheConfiguration.Remote) -> Report
     {
         var report = Report(name: server.name)
-        let key = Digest(ofKey: "\u{0}diskcache doctor \(UInt64.random(in: 0 ... .max))")
+        let key = Digest(ofKey: "doctor \(UInt64.random(in: 0 ... .max))", in: .upkeep)
         var end: ContinuousClock.Instant { ContinuousClock.now + configuration.limit }
         var times: [Duration] = []
         for _ in 0..<looks {

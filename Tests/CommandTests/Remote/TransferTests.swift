@@ -11,9 +11,18 @@ import Testing
 @Suite(.takesTurns) struct TransferTests {
     @Test func `a list of keys is read as it was written`() {
         let keys = ["a", "b\nc", "ü", "-x"]
-        #expect(KeyList.keys(in: KeyList.data(keys)) == keys)
-        #expect(KeyList.keys(in: Data()).isEmpty)
-        #expect(KeyList.keys(in: Data([0, 0xFF, 0, 0x61])) == ["a"])
+        #expect(KeyList.keys(in: KeyList.data(keys), for: .all) == keys)
+        #expect(KeyList.keys(in: Data(), for: .all).isEmpty)
+        #expect(KeyList.keys(in: Data([0, 0xFF, 0, 0x61]), for: .all) == ["a"])
+    }
+
+    @Test func `of a list from elsewhere only what was asked for is taken`() {
+        let list = KeyList.data(["thumbs/1", "http GET https://a/", "thumb", "diskcache:list all", "thumbs/"])
+        #expect(KeyList.keys(in: list, for: .prefix("thumbs/")) == ["thumbs/1", "thumbs/"])
+        // By characters e and an accent would be one.
+        #expect(KeyList.keys(in: KeyList.data(["te\u{301}"]), for: .prefix("te")) == ["te\u{301}"])
+        #expect(KeyList.keys(in: list, for: .prefix("diskcache:")).isEmpty)
+        #expect(KeyList.keys(in: list, for: .tagged("t")).count == 4, "the values tell")
     }
 
     @Test func `a list is kept under what was asked for, and is in none itself`() throws {

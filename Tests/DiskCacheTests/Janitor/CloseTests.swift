@@ -119,7 +119,7 @@ import Testing
     private func pendingWrite() -> PendingWrite {
         let data = Data("value".utf8)
         let draft = Record(content: Content(of: data.span), created: .now)
-        return PendingWrite(data, forKey: "key", Digest(ofKey: "key"), draft: draft)
+        return PendingWrite(data, forKey: "key", in: .callers, Digest(ofKey: "key"), draft: draft)
     }
 
     @Test func `a collection under way in another process is left to it`() throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Platform
 import TestSupport
 import Testing
 
@@ -195,6 +196,20 @@ import Testing
 /// A value that is nothing but there.
 final class Token: HeldItem, @unchecked Sendable {
     init(_ key: String, cost: Int = 1, form: ObjectIdentifier = HeldItem.bytes) {
-        super.init(key: key, form: form, cost: cost)
+        super.init(key: key, in: .callers, form: form, cost: cost)
+    }
+}
+
+// Whose keys they are makes no difference to the policy.
+extension MemoryTier {
+    func find(
+        _ key: String,
+        _ form: ObjectIdentifier = HeldItem.bytes,
+        at now: Timestamp,
+        judge: (HeldItem) -> CacheEvent.RemovalCause?
+    ) -> HeldItem? { find(key, in: .callers, form, at: now, judge: judge) }
+
+    func remove(_ key: String, cause: CacheEvent.RemovalCause = .explicit) {
+        remove(key, in: .callers, cause: cause)
     }
 }

@@ -84,7 +84,7 @@ import Testing
 
         init(_ key: String, cost: Int = 10, isInUse: Bool = false) {
             self.isInUse = isInUse
-            super.init(key: key, form: MemoryTierLimitsTests.form, cost: cost)
+            super.init(key: key, in: .callers, form: MemoryTierLimitsTests.form, cost: cost)
         }
 
         override func discarded() -> HeldItem? { isInUse ? nil : Token(key, cost: 2, form: form) }
@@ -132,7 +132,7 @@ import Testing
 
         init(_ key: String, cost: Int, _ meddle: @escaping @Sendable () -> Void) {
             self.meddle = meddle
-            super.init(key: key, form: MemoryTierLimitsTests.form, cost: cost)
+            super.init(key: key, in: .callers, form: MemoryTierLimitsTests.form, cost: cost)
         }
 
         override func discarded() -> HeldItem? {

@@ -298,7 +298,7 @@ final class RemovalLog: Sendable {
         whole.stamp = MemoryStamp(generation: Generation(index: 0, word: 0))
         #expect(whole.due == .distantFuture)
         shard.add(whole)
-        let lesser = Lesser(key: "key", form: HeldItem.bytes, cost: 1)
+        let lesser = Lesser(key: "key", in: .callers, form: HeldItem.bytes, cost: 1)
         let isReplaced = [shard.replace(whole, by: lesser), shard.replace(whole, by: lesser)]
         #expect(isReplaced == [true, false])
         #expect(lesser.stamp == whole.stamp && lesser.due == .distantPast)

@@ -13,7 +13,7 @@ final class FakeTier: RemoteTier {
     /// How often it was asked.
     let looks = Atomic<Int>(0)
     private let closed = Atomic<Bool>(false)
-    private let values = Locked<[Digest: (text: String, expires: Timestamp?)]>([:])
+    private let values = Locked<[Digest: (text: String, expires: Timestamp?, tags: [String])]>([:])
     private let whileLooking = Locked<(@Sendable () -> Void)?>(nil)
     private let isUseful = Atomic<Bool>(true)
 
@@ -21,8 +21,8 @@ final class FakeTier: RemoteTier {
         self.limit = limit
     }
 
-    func set(_ text: String, _ key: String, expires: Timestamp? = nil) {
-        values.withLock { $0[Digest(ofKey: key)] = (text, expires) }
+    func set(_ text: String, _ key: String, expires: Timestamp? = nil, tags: [String] = []) {
+        values.withLock { $0[Digest(ofKey: key)] = (text, expires, tags) }
     }
 
     /// Done while it is asked.
@@ -44,6 +44,7 @@ final class FakeTier: RemoteTier {
         let content = Content(of: bytes.span)
         var record = Record(content: content, created: .now)
         record.expires = found.expires
+        record.details.tags = found.tags
         return RemoteValue(bytes: bytes, content: content, record: record)
     }
 

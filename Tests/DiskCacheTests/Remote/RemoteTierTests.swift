@@ -36,6 +36,25 @@ import Testing
         #expect(activity.remoteHits == 1 && activity.misses == 1)
     }
 
+    @Test func `of what was asked for by prefix or tag nothing else is taken`() throws {
+        tier.set("1", "a/1", tags: ["t"])
+        tier.set("2", "a/2", tags: ["u"])
+        tier.set("3", "b", tags: ["t"])
+        #expect(try cache.get(forKey: "a/2", sharedIf: .tagged("t")) == nil)
+        #expect(try cache.get(forKey: "b", sharedIf: .prefix("a/")) == nil)
+        #expect(
+            try cache.entry(forKey: "a/2") == nil && cache.entry(forKey: "b") == nil,
+            "nothing was stored"
+        )
+        #expect(try text(cache.get(forKey: "a/1", sharedIf: .tagged("t"))) == "1")
+        #expect(try text(cache.get(forKey: "a/2", sharedIf: .prefix("a/"))) == "2")
+        #expect(try text(cache.get(forKey: "b", sharedIf: .all)) == "3")
+        #expect(
+            try text(cache.get(forKey: "a/1", sharedIf: .prefix("b"))) == "1",
+            "what is here was taken before"
+        )
+    }
+
     @Test func `it is asked with and without blocking a thread, for bytes and for files`() async throws {
         tier.set("1", "a")
         tier.set("2", "b")

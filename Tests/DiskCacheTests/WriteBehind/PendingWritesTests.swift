@@ -32,7 +32,7 @@ private final class Queue {
         let data = Data(value.utf8)
         let digest = Digest(ofKey: key)
         let draft = Record(content: Content(digest: digest, length: data.count, checksum: 0), created: .now)
-        return PendingWrite(data, forKey: key, digest, draft: draft)
+        return PendingWrite(data, forKey: key, in: .callers, digest, draft: draft)
     }
 
     private func pending(bytes: Int = 1000, count: Int = 100) -> Queue {

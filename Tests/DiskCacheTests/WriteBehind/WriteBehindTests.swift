@@ -35,7 +35,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
     let data = Data(value.utf8)
     let digest = Digest(ofKey: key)
     let draft = Record(content: Content(digest: digest, length: data.count, checksum: 0), created: .now)
-    return PendingWrite(data, forKey: key, digest, draft: draft)
+    return PendingWrite(data, forKey: key, in: .callers, digest, draft: draft)
 }
 
 @Suite(.takesTurns) struct WriteBehindTests {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Whose keys these are.
+///
+/// Any text is a key of the callers, so what the cache stores for itself is named by digests of bytes that are no text: no
+/// call with a key, no list of keys and no other machine can name it. Both kinds of entries lie side by side on disk, and
+/// the same limits and selections hold for both.
+package enum KeySpace: Sendable, Hashable, CaseIterable {
+    /// What `SharedCache` and its views are asked for, and what is shared with other machines.
+    case callers
+    /// Responses of HTTP, their flights, and what goes with them.
+    case downloads
+    /// The cache's own work, such as who sends to other machines.
+    case upkeep
+
+    /// What is hashed before the key.
+    ///
+    /// 0xFF is in no UTF-8, and the NUL ends the name of the space.
+    var mark: [UInt8] {
+        switch self {
+        case .callers: []
+        case .downloads: [0xff] + "http\0".utf8
+        case .upkeep: [0xff] + "diskcache\0".utf8
+        }
+    }
+}
