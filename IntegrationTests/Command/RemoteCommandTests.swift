@@ -192,8 +192,8 @@ struct RemoteCommandTests {
     @Test func `settings are set, shown, got and taken away`() throws {
         for (name, value) in [
             ("servers", "redis://a:6379/0;http://b:8080/,http://c:8080/"), ("mode", "read"),
-            ("limit", "100ms"), ("namespace", "team"), ("maximumSize", "1M"), ("tags", "x,y"),
-            ("credentials", "/etc/it"),
+            ("limit", "1h"), ("limit", "100ms"), ("namespace", "team"), ("maximumSize", "1M"),
+            ("tags", "x,y"), ("credentials", "/etc/it"),
         ] {
             let run = try tool.run("config", "set", "remote.\(name)", value)
             #expect(run.status == 0 && run.outputData.isEmpty && run.errorData.isEmpty, "\(run.error)")
@@ -216,9 +216,24 @@ struct RemoteCommandTests {
         #expect(!json.contains("remote"), "\(json)")
     }
 
+    @Test func `settings that make no sense, from elsewhere, are put right one after the other`() throws {
+        #expect(try tool.run("config", "set", "remote.namespace", "team").status == 0)
+        let text =
+            #"{"remote": {"servers": [{"url": "http://a:0/"}], "namespace": "..", "limit": "3600000ms"}}"#
+        try text.write(toFile: tool.directory + "/config.json", atomically: false, encoding: .utf8)
+        #expect(try tool.run("config", "get", "remote.servers").status == 78)
+        #expect(try tool.run("config", "set", "remote.servers", "http://a:1/").status == 0)
+        #expect(try tool.run("config", "unset", "remote.namespace").status == 0)
+        #expect(try tool.run("config", "get", "remote.servers").output == "http://a:1/\n")
+        #expect(try tool.run("config", "get", "remote.limit").status == 0)
+    }
+
     @Test(arguments: [
         ["servers", ""], ["servers", "cache:8080"], ["servers", "ftp://x/"],
-        ["servers", "http://me:s3cr3t@x/"],
+        ["servers", "http://me:s3cr3t@x/"], ["servers", "ftp://me:s3cr3t@x/"],
+        ["servers", "http://x:70000/"],
+        ["servers", "redis://x/y"], ["servers", ","], ["tags", ","], ["namespace", ".."], ["limit", "2h"],
+        ["path", "{digest}/.."],
         ["mode", "write"], ["limit", "0"], ["limit", "soon"], ["namespace", "a/b"], ["path", "{kind}"],
         ["maximumSize", "much"], ["credentials", "file"], ["nothing", "1"],
     ])

@@ -82,7 +82,7 @@ extension CacheConfiguration {
         ///
         /// Default: empty, none.
         public var namespace = ""
-        /// How long a call may take longer because of the servers.
+        /// How long a call may take longer because of the servers: 1 ms to 1 h.
         ///
         /// Default: 250 ms.
         public var limit: Duration = .milliseconds(250)

@@ -35,6 +35,16 @@ extension CacheConfiguration.Remote {
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``.
     public init(json: some Sequence<UInt8>) throws(CacheError) {
+        try self.init(unchecked: json)
+        do throws(ConfigurationFault) {
+            try check()
+        } catch {
+            throw Self.bad("\(error.key): \(error.words)")
+        }
+    }
+
+    /// The same for what can be read and may make no sense, to put it right.
+    init(unchecked json: some Sequence<UInt8>) throws(CacheError) {
         let document: RemoteDocument
         do {
             document = try JSONDecoder().decode(RemoteDocument.self, from: Data(json))
@@ -45,7 +55,11 @@ extension CacheConfiguration.Remote {
         self.init(levels: [])
         for group in groups {
             var level: [Server] = []
-            for server in group { level.append(try Self.server(server)) }
+            for server in group {
+                let kind: Server.Kind? = try Self.choice(server.kind, "kind")
+                let (weight, region) = (server.weight ?? 1, server.region)
+                level.append(Server(server.url, weight: weight, kind: kind, region: region))
+            }
             if !level.isEmpty { levels.append(level) }
         }
         mode = try Self.choice(document.mode, "mode") ?? mode
@@ -65,16 +79,6 @@ extension CacheConfiguration.Remote {
             }
             limit = span
         }
-        guard minimumSize >= 0, maximumSize >= minimumSize else {
-            throw Self.bad("minimumSize and maximumSize: the first must not be more than the second")
-        }
-    }
-
-    private static func server(_ document: RemoteDocument.Server) throws(CacheError) -> Server {
-        let weight = document.weight ?? 1
-        guard weight >= 0, weight.isFinite else { throw bad("weight: \(weight) is none") }
-        let kind: Server.Kind? = try choice(document.kind, "kind")
-        return Server(document.url, weight: weight, kind: kind, region: document.region)
     }
 
     private static func choice<Choice: RawRepresentable<String>>(
@@ -120,17 +124,17 @@ extension CacheConfiguration.Remote {
         document.credentials = credentials
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Weights are finite, and nothing else can fail.
+        // Only a weight that is no number can't be encoded, and that is refused.
         return (try? encoder.encode(document)).map { [UInt8]($0) } ?? Array("{}".utf8)
     }
 
     // MARK: Times
 
-    /// "250ms", "1.5s" or "1m"; nil for anything else.
+    /// "250ms", "1.5s", "1m" or "1h"; nil for anything else.
     static func duration(_ text: String) -> Duration? {
-        let units: [(String, Double)] = [("ms", 1e-3), ("s", 1), ("m", 60)]
+        let units: [(String, Double)] = [("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600)]
         for (unit, seconds) in units where text.hasSuffix(unit) {
-            guard let number = Double(text.dropLast(unit.count)), number > 0, number < 1e6 else { return nil }
+            guard let number = Double(text.dropLast(unit.count)), number > 0, number < 1e9 else { return nil }
             return .seconds(number * seconds)
         }
         return nil
@@ -148,21 +152,38 @@ extension CacheDirectory {
     /// - Throws: ``CacheError/Code/badConfiguration``.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func remoteConfiguration() throws(CacheError) -> CacheConfiguration.Remote? {
-        let json = try withStore { (store, _) throws(CacheError) -> [UInt8]? in
+        try remoteJSON().map { (json) throws(CacheError) in try CacheConfiguration.Remote(json: json) }
+    }
+
+    /// The same for what can be read and may make no sense, to put it right.
+    package func uncheckedRemoteConfiguration() throws(CacheError) -> CacheConfiguration.Remote? {
+        try remoteJSON().map { (json) throws(CacheError) in try CacheConfiguration.Remote(unchecked: json) }
+    }
+
+    private func remoteJSON() throws(CacheError) -> [UInt8]? {
+        try withStore { (store, _) throws(CacheError) -> [UInt8]? in
             store.followConfiguration()
             if let failure = store.configurationFailure { throw failure }
             return store.configuration.remote
         }
-        guard let json else { return nil }
-        return try CacheConfiguration.Remote(json: json)
     }
 
     /// Has `config.json` name these servers; caches that are opened from now on share values through them.
     ///
     /// - Parameter remote: nil: none.
-    /// - Throws: ``CacheError``.
+    /// - Throws: ``CacheError``; with the code `badConfiguration` where it makes no sense.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func setRemoteConfiguration(_ remote: CacheConfiguration.Remote?) throws(CacheError) {
+        do throws(ConfigurationFault) {
+            try remote?.check()
+        } catch {
+            throw error.error
+        }
+        try setUncheckedRemoteConfiguration(remote)
+    }
+
+    /// The same for what is still to be put right, one setting after the other.
+    package func setUncheckedRemoteConfiguration(_ remote: CacheConfiguration.Remote?) throws(CacheError) {
         let json = remote?.json
         try withStore { (store, _) throws(CacheError) in
             try store.configure { (configuration) throws(CacheError) in

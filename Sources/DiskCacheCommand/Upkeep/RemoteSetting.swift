@@ -37,9 +37,9 @@ struct RemoteSetting {
         [
             RemoteSetting("servers", \.levels, servers) { same(RemoteSetting.text($0)) },
             RemoteSetting("mode", \.mode, mode) { same($0.rawValue) },
-            RemoteSetting("limit", \.limit, limit) { same(text($0)) },
-            RemoteSetting("namespace", \.namespace, namespace, same),
-            RemoteSetting("path", \.path, path, same),
+            RemoteSetting("limit", \.limit, Quantity.duration) { same(text($0)) },
+            RemoteSetting("namespace", \.namespace, text, same),
+            RemoteSetting("path", \.path, text, same),
             RemoteSetting("format", \.format, format) { same($0.rawValue) },
             RemoteSetting("minimumSize", \.minimumSize, size, sizes),
             RemoteSetting("maximumSize", \.maximumSize, size, sizes),
@@ -90,27 +90,11 @@ struct RemoteSetting {
         var levels: [[CacheConfiguration.Remote.Server]] = []
         for level in text.split(separator: ";") {
             var servers: [CacheConfiguration.Remote.Server] = []
-            for word in level.split(separator: ",") { servers.append(.init(try url(String(word)))) }
-            levels.append(servers)
+            for word in level.split(separator: ",") { servers.append(.init(String(word))) }
+            if !servers.isEmpty { levels.append(servers) }
         }
         if levels.isEmpty { throw .usage("it names no server: give URL[,URL…], or use `config unset`") }
         return levels
-    }
-
-    private static func url(_ text: String) throws(Failure) -> String {
-        let scheme = text.prefix { $0 != ":" }
-        let rest = text.dropFirst(scheme.count)
-        guard ["http", "https", "redis", "rediss", "redis+unix"].contains(scheme),
-            rest.hasPrefix("://"), rest.count > 3, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
-        else {
-            let shown = FetchText.withoutCredentials(text)
-            throw .usage("'\(shown)' is no server: write it like http://cache:8080/ or redis://cache:6379/0")
-        }
-        // Not in a file that everybody may copy, and not in an error.
-        guard FetchText.withoutCredentials(text) == text else {
-            throw .usage("a URL has a user or a password: name a file for them with remote.credentials")
-        }
-        return text
     }
 
     private static func mode(_ text: String) throws(Failure) -> CacheConfiguration.Remote.Mode {
@@ -123,38 +107,19 @@ struct RemoteSetting {
         throw .usage("unknown format '\(text)': give action or plain")
     }
 
-    private static func limit(_ text: String) throws(Failure) -> Duration {
-        let span = try Quantity.duration(text)
-        if (Duration.milliseconds(1)...Duration.seconds(3600)).contains(span) { return span }
-        throw .usage("\(text) is out of range: give 1ms to 1h, and remote.mode off for none")
-    }
-
-    private static func namespace(_ text: String) throws(Failure) -> String {
-        let isPlain = text.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "a")...UInt8(ascii: "z"):
-                true
-            default: "-_.".utf8.contains(byte)
-            }
-        }
-        guard isPlain, (1...64).contains(text.utf8.count) else {
-            throw .usage("'\(text)' is no namespace: give at most 64 letters, digits, -, _ and .")
-        }
-        return text
-    }
-
-    private static func path(_ text: String) throws(Failure) -> String {
-        if text.contains("{digest}") { return text }
-        throw .usage("'\(text)' has no {digest}: write it like {namespace}/{kind}/{digest}")
-    }
-
     private static func size(_ text: String) throws(Failure) -> Int64 {
         try Quantity.size(text).bytes
     }
 
     private static func tags(_ text: String) throws(Failure) -> [String] {
-        text.split(separator: ",").map(String.init)
+        let tags = text.split(separator: ",").map(String.init)
+        if tags.isEmpty { throw .usage("it names no tag: give TAG[,TAG…], or use `config unset`") }
+        return tags
+    }
+
+    private static func text(_ text: String) throws(Failure) -> String {
+        if text.isEmpty { throw .usage("it is empty: use `config unset` to have it as it is by itself") }
+        return text
     }
 
     private static func file(_ text: String) throws(Failure) -> String? {
@@ -178,24 +143,27 @@ extension RemoteSetting {
             let text = arguments.operands[2]
             // An invalid value is refused before a cache is created for it.
             var probe = CacheConfiguration.Remote(levels: [])
+            probe.maximumSize = .max
             try setting.parse(text, &probe)
+            try check(probe)
             let directory = try arguments.openCache().directory
-            let before = try directory.remoteConfiguration()
+            let before = try directory.uncheckedRemoteConfiguration()
             var remote = before ?? CacheConfiguration.Remote(levels: [])
             try setting.parse(text, &remote)
             if let before { remote.levels = kept(remote.levels, from: before.levels) }
-            guard remote.minimumSize <= remote.maximumSize else {
-                throw Failure.usage("config: remote.minimumSize must not be above remote.maximumSize")
-            }
-            try directory.setRemoteConfiguration(remote)
+            // What makes no sense in other settings already is put right one after the other.
+            if isSound(before) { try check(remote) }
+            try directory.setUncheckedRemoteConfiguration(remote)
             try arguments.print("", json: remote.described)
         default:
             let directory = try arguments.requireCache().directory
-            guard var remote = try directory.remoteConfiguration() else { break }
+            guard var remote = try directory.uncheckedRemoteConfiguration() else { break }
+            let wasSound = isSound(remote)
             setting.unset(&remote)
             // Where nothing is left to be said nothing is said.
             let isUsual = remote == CacheConfiguration.Remote(levels: [])
-            try directory.setRemoteConfiguration(isUsual ? nil : remote)
+            if wasSound { try check(remote) }
+            try directory.setUncheckedRemoteConfiguration(isUsual ? nil : remote)
             try arguments.print("", json: remote.described)
         }
         return .done
@@ -212,6 +180,23 @@ extension RemoteSetting {
             try assign(text, &remote)
         } catch {
             throw .usage("config: \(name): \(error.message)")
+        }
+    }
+
+    private static func isSound(_ remote: CacheConfiguration.Remote?) -> Bool {
+        do throws(ConfigurationFault) {
+            try remote?.check()
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private static func check(_ remote: CacheConfiguration.Remote) throws(Failure) {
+        do throws(ConfigurationFault) {
+            try remote.check()
+        } catch {
+            throw .usage("config: remote.\(error.key): \(error.words)")
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CacheStore
+package import DiskCache
 import Platform
 
 /// Who we are to which server: lines `host = user:password`, from a file or the environment.

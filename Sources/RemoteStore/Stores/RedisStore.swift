@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
+import DiskCache
 import FoundationEssentials
 import Platform
 import Transport

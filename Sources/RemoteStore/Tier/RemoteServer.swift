@@ -148,13 +148,14 @@ extension RemoteServer {
         over transport: Transport,
         _ terms: Breaker.Terms
     ) throws(CacheError) {
-        let address = try RemoteAddress(server.url)
-        let isRedis = address.scheme.hasPrefix("redis")
-        guard (server.kind == .redis) == isRedis || server.kind == nil else {
-            throw Self.bad("\(address.name): kind and scheme do not go together")
+        do throws(ConfigurationFault) {
+            try configuration.check()
+            let address = try RemoteAddress(server.url)
+            let client = try Self.client(address, server, configuration, credentials, over: transport)
+            self.init(address.name, client, terms)
+        } catch {
+            throw error.error
         }
-        let client = try Self.client(address, server, configuration, credentials, over: transport)
-        self.init(address.name, client, terms)
     }
 
     private static func client(
@@ -163,7 +164,7 @@ extension RemoteServer {
         _ configuration: CacheConfiguration.Remote,
         _ credentials: RemoteCredentials,
         over transport: Transport
-    ) throws(CacheError) -> any RemoteClient {
+    ) throws(ConfigurationFault) -> any RemoteClient {
         let entry = credentials.entry(for: address)
         let (security, longest) = (configuration.security, configuration.maximumSize)
         if address.scheme.hasPrefix("redis") {
@@ -172,7 +173,9 @@ extension RemoteServer {
         }
         var identity = HTTPStore.Identity.anybody
         if server.kind == .s3 {
-            guard let entry else { throw bad("\(address.name): S3 needs credentials") }
+            guard let entry else {
+                throw ConfigurationFault(key: "credentials", words: "\(address.name): S3 needs them")
+            }
             let token = entry.rest.count > 1 ? entry.rest.dropFirst().joined(separator: ":") : nil
             let key = SignatureV4.Credentials(
                 accessKey: entry.user,
@@ -184,29 +187,18 @@ extension RemoteServer {
             identity = .basic(TransportCredentials(user: entry.user, password: entry.secret))
         }
         let form: HTTPStore.Form = configuration.format == .action ? .action : .plain
-        let paths = try paths(of: configuration)
+        let paths = try configuration.paths
         return HTTPStore(address, paths, form, as: identity, security, longest: longest, over: transport)
     }
+}
 
-    private static func paths(of configuration: CacheConfiguration.Remote) throws(CacheError) -> RemotePaths {
-        var path = configuration.path
-        if configuration.namespace.isEmpty {
-            path.replace("{namespace}/", with: "")
-            path.replace("{namespace}", with: "")
-        }
-        if path.first != "/" { path = "/" + path }
-        // Whoever has one place for both keeps them apart by their digests.
-        let content = path.replacing("{kind}", with: "cas")
-        let entry = path.replacing("{kind}", with: "ac")
-        let namespace = configuration.namespace
-        guard let paths = RemotePaths(content: content, entry: entry, namespace: namespace) else {
-            throw bad("the path or the namespace is none: \(configuration.path), \(namespace)")
-        }
-        return paths
-    }
-
-    static func bad(_ words: String) -> CacheError {
-        CacheError(.badConfiguration, "share values between machines: \(words): correct the configuration")
+extension RemoteAddress {
+    /// Where it listens.
+    ///
+    /// - Parameter security: for `rediss`.
+    func place(_ security: TransportSecurity) -> SocketPlace {
+        let security = scheme == "rediss" ? security : nil
+        return socketPath.map { .path($0) } ?? .network(host: host, port: port, security: security)
     }
 }
 

@@ -45,14 +45,24 @@ import Testing
             "[]", #"{"mode": "sometimes"}"#, #"{"limit": "soon"}"#, #"{"limit": "-1s"}"#, #"{"format": "x"}"#,
             #"{"servers": [{"url": "http://a", "weight": -1}]}"#,
             #"{"servers": [{"url": "http://a", "kind": "ftp"}]}"#,
-            #"{"minimumSize": 2, "maximumSize": 1}"#,
+            #"{"minimumSize": 2, "maximumSize": 1}"#, #"{"limit": "2h"}"#, #"{"limit": "0.1ms"}"#,
+            #"{"servers": [{"url": "http://a:70000/"}]}"#, #"{"namespace": "a/b"}"#, #"{"namespace": ".."}"#,
+            #"{"servers": [{"url": "http://a/", "kind": "redis"}]}"#, #"{"path": "{digest}/.."}"#,
         ]
     )
     func refused(_ text: String) {
         #expect(throws: CacheError.self) { try CacheConfiguration.Remote(json: Array(text.utf8)) }
     }
 
-    @Test("times", arguments: [("250ms", 250), ("1.5s", 1500), ("1m", 60_000)])
+    @Test("what makes no sense can be read, to put it right")
+    func unchecked() throws {
+        let text = #"{"servers": [{"url": "http://a:0/"}], "namespace": "..", "limit": "3600000ms"}"#
+        let remote = try CacheConfiguration.Remote(unchecked: Array(text.utf8))
+        #expect(remote.namespace == ".." && remote.limit == .seconds(3600))
+        #expect(throws: ConfigurationFault.self) { try remote.check() }
+    }
+
+    @Test("times", arguments: [("250ms", 250), ("1.5s", 1500), ("1m", 60_000), ("1h", 3_600_000)])
     func times(_ text: String, _ milliseconds: Int) {
         #expect(CacheConfiguration.Remote.duration(text) == .milliseconds(milliseconds))
     }
@@ -64,6 +74,9 @@ import Testing
         let remote = CacheConfiguration.Remote(servers: ["http://cache-1"])
         try cache.directory.setRemoteConfiguration(remote)
         try cache.directory.updateLimits { $0.maximumEntries = 10 }
+        #expect(throws: CacheError.self) {
+            try cache.directory.setRemoteConfiguration(CacheConfiguration.Remote(servers: ["cache-1"]))
+        }
         let other = try SharedCache(at: directory.path + "/cache")
         #expect(try other.directory.remoteConfiguration() == remote)
         try other.directory.setRemoteConfiguration(nil)

@@ -4,7 +4,7 @@ import CacheStore
 import TestSupport
 import Testing
 
-@testable import RemoteStore
+@testable import DiskCache
 
 @Suite(.takesTurns) struct RemotePathsTests {
     private let digest = Digest(ofKey: "key")
