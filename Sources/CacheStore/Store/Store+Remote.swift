@@ -123,6 +123,8 @@ extension Record {
         var details = details
         details.followedRule = nil
         details.isNothing = false
+        // Removing or replacing it must be told to where it came from, whatever its sender says.
+        details.staysHere = false
         record.details = details
         record.key = key
         return record

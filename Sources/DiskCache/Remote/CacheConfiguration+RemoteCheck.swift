@@ -20,7 +20,7 @@ package struct ConfigurationFault: Error {
 }
 
 extension CacheConfiguration.Remote {
-    /// What a limit may be. A server could hold up a caller for all of it.
+    /// What a limit may be: a server can hold up a caller for all of it.
     private static let limits = Duration.milliseconds(1)...Duration.seconds(3600)
 
     /// Makes sure that a cache can be opened with these servers, as far as that can be told without the files that are

@@ -55,12 +55,12 @@ final class HTTPStore: RemoteClient {
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel? {
         guard let body = try fetch(paths.entry(key), until: deadline) else { return nil }
         if form == .plain {
-            guard let parcel = Envelope.open(body, for: key) else { throw wrong(nil) }
+            guard let parcel = Envelope.open(body, for: key) else { throw wrong() }
             return parcel
         }
         let action = try read(body)
         // Others may keep their own entries here.
-        guard let value = action.value, !action.standardOutput.isEmpty else { throw wrong(nil) }
+        guard let value = action.value, !action.standardOutput.isEmpty else { throw wrong() }
         var parcel = RemoteParcel(record: action.standardOutput, bytes: Data(), digest: value.digest)
         if let contents = value.contents {
             parcel.bytes = Data(contents)
@@ -68,7 +68,7 @@ final class HTTPStore: RemoteClient {
             guard Int64(value.length) <= longest else { return nil }
             // Its server has forgotten it before the entry.
             guard let bytes = try fetch(paths.content(value.digest), until: deadline) else { return nil }
-            guard bytes.count == value.length else { throw wrong(value.digest) }
+            guard bytes.count == value.length else { throw wrong() }
             parcel.bytes = bytes
         }
         return parcel
@@ -78,12 +78,12 @@ final class HTTPStore: RemoteClient {
         do throws(WireFault) {
             return try ActionResult(decoding: [UInt8](body))
         } catch {
-            throw wrong(nil)
+            throw wrong()
         }
     }
 
-    private func wrong(_ content: Digest?) -> RemoteFailure {
-        RemoteFailure(.wrong, "\(address.name) has something else than an entry", content: content)
+    private func wrong() -> RemoteFailure {
+        RemoteFailure(.wrong, "\(address.name) has something else than an entry")
     }
 
     func put(
@@ -110,14 +110,8 @@ final class HTTPStore: RemoteClient {
         try store(Data(body), Digest(of: body.span), at: paths.entry(key), until: deadline)
     }
 
-    func remove(
-        _ key: Digest,
-        content: Digest?,
-        until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) {
-        // The entry first: without its content it would be looked for in vain.
+    func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
         try delete(paths.entry(key), until: deadline)
-        if let content, form == .action { try delete(paths.content(content), until: deadline) }
     }
 
     // MARK: Requests

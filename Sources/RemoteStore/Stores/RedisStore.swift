@@ -69,11 +69,7 @@ final class RedisStore: RemoteClient {
         guard case .simple = reply else { throw unexpected(reply) }
     }
 
-    func remove(
-        _ key: Digest,
-        content: Digest?,
-        until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) {
+    func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
         let reply = try ask(RedisCommand.delete(bytes(of: key)), until: deadline)
         guard case .integer = reply else { throw unexpected(reply) }
     }

@@ -42,13 +42,10 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     package let kind: Kind
     /// Without anything secret.
     package let message: String
-    /// What is wrong there, beside the entry.
-    package var content: Digest?
 
-    package init(_ kind: Kind, _ message: String, content: Digest? = nil) {
+    package init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message
-        self.content = content
     }
 }
 
@@ -66,12 +63,8 @@ package protocol RemoteClient: AnyObject, Sendable {
         _ parcel: RemoteParcel,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure)
-    /// - Parameter content: removed too, where it is kept by itself; nil: the entry alone.
-    func remove(
-        _ key: Digest,
-        content: Digest?,
-        until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure)
+    /// Removes the entry, and no content: other entries may name that too, and an entry may name any.
+    func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure)
 }
 
 /// Record and value in one row of bytes, for stores that have one for each key.

@@ -130,7 +130,7 @@ extension OutboxSender {
                 }
             } else {
                 try server.request(in: store) { () throws(RemoteFailure) in
-                    try server.client.remove(key, content: nil, until: deadline)
+                    try server.client.remove(key, until: deadline)
                 }
             }
             store.counters.add(.remoteWritten)

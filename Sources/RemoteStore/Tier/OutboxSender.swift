@@ -12,11 +12,10 @@ import Platform
 /// server has where there is none. So work may be done twice, and in whatever order. The thread holds this
 /// object, and this no cache.
 final class OutboxSender: Sendable {
-    /// A value that is wrong at a server, to be removed there.
+    /// An entry that is wrong at a server, to be removed there.
     struct Repair: Sendable {
         let server: RemoteServer
         let key: Digest
-        let content: Digest?
     }
 
     /// A value that a level had not, and a later one had, to be put there.
@@ -181,7 +180,7 @@ final class OutboxSender: Sendable {
         if isOver { return }
         do throws(RemoteFailure) {
             try repair.server.request(in: store) { () throws(RemoteFailure) in
-                try repair.server.client.remove(repair.key, content: repair.content, until: deadline)
+                try repair.server.client.remove(repair.key, until: deadline)
             }
         } catch {
             // It stays a miss, and is found again.

@@ -80,7 +80,7 @@ package enum ServerProbe {
             }
         }
         report.removing = step { () throws(RemoteFailure) in
-            try server.client.remove(key, content: parcel.digest, until: end)
+            try server.client.remove(key, until: end)
         }
         return report
     }

@@ -128,7 +128,7 @@ package final class ServerTier: RemoteTier {
         store.counters.add(.remoteBytesReceived, parcel.bytes.count)
         let content = Content(of: parcel.bytes.span)
         guard content.digest == parcel.digest else {
-            throw RemoteFailure(.wrong, "the bytes are not those of the digest", content: parcel.digest)
+            throw RemoteFailure(.wrong, "the bytes are not those of the digest")
         }
         // It has the key's digest in its check, so none of another key passes.
         guard let record = RecordCodec.decode(parcel.record, for: key), record.content == content else {
@@ -155,6 +155,6 @@ package final class ServerTier: RemoteTier {
     private func reject(_ error: RemoteFailure, _ key: Digest, _ server: RemoteServer, _ store: Store) {
         store.counters.add(.remoteWrong)
         host.report(.remoteValueWrong(keyDigest: key, server: server.name, reason: error.message))
-        sender.repair(OutboxSender.Repair(server: server, key: key, content: error.content))
+        sender.repair(OutboxSender.Repair(server: server, key: key))
     }
 }

@@ -76,11 +76,7 @@ final class FakeClient: RemoteClient {
         state.withLock { $0.parcels[key] = parcel }
     }
 
-    func remove(
-        _ key: Digest,
-        content: Digest?,
-        until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) {
+    func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
         try begin(true, deadline)
         state.withLock { $0.parcels[key] = nil }
     }
