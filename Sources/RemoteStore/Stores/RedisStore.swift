@@ -82,6 +82,10 @@ final class RedisStore: RemoteClient {
         }
         // Its memory is full, or the disk that it saves to: it can still be read.
         if ["OOM", "MISCONF"].contains(code) { return RemoteFailure(.full, "\(name): \(code)") }
+        // A password that is being changed, a replica that nobody may write to.
+        if ["NOAUTH", "WRONGPASS", "NOPERM", "READONLY"].contains(code) {
+            return RemoteFailure(.denied, "\(name): \(code)")
+        }
         // Starting, or somebody's script is running: later perhaps.
         let passing = ["LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN"]
         let passes = passing.contains(code)

@@ -33,6 +33,9 @@ package struct RemoteFailure: Error, Sendable, Equatable {
         case failed
         /// It answers, and has no room for this: later perhaps.
         case full
+        /// It does not let us do this, or sends us elsewhere: who we are, where it is, or what stands between may
+        /// change, so later perhaps.
+        case denied
         /// It answers, and does not want to do this: the next time it won't either.
         case refused
         /// What it gave makes no sense, or is not what its digest says.

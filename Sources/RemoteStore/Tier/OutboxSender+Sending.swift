@@ -92,7 +92,7 @@ extension OutboxSender {
             }
             // Another machine was faster, and perhaps with a newer one.
             guard present == nil else { return }
-            try server.store(in: store) { () throws(RemoteFailure) in
+            try server.store(in: store, until: deadline) { () throws(RemoteFailure) in
                 try server.client.put(key, parcel, until: deadline)
             }
             store.counters.add(.remoteWritten)
@@ -125,11 +125,11 @@ extension OutboxSender {
     ) -> Bool {
         do throws(RemoteFailure) {
             if let parcel {
-                try server.store(in: store) { () throws(RemoteFailure) in
+                try server.store(in: store, until: deadline) { () throws(RemoteFailure) in
                     try server.client.put(key, parcel, until: deadline)
                 }
             } else {
-                try server.request(in: store) { () throws(RemoteFailure) in
+                try server.change(in: store, until: deadline) { () throws(RemoteFailure) in
                     try server.client.remove(key, until: deadline)
                 }
             }

@@ -179,7 +179,7 @@ final class OutboxSender: Sendable {
     private func remove(_ repair: Repair, _ store: Store) {
         if isOver { return }
         do throws(RemoteFailure) {
-            try repair.server.request(in: store) { () throws(RemoteFailure) in
+            try repair.server.change(in: store, until: deadline) { () throws(RemoteFailure) in
                 try repair.server.client.remove(repair.key, until: deadline)
             }
         } catch {

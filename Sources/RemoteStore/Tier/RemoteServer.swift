@@ -17,6 +17,10 @@ final class RemoteServer: Sendable {
     /// Whether it has room, as far as this process knows, which alone sends for now: a full server is asked as
     /// any other.
     private let room = Locked(Breaker())
+    /// Whether it lets this process change anything, as far as that knows: one that does not is read like any other.
+    private let leave = Locked(Breaker())
+    /// Whether it is known to have nothing where nobody has stored anything.
+    private let isVerified = Locked(false)
 
     init(_ name: String, _ client: any RemoteClient, _ terms: Breaker.Terms = Breaker.Terms()) {
         self.name = name
@@ -33,9 +37,12 @@ final class RemoteServer: Sendable {
 
     /// Whether it would be told now.
     func mayBeTold(_ work: OutboxRecord.Work, in control: Control) -> Bool {
-        guard mayBeAsked(in: control) else { return false }
+        let now = Timestamp.monotonicMilliseconds
+        guard mayBeAsked(in: control), leave.withLock({ $0.asking(at: now, terms).ticket != nil }) else {
+            return false
+        }
         guard case .put = work else { return true }
-        return room.withLock { $0.asking(at: Timestamp.monotonicMilliseconds, terms).ticket != nil }
+        return room.withLock { $0.asking(at: now, terms).ticket != nil }
     }
 
     /// "closed", "open" or "probing".
@@ -48,8 +55,11 @@ final class RemoteServer: Sendable {
     }
 
     /// Sends a request, unless the breaker is open, and has it judged.
+    ///
+    /// - Parameter denial: what it counts as that the server does not let us do this.
     func request<Value>(
         in store: Store,
+        denial: Breaker.Verdict = .fault,
         _ body: () throws(RemoteFailure) -> Value
     ) throws(RemoteFailure) -> Value {
         guard let ticket = ticket(in: store.control) else {
@@ -65,41 +75,87 @@ final class RemoteServer: Sendable {
             switch error.kind {
             // It has answered.
             case .refused, .wrong, .skipped, .full: judge(.prompt, ticket, in: store.control)
-            case .slow: judge(.fault, ticket, in: store.control)
-            case .failed: judge(.fault, ticket, in: store.control)
+            case .slow, .failed: judge(.fault, ticket, in: store.control)
+            case .denied: judge(denial, ticket, in: store.control)
             }
+            if error.kind == .wrong { isVerified.withLock { $0 = false } }
             count(error, in: store)
             throw error
         }
     }
 
     /// Sends a request that takes room there, unless there was none a moment ago.
-    func store(in store: Store, _ body: () throws(RemoteFailure) -> Void) throws(RemoteFailure) {
-        let now = Timestamp.monotonicMilliseconds
-        let ticket = room.withLock { room in
-            let (ticket, next) = room.asking(at: now, terms)
-            room = next
-            return ticket
+    func store(
+        in store: Store,
+        until deadline: ContinuousClock.Instant,
+        _ body: () throws(RemoteFailure) -> Void
+    ) throws(RemoteFailure) {
+        try attempt(room, .full, "it was full a moment ago") { () throws(RemoteFailure) in
+            try change(in: store, until: deadline, body)
         }
-        guard let ticket else { throw RemoteFailure(.skipped, "\(name): it was full a moment ago") }
-        do throws(RemoteFailure) {
-            try request(in: store, body)
-        } catch {
-            if error.kind == .full { judgeRoom(.fault, ticket) }
-            throw error
-        }
-        judgeRoom(.prompt, ticket)
     }
 
-    private func judgeRoom(_ verdict: Breaker.Verdict, _ ticket: Breaker.Ticket) {
-        let now = Timestamp.monotonicMilliseconds
-        room.withLock { $0 = $0.judged(verdict, ticket, at: now, terms) }
+    /// Sends a request that changes something there, unless that was denied a moment ago.
+    func change(
+        in store: Store,
+        until deadline: ContinuousClock.Instant,
+        _ body: () throws(RemoteFailure) -> Void
+    ) throws(RemoteFailure) {
+        try verify(in: store, until: deadline)
+        try attempt(leave, .denied, "it was denied a moment ago") { () throws(RemoteFailure) in
+            try request(in: store, denial: .prompt, body)
+        }
+    }
+
+    /// Makes sure, once, that the server has nothing where nobody has stored anything: what answers everything with a
+    /// success (a page that wants a login, a wrong address) would be taken to have stored what it gets.
+    private func verify(in store: Store, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
+        if isVerified.withLock({ $0 }) { return }
+        let nobodys = Digest(ofKey: "verification \(UInt64.random(in: 0 ... .max))", in: .upkeep)
+        try request(in: store) { () throws(RemoteFailure) in
+            var isThere = true
+            do throws(RemoteFailure) {
+                isThere = try client.get(nobodys, until: deadline) != nil
+            } catch {
+                if error.kind != .wrong { throw error }
+            }
+            if isThere { throw RemoteFailure(.failed, "\(name): it has what nobody has stored") }
+        }
+        isVerified.withLock { $0 = true }
+    }
+
+    /// Runs `body` unless that has failed in this way a moment ago.
+    private func attempt(
+        _ breaker: borrowing Locked<Breaker>,
+        _ kind: RemoteFailure.Kind,
+        _ words: String,
+        _ body: () throws(RemoteFailure) -> Void
+    ) throws(RemoteFailure) {
+        let begin = Timestamp.monotonicMilliseconds
+        let ticket = breaker.withLock { breaker in
+            let (ticket, next) = breaker.asking(at: begin, terms)
+            breaker = next
+            return ticket
+        }
+        guard let ticket else { throw RemoteFailure(.skipped, "\(name): \(words)") }
+        var failure: RemoteFailure?
+        do throws(RemoteFailure) {
+            try body()
+        } catch {
+            failure = error
+        }
+        let verdict: Breaker.Verdict? = failure == nil ? .prompt : failure?.kind == kind ? .fault : nil
+        if let verdict {
+            let end = Timestamp.monotonicMilliseconds
+            breaker.withLock { $0 = $0.judged(verdict, ticket, at: end, terms) }
+        }
+        if let failure { throw failure }
     }
 
     private func count(_ error: RemoteFailure, in store: Store) {
         switch error.kind {
         case .slow: store.counters.add(.remoteSlow)
-        case .failed, .refused, .full: store.counters.add(.remoteError)
+        case .failed, .denied, .refused, .full: store.counters.add(.remoteError)
         case .wrong, .skipped: break
         }
     }

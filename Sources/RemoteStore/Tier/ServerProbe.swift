@@ -60,7 +60,7 @@ package enum ServerProbe {
                 _ = try server.client.get(key, until: end)
             } catch {
                 // One that refuses has answered.
-                guard error.kind == .refused || error.kind == .wrong else {
+                guard [.refused, .denied, .wrong].contains(error.kind) else {
                     report.obstacle = error.message
                     return report
                 }

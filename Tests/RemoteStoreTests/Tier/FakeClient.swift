@@ -11,7 +11,9 @@ import TestSupport
 /// A server in memory that does what a test wants.
 final class FakeClient: RemoteClient {
     enum Mood: Sendable {
-        case usual, failing, hanging, refusingWrites
+        case usual, failing, hanging, refusingWrites, denyingWrites
+        /// Answers everything as if it had worked.
+        case agreeing
     }
 
     private struct State {
@@ -36,6 +38,14 @@ final class FakeClient: RemoteClient {
 
     func has(_ key: String) -> Bool { state.withLock { $0.parcels[Digest(ofKey: key)] != nil } }
 
+    /// Has this value with this record.
+    func set(_ text: String, _ key: String, _ record: Record) {
+        let name = Digest(ofKey: key)
+        let bytes = RecordCodec.encode(record, for: name)
+        let parcel = RemoteParcel(record: bytes, bytes: Data(text.utf8), digest: record.content.digest)
+        state.withLock { $0.parcels[name] = parcel }
+    }
+
     /// Changes the bytes that it has for a key.
     func damage(_ key: String) {
         state.withLock { $0.parcels[Digest(ofKey: key)]?.bytes = Data("damaged".utf8) }
@@ -58,13 +68,18 @@ final class FakeClient: RemoteClient {
         case .hanging:
             sleepThread(for: deadline - .now)
             throw RemoteFailure(.slow, "it hangs")
+        case .agreeing: return
+        case .denyingWrites: if isWrite { throw RemoteFailure(.denied, "it asks for a login") }
         case .refusingWrites: if isWrite { throw RemoteFailure(.refused, "it refuses") }
         }
     }
 
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel? {
         try begin(false, deadline)
-        return state.withLock { $0.parcels[key] }
+        return try state.withLock { (state) throws(RemoteFailure) in
+            if state.mood == .agreeing { throw RemoteFailure(.wrong, "a page") }
+            return state.parcels[key]
+        }
     }
 
     func put(
@@ -73,12 +88,12 @@ final class FakeClient: RemoteClient {
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
         try begin(true, deadline)
-        state.withLock { $0.parcels[key] = parcel }
+        state.withLock { if $0.mood != .agreeing { $0.parcels[key] = parcel } }
     }
 
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
         try begin(true, deadline)
-        state.withLock { $0.parcels[key] = nil }
+        state.withLock { if $0.mood != .agreeing { $0.parcels[key] = nil } }
     }
 }
 

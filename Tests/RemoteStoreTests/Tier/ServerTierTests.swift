@@ -215,6 +215,59 @@ import Testing
         #expect(try one.text("key") == nil)
     }
 
+    @Test func `what a server does not allow for now waits, is not taken from it, and is told when it does`()
+        throws
+    {
+        let one = try machines.cache("one", server)
+        try one.put("old", forKey: "key")
+        try one.put("old", forKey: "gone")
+        waitUntil("it is sent") { server.count == 2 && one.directory.remote?.waiting == 0 }
+        server.be(.denyingWrites)
+        try one.put("new", forKey: "key")
+        try one.remove(forKey: "gone")
+        waitUntil("it is tried again and again") { one.directory.activity.remoteErrors >= 6 }
+        #expect(one.directory.activity.remoteDrops == 0 && one.directory.remote?.waiting == 2)
+        #expect(one.directory.remote?.servers.first?.breaker == "closed", "it can be read")
+        try one.evict("key")
+        #expect(try one.text("key") == nil && one.text("gone") == nil)
+        try one.put("new", forKey: "key")
+        server.be(.usual)
+        waitUntil("it is told") { server.text("key") == "new" && !server.has("gone") }
+    }
+
+    @Test func `what answers everything with a success has stored nothing`() throws {
+        server.be(.agreeing)
+        let one = try machines.cache("one", server)
+        try one.put("value", forKey: "key")
+        waitUntil("it is tried again and again") { one.directory.activity.remoteErrors >= 4 }
+        #expect(server.writes == 0 && one.directory.activity.remoteWrites == 0)
+        #expect(one.directory.remote?.waiting == 1)
+        server.be(.usual)
+        waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
+        // Also where it begins to do so later, and a wrong answer tells.
+        server.be(.agreeing)
+        #expect(try one.text("other") == nil)
+        let writes = server.writes
+        try one.put("value", forKey: "late")
+        waitUntil("it is noticed") { one.directory.remote?.servers.first?.breaker != "closed" }
+        #expect(server.writes == writes)
+        server.be(.usual)
+        waitUntil("it is sent") { server.has("late") }
+    }
+
+    @Test func `a record that claims to be for one machine alone is removed from its server as any other`()
+        throws
+    {
+        let one = try machines.cache("one", server)
+        var record = Record(content: Content(of: Data("theirs".utf8).span), created: .now)
+        record.details.staysHere = true
+        server.set("theirs", "key", record)
+        #expect(try one.text("key") == "theirs")
+        try one.remove(forKey: "key")
+        waitUntil("it is told") { !server.has("key") }
+        #expect(try one.text("key") == nil)
+    }
+
     @Test func `who only reads tells nothing, and takes back nothing that it has changed`() throws {
         var machines = machines
         let writer = try machines.cache("one", server)
