@@ -53,6 +53,8 @@ public struct CacheEntry: Sendable, Equatable {
     public let tags: [String]
     /// Other names and values that were stored with it.
     public let metadata: [String: String]
+    /// Whether other machines are told nothing of it.
+    package let staysHere: Bool
 
     init(_ record: Record, keyDigest: Digest, key: String?, accessed: Timestamp?, now: Timestamp) {
         self.key = key ?? record.key
@@ -73,5 +75,6 @@ public struct CacheEntry: Sendable, Equatable {
         contentType = details.contentType
         tags = details.tags
         metadata = details.metadata
+        staysHere = details.staysHere
     }
 }

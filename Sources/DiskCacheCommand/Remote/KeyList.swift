@@ -22,12 +22,13 @@ enum KeyList {
     /// It goes with what keeps the directory within its limits, and no sooner.
     static let terms = PutOptions(contentType: "application/x-diskcache-keys")
 
-    /// The keys that a selection means now, without lists, and without those that are not kept or have a NUL.
+    /// The keys that a selection means now, without lists, without what stays on this machine, such as the URLs of
+    /// downloads, and without those that are not kept or have a NUL.
     static func keys(of selection: KeySelection, in cache: SharedCache) throws -> [String] {
         var keys: [String] = []
         for result in try cache.entries(selection) {
             // What can't be read can't be sent.
-            guard case .success(let entry) = result, let key = entry.key else { continue }
+            guard case .success(let entry) = result, !entry.staysHere, let key = entry.key else { continue }
             if isListed(key) { keys.append(key) }
         }
         return keys

@@ -25,7 +25,7 @@ enum PushCommand: Command {
 
         With --prefix or --tag a list of the keys is sent, too, so that pull with the same option knows them
         elsewhere. It is kept here under the key diskcache:list and what was asked for. Keys that were not kept
-        (longer than 1 KiB, or on request) are left out.
+        (longer than 1 KiB, or on request) are left out, and so is what stays on this machine, such as downloads.
 
         JSON: keys, bytes (of the values that this process has sent), missing (keys without a value), dropped
         (what a server refuses), waiting (what is still to be sent).

@@ -36,6 +36,19 @@ import Testing
         #expect(try Set(KeyList.keys(of: .all, in: cache)) == ["a/1", "a/2", "b"])
     }
 
+    @Test func `what stays on this machine is on no list`() throws {
+        let place = try TemporaryDirectory()
+        let cache = try SharedCache(at: place.path + "/cache")
+        try cache.put(Data(), forKey: "a/1", options: PutOptions(tags: ["t"]))
+        var options = PutOptions(tags: ["t"])
+        options.staysHere = true
+        try cache.put(Data(), forKey: "a/2?token=secret", options: options)
+        try cache.downloads.put(Data(), forKey: "a/3?token=secret", options: PutOptions(tags: ["t"]))
+        for selection in [KeySelection.all, .prefix("a/"), .tagged("t")] {
+            #expect(try KeyList.keys(of: selection, in: cache) == ["a/1"])
+        }
+    }
+
     @Test func `each key is asked for once, and all are counted`() throws {
         let keys = (0..<100).map { "k\($0)" }
         let transfer = Transfer(verb: "pulling", count: 100, parallel: 4)
