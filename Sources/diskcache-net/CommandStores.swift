@@ -73,6 +73,7 @@ final class CommandStores: Stores {
         var request = TransportRequest(url, method: "HEAD")
         request.timeLimit = remote.limit
         request.security = remote.security
+        request.proxy = .none
         do throws(TransportError) {
             let response = try Transport(mostTransfers: 1).performAndWait(request)
             let now = Date.now.timeIntervalSince1970

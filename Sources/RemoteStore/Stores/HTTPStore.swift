@@ -166,10 +166,31 @@ final class HTTPStore: RemoteClient {
     ) throws(RemoteFailure) -> TransportResponse {
         let rest = deadline - .now
         guard rest > .zero else { throw RemoteFailure(.skipped, "\(address.name): no time left") }
+        var request = makeRequest(method, path, body, payload)
+        request.timeLimit = rest
+        do throws(TransportError) {
+            return try transport.performAndWait(request)
+        } catch {
+            switch error.code {
+            case .timedOut: throw RemoteFailure(.slow, error.message)
+            case .tooLarge, .headTooLarge: throw RemoteFailure(.wrong, error.message)
+            default: throw RemoteFailure(.failed, error.message)
+            }
+        }
+    }
+
+    /// What is asked, without a limit of time.
+    func makeRequest(
+        _ method: String,
+        _ path: String,
+        _ body: Data? = nil,
+        _ payload: Digest = SignatureV4.noPayload
+    ) -> TransportRequest {
         let whole = address.path + path
         var request = TransportRequest(address.origin + whole, method: method)
-        request.timeLimit = rest
         request.security = security
+        // The environment's are for the web: a store of this site, and its password, are nothing for them.
+        request.proxy = .none
         // An entry is longer than its value.
         request.mostBytes = max(longest, Int64(ActionResult.maximumSize)) + (1 << 17)
         if let body {
@@ -190,14 +211,6 @@ final class HTTPStore: RemoteClient {
                 request.fields.append(HeaderField(name, value))
             }
         }
-        do throws(TransportError) {
-            return try transport.performAndWait(request)
-        } catch {
-            switch error.code {
-            case .timedOut: throw RemoteFailure(.slow, error.message)
-            case .tooLarge, .headTooLarge: throw RemoteFailure(.wrong, error.message)
-            default: throw RemoteFailure(.failed, error.message)
-            }
-        }
+        return request
     }
 }
