@@ -46,6 +46,8 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     private var flights: [Flight<Source, any Error>] = []
     /// What was found and computed so far.
     private(set) var values: [String: Source.Value] = [:]
+    /// What is not here, and is not to be computed.
+    private var absent: [String] = []
     private var failure: Failure?
     private var backoff = Backoff(upTo: FlightLock.longestPause)
     /// How long to wait for room, less what was waited in vain: for all values together no longer than for one.
@@ -74,11 +76,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             let hit = request.withoutFailing { () throws(CacheError) in
                 try request.source.get(forKey: key, reading: request.options.withoutOthers)
             }
-            if let hit {
-                values[key] = hit.value
-            } else if case .success(let shared?) = request.sharedByOthers() {
-                values[key] = shared.value
-            }
+            if let hit { values[key] = hit.value } else { absent.append(key) }
             return
         }
         let hit = request.firstLook()
@@ -92,6 +90,21 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             places.append(Place(digest: request.source.cache.name(ofKey: key), key: key, aging: nil))
         }
     }
+
+    /// Whether other machines are to be asked for something that is not to be computed.
+    var asksOthers: Bool { request.askingEnd != nil && !absent.isEmpty }
+
+    /// What other machines have of what is not here, and is not to be computed; waits for them.
+    func sharedByOthers() -> [String: Value] {
+        var shared: [String: Value] = [:]
+        for key in absent {
+            if case .success(let hit?) = asking(for: key).sharedByOthers() { shared[key] = hit.value }
+        }
+        return shared
+    }
+
+    /// Takes in values that need not be computed.
+    mutating func add(_ found: [String: Value]) { values.merge(found) { $1 } }
 
     /// Another batch, which refreshes the values that are getting old; nil if there are none.
     var refresh: FlightBatch? {

@@ -138,18 +138,46 @@ extension SharedCache {
         _ codec: Codec,
         _ reading: ReadOptions
     ) throws(CacheError) -> [String: CacheHit<Codec.Value>] {
-        var hits: [String: CacheHit<Codec.Value>] = [:]
-        // For all of them no longer than for one.
-        let end = remote.map { ContinuousClock.now + $0.tier.limit }
-        let asks = reading.asksRemote && reading.source != .memory
+        let keys = distinct(keys)
+        var hits = try findHere(keys, codec, reading)
+        if let limit = askingLimit(reading) {
+            let absent = keys.filter { hits[$0] == nil }
+            let found = findRemotely(absent, codec, reading, until: .now + limit)
+            hits.merge(found) { here, _ in here }
+        }
+        return hits
+    }
+
+    /// What this machine has.
+    private func findHere<Codec: CacheCodec>(
+        _ keys: [String],
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> [String: CacheHit<Codec.Value>] {
         let here = reading.withoutOthers
-        for key in distinct(keys) {
-            hits[key] = try find(key, codec, here)
-            guard asks, hits[key] == nil, let end else { continue }
+        var hits: [String: CacheHit<Codec.Value>] = [:]
+        for key in keys { hits[key] = try find(key, codec, here) }
+        return hits
+    }
+
+    /// What other machines have, as far as they say so before `end`: for all keys no longer than for one.
+    private func findRemotely<Codec: CacheCodec>(
+        _ keys: [String],
+        _ codec: Codec,
+        _ reading: ReadOptions,
+        until end: ContinuousClock.Instant
+    ) -> [String: CacheHit<Codec.Value>] {
+        var hits: [String: CacheHit<Codec.Value>] = [:]
+        for key in keys {
             let hit = findRemotely(key, codec, until: end)
             hits[key] = hit.flatMap { $0.held.record.isOlder(than: reading.oldest(at: now)) ? nil : $0 }
         }
         return hits
+    }
+
+    /// How long other machines may be asked; nil: they are not.
+    private func askingLimit(_ reading: ReadOptions) -> Duration? {
+        reading.asksRemote && reading.source != .memory ? remote?.tier.limit : nil
     }
 
     /// The same, without blocking the task's thread.
@@ -158,7 +186,19 @@ extension SharedCache {
         _ codec: Codec,
         _ reading: ReadOptions
     ) async throws(CacheError) -> [String: CacheHit<Codec.Value>] {
-        try await offload(on: .reading) { () throws(CacheError) in try self.find(keys, codec, reading) }
+        let keys = distinct(keys)
+        var hits = try await offload(on: .reading) { () throws(CacheError) in
+            try self.findHere(keys, codec, reading)
+        }
+        let absent = keys.filter { hits[$0] == nil }
+        guard let limit = askingLimit(reading), !absent.isEmpty else { return hits }
+        // Not on a thread for reading: what is on this disk would have to wait for the network.
+        let end = ContinuousClock.now + limit
+        let found = await offloadIfFree(on: .asking) {
+            self.findRemotely(absent, codec, reading, until: end)
+        }
+        hits.merge(found ?? [:]) { here, _ in here }
+        return hits
     }
 }
 
@@ -178,6 +218,7 @@ extension FlightSource {
     ) throws -> [String: Value] {
         guard cache.core.isOwn else { return reading.source == .anywhere ? try compute(keys) : [:] }
         var batch = FlightBatch(keys, in: self, options, reading)
+        if batch.asksOthers { batch.add(batch.sharedByOthers()) }
         if let refresh = batch.refresh {
             // Where no thread is free the next call tries again.
             _ = Lane.refreshing.pool.runIfFree { [refresh] in
@@ -199,6 +240,11 @@ extension FlightSource {
         guard cache.core.isOwn else { return reading.source == .anywhere ? try await compute(keys) : [:] }
         if keys.isEmpty { return [:] }
         var batch = await offload(on: .reading) { FlightBatch(keys, in: self, options, reading) }
+        if batch.asksOthers {
+            // Not on a thread for reading: what is on this disk would have to wait for the network.
+            let asking = batch
+            batch.add(await offloadIfFree(on: .asking) { asking.sharedByOthers() } ?? [:])
+        }
         if let refresh = batch.refresh {
             Task.detached {
                 var refresh = refresh

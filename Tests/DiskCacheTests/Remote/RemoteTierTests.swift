@@ -55,6 +55,40 @@ import Testing
         )
     }
 
+    @Test(arguments: [false, true])
+    func `who asks for many keys without blocking holds up nobody who reads the disk`(computes: Bool)
+        async throws
+    {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        configuration.memory = .none
+        try cache.put("here", forKey: "here")
+        let gate = Monitored(false)
+        defer {
+            gate.withLock { $0 = true }
+            gate.wakeAll()
+        }
+        tier.onLook { gate.wait { $0 ? true : nil } }
+        let cache = cache
+        // More than there are threads for reading.
+        let tasks = (0..<20).map { number in
+            Task {
+                let keys = ["here", "absent \(number)"]
+                if computes {
+                    let reading = ReadOptions(source: .cache)
+                    return try await cache.values(forKeys: keys, reading: reading) { _ in [:] }.count
+                }
+                return try await cache.get(forKeys: keys).count
+            }
+        }
+        await waitUntil("all are asking") { tier.lookCount == 20 }
+        let other = try SharedCache(at: directory.path + "/cache", configuration: configuration)
+        #expect(try await other.get(forKey: "here")?.source == .disk)
+        gate.withLock { $0 = true }
+        gate.wakeAll()
+        for task in tasks { #expect(try await task.value == 1) }
+    }
+
     @Test func `it is asked with and without blocking a thread, for bytes and for files`() async throws {
         tier.set("1", "a")
         tier.set("2", "b")
