@@ -160,7 +160,9 @@ final class OutboxSender: Sendable {
         follow(store)
         let isCrowded = view.avoidedCount > Self.mostAvoided
         let hasFills = state.withLock { !$0.fills.isEmpty }
-        guard writes && (view.hasWork || hasFills) || isCrowded else { return Self.second }
+        // Also where nothing is sent: each change is noted there, and the file would grow until it is full.
+        let isToBeTidied = isCrowded || view.needsCompaction
+        guard writes && (view.hasWork || hasFills) || isToBeTidied else { return Self.second }
         do throws(CacheError) {
             let lock = NamedLock(Self.lockName, permits: 1, in: store.directory)
             // Another process is at it, and sends what this one has appended.

@@ -68,6 +68,9 @@ final class OutboxView: Sendable {
     /// Keys to be avoided only.
     var avoidedCount: Int { state.withLock { $0.outbox.avoidedCount } }
 
+    /// Whether most of the file counts no more.
+    var needsCompaction: Bool { state.withLock { $0.outbox.needsCompaction } }
+
     /// What waits, the oldest first.
     var pending: [OutboxRecord] { state.withLock { $0.outbox.pending } }
 

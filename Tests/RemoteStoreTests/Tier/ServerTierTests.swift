@@ -359,6 +359,22 @@ import Testing
         #expect(other.directory.activity.computations == 0)
     }
 
+    @Test func `a journal that has grown is made shorter where nothing is sent, too`() throws {
+        var machines = machines
+        machines.configuration.mode = .read
+        let one = try machines.cache("one", server)
+        for number in 0..<3000 { try one.put("\(number)", forKey: "key \(number % 10)") }
+        waitUntil("the file is short") {
+            let path = "\(one.path)/outbox"
+            let size = (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int
+            return (size ?? 0) < 1100 * OutboxRecord.size
+        }
+        try one.evict("key 1")
+        let requests = server.requests
+        #expect(try one.text("key 1") == nil)
+        #expect(server.requests == requests, "what was changed here is still not asked for")
+    }
+
     @Test func `a journal that has grown is made shorter`() throws {
         let one = try machines.cache("one", server)
         for number in 0..<1500 { try one.put("\(number)", forKey: "key") }
