@@ -92,7 +92,7 @@ extension StoreSetup {
             return try root.open(path, .readOnly).read(8) == Array(StoreLayout.candidatesSignature.utf8)
         case "rules":
             return try root.open(path, .readOnly).read(8) == Array(StoreLayout.rulesSignature.utf8)
-        case "outbox":
+        case "outbox", "outbox.1":
             let start = try root.open(path, .readOnly).read(2)
             return start.isEmpty || start == Array("ob".utf8)
         case "events", "events.1":

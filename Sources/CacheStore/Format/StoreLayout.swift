@@ -11,7 +11,7 @@ package import Platform
 /// control            (mapped by every process: ControlLayout)
 /// rules              (what was removed or has expired all at once: RemovalRules)
 /// events  events.1   (which process removed what, and why, if enabled: EventLog)
-/// outbox             (which keys stores on other machines have to be told of: OutboxFile)
+/// outbox  outbox.1   (which keys stores on other machines have to be told of: OutboxFile)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
@@ -45,6 +45,8 @@ package enum StoreLayout {
     static let olderEvents: RelativePath = "events.1"
     /// What stores on other machines have to be told.
     static let outbox: RelativePath = "outbox"
+    /// The file that had this name before, until all of it is in the present one.
+    static let olderOutbox: RelativePath = "outbox.1"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
     package static let sessionsLock: RelativePath = "sessions"
@@ -71,7 +73,7 @@ package enum StoreLayout {
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
         cacheDirectoryTag, readme, format, configuration, control, candidates, rules, events,
-        olderEvents, outbox,
+        olderEvents, outbox, olderOutbox,
     ]
 
     /// The names of all lock files that stay.

@@ -7,9 +7,15 @@ package import Platform
 ///
 /// Each writer appends whole records, each by one write to a file opened for appending, so those of several
 /// processes do not mix and nobody needs a lock. What a killed process or a full disk has left of one spoils
-/// that one alone: readers look for the next (``OutboxRecord/all(in:)``). Who alone sends, under a lock of
-/// its own, may put a shorter file in its place: an appender who finds that its file has lost its name
-/// appends once more, and what was appended before is taken over after the renaming, so nothing gets lost.
+/// that one alone: readers look for the next (``OutboxRecord/all(in:)``).
+///
+/// Who alone sends, under a lock of its own, may put a shorter file in its place (``replace(by:readUpTo:)``). An appender
+/// who finds that its file has lost its name appends once more to the other. What came before that, and after the old file
+/// was read, is in the old file alone for a while: that keeps a name, `outbox.1`, until the new one has it, and the new one
+/// says by its first record that both have to be read. So nothing is lost, nor missed meanwhile, whoever is killed.
+///
+/// Which file it is its first record tells, as its number is random: a file that was read may have gone, and another may
+/// have its inode.
 package final class OutboxFile: Sendable {
     /// Bytes; what does not fit is not noted.
     ///
@@ -18,9 +24,14 @@ package final class OutboxFile: Sendable {
 
     private struct State: ~Copyable {
         var file: FileDescriptor?
+        /// Which one that is: as long as it is open no other has this inode.
+        var identity: FileStatus.Identity?
         /// As of the last look.
         var size: Int64 = 0
     }
+
+    /// How often an appender looks for the file that has the name.
+    private static let mostAttempts = 100
 
     private let directory: StoreDirectory
     private let state = Locked(State())
@@ -52,9 +63,13 @@ package final class OutboxFile: Sendable {
     /// - Throws: what the file system says; ``Errno/fileTooLarge`` where it is full.
     package func append(_ record: OutboxRecord) throws(Errno) {
         let bytes = record.encoded()
-        while try !appendOnce(bytes) {}
-        let told = listener.withLock { $0 }
-        told?.body()
+        for _ in 0..<Self.mostAttempts where try appendOnce(bytes) {
+            let told = listener.withLock { $0 }
+            told?.body()
+            return
+        }
+        // Somebody takes it away again and again.
+        throw .timedOut
     }
 
     /// False: the file has lost its name.
@@ -62,69 +77,140 @@ package final class OutboxFile: Sendable {
         try state.withLock { (state) throws(Errno) -> Bool in
             if state.file == nil {
                 let file = try directory.root.open(StoreLayout.outbox, Self.opening, mode: FileMode.file)
-                state.size = try file.status().size
+                let status = try file.status()
+                (state.identity, state.size) = (status.identity, status.size)
                 state.file = consume file
             }
             guard let file = state.file.take() else { return false }
             if state.size >= Self.longest {
-                // Perhaps it is full no more, or another one has its place.
-                state.size = try file.status().size
-                let isNamed = try file.status().linkCount > 0
-                if isNamed, state.size >= Self.longest { throw .fileTooLarge }
+                // Perhaps another one has its place.
+                guard let size = try sizeOfNamed(state.identity) else { return false }
+                if size >= Self.longest { throw .fileTooLarge }
             }
             try file.writeAll(bytes.span)
-            let status = try file.status()
-            state.size = status.size
-            guard status.linkCount > 0 else { return false }
+            // Its number of links tells nothing: a backup may be another name of it.
+            guard let size = try sizeOfNamed(state.identity) else { return false }
+            state.size = size
             state.file = consume file
             return true
         }
     }
 
+    /// The length of the file that has the name, if it is this one.
+    private func sizeOfNamed(_ identity: FileStatus.Identity?) throws(Errno) -> Int64? {
+        guard let named = try directory.root.presentStatus(of: StoreLayout.outbox), named.identity == identity
+        else { return nil }
+        return named.size
+    }
+
     // MARK: Reading
+
+    /// By what a change of the file is seen: another inode, another length, another time of change.
+    package struct Mark: Sendable, Equatable {
+        package let identity: FileStatus.Identity
+        package let size: Int64
+        package let changed: Timestamp
+
+        init(_ status: FileStatus) {
+            (identity, size, changed) = (status.identity, status.size, status.changed)
+        }
+    }
+
+    /// What was read of it.
+    package struct Part: Sendable {
+        /// As it was before it was read.
+        package let mark: Mark
+        /// Its first record, as far as it is there.
+        package let beginning: [UInt8]
+        /// From the offset on.
+        package let bytes: [UInt8]
+    }
 
     /// Which file there is, and how long it is; nil: there is none.
     ///
     /// One system call.
-    package func mark() throws(Errno) -> (identity: FileStatus.Identity, size: Int64)? {
-        guard let status = try directory.root.presentStatus(of: StoreLayout.outbox) else { return nil }
-        return (status.identity, status.size)
+    package func mark() throws(Errno) -> Mark? {
+        try directory.root.presentStatus(of: StoreLayout.outbox).map { Mark($0) }
     }
 
     /// What it has from an offset on; nil: there is no file.
-    package func read(from offset: Int64) throws(Errno) -> (identity: FileStatus.Identity, bytes: [UInt8])? {
-        try ifExists { () throws(Errno) -> (identity: FileStatus.Identity, bytes: [UInt8]) in
-            let file = try directory.root.open(StoreLayout.outbox, .readOnly)
+    package func read(from offset: Int64) throws(Errno) -> Part? {
+        try read(StoreLayout.outbox, from: offset)
+    }
+
+    /// What has come to the file before from this offset on; nil: that is gone.
+    package func readPredecessor(from offset: Int64) throws(Errno) -> [OutboxRecord]? {
+        try read(StoreLayout.olderOutbox, from: offset).map { OutboxRecord.all(in: $0.bytes).records }
+    }
+
+    private func read(_ name: RelativePath, from offset: Int64) throws(Errno) -> Part? {
+        try ifExists { () throws(Errno) -> Part in
+            let file = try directory.root.open(name, .readOnly)
             let status = try file.status()
             let count = max(0, min(status.size, 2 * Self.longest) - offset)
-            return try (status.identity, count == 0 ? [] : file.read(Int(count), at: Int(offset)))
+            let bytes = try count == 0 ? [] : file.read(Int(count), at: Int(offset))
+            let beginning =
+                try offset == 0 ? Array(bytes.prefix(OutboxRecord.size)) : file.read(OutboxRecord.size, at: 0)
+            return Part(mark: Mark(status), beginning: beginning, bytes: bytes)
         }
     }
 
     // MARK: Sending
 
     /// Puts a file with these records in the place of the one that was read up to `offset`; what was appended
-    /// to that one since is appended to it.
+    /// to that one since is taken over.
+    ///
+    /// Whoever calls it is the only one who sends, and has taken over what was appended to the file before
+    /// (``carryOver()``). Does nothing where there is no file.
+    package func replace(by records: [UInt8], readUpTo offset: Int64) throws(Errno) {
+        try unlinkPredecessor()
+        let isThere = try ifExists { () throws(Errno) -> Bool in
+            try directory.root.link(StoreLayout.outbox, as: StoreLayout.olderOutbox)
+            return true
+        }
+        guard isThere == true else { return }
+        let header = OutboxRecord(number: Store.outboxNumber(), .follows(upTo: offset))
+        let bytes = header.encoded() + records
+        let file = try TemporaryFile(in: directory, mode: FileMode.file)
+        try file.file.writeAll(bytes.span)
+        try file.rename(to: directory.root, StoreLayout.outbox)
+        try carryOver()
+    }
+
+    /// Appends what has come to the file before and is not here yet; does nothing if that was done.
     ///
     /// Whoever calls it is the only one who sends.
-    package func replace(by records: [UInt8], readUpTo offset: Int64) throws(Errno) {
-        var opened = try ifExists { () throws(Errno) -> FileDescriptor in
-            try directory.root.open(StoreLayout.outbox, .readOnly)
+    package func carryOver() throws(Errno) {
+        guard let part = try read(from: 0) else { return }
+        let records = OutboxRecord.all(in: part.bytes).records
+        guard let header = records.first, case .follows(let offset) = header.work else { return }
+        let mark = OutboxRecord(number: header.number, .carried)
+        if !records.contains(mark) {
+            // Who appended before the renaming is found here; who appends later finds the other file.
+            let late = try readPredecessor(from: offset) ?? []
+            let bytes = OutboxRecord.net(late).flatMap { $0.encoded() } + mark.encoded()
+            try directory.root.open(StoreLayout.outbox, Self.opening).writeAll(bytes.span)
         }
-        let file = try TemporaryFile(in: directory, mode: FileMode.file)
-        try file.file.writeAll(records.span)
-        try file.rename(to: directory.root, StoreLayout.outbox)
-        guard let old = opened.take() else { return }
-        // Whoever has appended before the renaming is found here; whoever appends later finds the other file.
-        let rest = try max(0, old.status().size - offset)
-        if rest > 0 {
-            let late = try old.read(Int(rest), at: Int(offset))
-            try directory.root.open(StoreLayout.outbox, Self.opening).writeAll(late.span)
-        }
+        try unlinkPredecessor()
+    }
+
+    private func unlinkPredecessor() throws(Errno) {
+        _ = try ifExists { () throws(Errno) in try directory.root.unlink(StoreLayout.olderOutbox) }
     }
 }
 
 extension OutboxRecord {
+    /// What these records say once all of them are read: without what is done, so that they can follow newer ones.
+    package static func net(_ records: [OutboxRecord]) -> [OutboxRecord] {
+        let (begun, done) = (
+            Set(records.filter { $0.work != .done }.map(\.number)),
+            Set(records.filter { $0.work == .done }.map(\.number))
+        )
+        return records.filter { record in
+            record.isAboutKey && !(record.work == .done ? begun : done).contains(record.number)
+        }
+    }
+
     /// The records in bytes of a journal, and how many bytes were read: what may be the beginning of another
     /// is left.
     package static func all(in bytes: [UInt8]) -> (records: [OutboxRecord], count: Int) {

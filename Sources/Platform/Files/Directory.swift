@@ -173,6 +173,16 @@ package struct Directory: ~Copyable, Sendable {
         try call(.link, path) { unsafe linkat(AT_FDCWD, link, $0, $1, AT_SYMLINK_FOLLOW) }
     }
 
+    /// Gives a file a second name in the same directory.
+    ///
+    /// C: `linkat`.
+    package func link(_ path: RelativePath, as newPath: RelativePath) throws(Errno) {
+        let number = descriptor.rawValue
+        _ = try unsafe path.withCString { (path) throws(Errno) in
+            try call(.link, newPath) { unsafe linkat(number, path, $0, $1, 0) }
+        }
+    }
+
     /// Moves a file, replacing what has the new name, in one step.
     ///
     /// C: `renameat`.

@@ -127,6 +127,7 @@ package struct Outbox: Sendable {
     }
 
     private mutating func note(_ record: OutboxRecord) {
+        guard record.isAboutKey else { return }
         let earlier = waiting[record.entry]?.record
         if record.work == .done {
             guard earlier?.number == record.number else { return }

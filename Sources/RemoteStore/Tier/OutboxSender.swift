@@ -161,13 +161,14 @@ final class OutboxSender: Sendable {
         let isCrowded = view.avoidedCount > Self.mostAvoided
         let hasFills = state.withLock { !$0.fills.isEmpty }
         // Also where nothing is sent: each change is noted there, and the file would grow until it is full.
-        let isToBeTidied = isCrowded || view.needsCompaction
+        let isToBeTidied = isCrowded || view.needsCompaction || view.isToBeCarriedOver
         guard writes && (view.hasWork || hasFills) || isToBeTidied else { return Self.second }
         do throws(CacheError) {
             let lock = NamedLock(Self.lockName, permits: 1, in: store.directory)
             // Another process is at it, and sends what this one has appended.
             guard let permit = try lock.attempt() else { return Self.short }
             defer { permit.release() }
+            carryOver(store)
             if isCrowded { forgetAvoided(store) }
             let isDone = sendAll(store)
             for fill in state.withLock({ exchange(&$0.fills, with: []) }) { send(fill, store) }
@@ -221,7 +222,16 @@ final class OutboxSender: Sendable {
         replace(records, offset, store)
     }
 
+    /// Ends the replacement that another sender was killed in.
+    private func carryOver(_ store: Store) {
+        guard view.isToBeCarriedOver else { return }
+        // Until then both files are read.
+        _ = try? store.outbox.carryOver()
+        follow(store)
+    }
+
     private func replace(_ records: [UInt8], _ offset: Int64, _ store: Store) {
+        if view.isToBeCarriedOver { return }
         // A file that stays as long as it is is replaced later.
         _ = try? store.outbox.replace(by: records, readUpTo: offset)
         follow(store)

@@ -8,51 +8,83 @@ import Platform
 final class OutboxView: Sendable {
     private struct State {
         var outbox = Outbox()
-        /// The file that was read; nil: there was none.
-        var identity: FileStatus.Identity?
-        /// How far.
+        /// The file as it was when it was read last; nil: there was none.
+        var mark: OutboxFile.Mark?
+        /// Its first record, by which it is known, as far as it was there.
+        var beginning: [UInt8] = []
+        /// How far it was read.
         var offset: Int64 = 0
+        /// What has to be read of the file before as well, until all of that is in this one.
+        var predecessor: (number: UInt64, offset: Int64)?
         /// What there was no room for, as far as somebody was told.
         var refused = 0
     }
 
     private let state = Locked(State())
+    /// How often the file is looked at that is replaced meanwhile.
+    private static let mostLooks = 8
 
     /// Reads what others have written.
     ///
-    /// One system call where there is nothing new, else three more.
+    /// One system call where there is nothing new, else five more.
     ///
     /// - Returns: records that there was no room for since the last time.
+    /// - Throws: also ``Errno/timedOut``, where it is replaced again and again: what waits is not known then.
     @discardableResult
     func follow(_ file: OutboxFile) throws(Errno) -> Int {
-        let mark = try file.mark()
-        return try state.withLock { (state) throws(Errno) -> Int in
-            guard let mark else {
-                state = State()
-                return 0
+        for _ in 0..<Self.mostLooks {
+            let mark = try file.mark()
+            let isRead = try state.withLock { (state) throws(Errno) in try Self.follow(file, mark, &state) }
+            if isRead { return takeRefused() }
+        }
+        throw .timedOut
+    }
+
+    /// Reads what has come since the last look; false: the file was replaced meanwhile.
+    private static func follow(
+        _ file: OutboxFile,
+        _ mark: OutboxFile.Mark?,
+        _ state: inout State
+    ) throws(Errno) -> Bool {
+        guard let mark else {
+            state = State()
+            return true
+        }
+        if mark == state.mark, state.predecessor == nil { return true }
+        guard let part = try file.read(from: state.offset), part.beginning.starts(with: state.beginning),
+            part.mark.size >= state.offset
+        else {
+            state = State()
+            return false
+        }
+        (state.mark, state.beginning) = (part.mark, part.beginning)
+        let (records, count) = OutboxRecord.all(in: part.bytes)
+        state.offset += Int64(count)
+        for record in records {
+            switch record.work {
+            case .follows(let offset): state.predecessor = (record.number, offset)
+            case .carried: if record.number == state.predecessor?.number { state.predecessor = nil }
+            case .put, .remove, .avoid, .done: state.outbox.read(record.encoded())
             }
-            if mark.identity == state.identity, mark.size <= state.offset { return 0 }
-            if mark.identity != state.identity || mark.size < state.offset {
-                state = State()
-                state.identity = mark.identity
-            }
-            guard let (identity, bytes) = try file.read(from: state.offset) else {
-                state = State()
-                return 0
-            }
-            if identity != state.identity {
-                // Replaced between the two looks: it is read from its beginning the next time.
-                state = State()
-                return 0
-            }
-            let (records, count) = OutboxRecord.all(in: bytes)
-            for record in records { state.outbox.read(record.encoded()) }
-            state.offset += Int64(count)
+        }
+        guard let predecessor = state.predecessor else { return true }
+        // If it has gone all of it is in this one by now.
+        guard let late = try file.readPredecessor(from: predecessor.offset) else { return false }
+        for record in OutboxRecord.net(late) { state.outbox.read(record.encoded()) }
+        // Else it may have been that of yet another file.
+        return try file.mark() == part.mark
+    }
+
+    private func takeRefused() -> Int {
+        state.withLock { state in
             let refused = state.outbox.refusedRecords - state.refused
             state.refused = state.outbox.refusedRecords
             return refused
         }
     }
+
+    /// Whether what has come to the file before is still to be taken over.
+    var isToBeCarriedOver: Bool { state.withLock { $0.predecessor != nil } }
 
     /// Whether anything waits for this key.
     func contains(_ key: Digest) -> Bool { state.withLock { $0.outbox.contains(key) } }

@@ -22,7 +22,7 @@ import Testing
     }
 
     private func records() throws -> [OutboxRecord] {
-        OutboxRecord.all(in: try file.read(from: 0)?.bytes ?? []).records
+        OutboxRecord.all(in: try file.read(from: 0)?.bytes ?? []).records.filter(\.isAboutKey)
     }
 
     @Test func `nothing is noted unless there is a remote tier`() throws {

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An explicit-state model of the file of what other machines have to be told (`OutboxFile`), while a shorter one takes its
+/// place.
+///
+/// Two appenders each open the file that has the name, append a record and look whether the file still has it; else they
+/// begin anew. One sender at a time replaces the file, twice at most: it reads it, gives it its second name, puts the new
+/// one in its place, appends what has come to the old one since together with a mark that this is done, and removes the
+/// second name. It may be killed before each step; the next one ends what it has begun. A reader reads the file, and the
+/// one before it as long as there is no mark.
+///
+/// Checked is that what was appended by those who have returned is always in one of the files that are read, and that a
+/// reader finds what was appended before it began.
+enum OutboxModel {
+    /// A deviation that must be found.
+    enum Mistake: UInt8, CaseIterable {
+        /// The old file has no second name: what it has can be taken over only by who has it open.
+        case unnamed
+        /// The new file is marked from the beginning.
+        case markedEarly
+        /// The second name is removed before the rest is appended.
+        case unlinkedEarly
+        /// The next sender replaces the file without ending what the one before has begun.
+        case carryOverSkipped
+        /// Appenders don't look whether the file has lost its name.
+        case appenderUnchecked
+        /// Readers leave out the file before.
+        case predecessorUnread
+        /// Readers take whatever has the second name for the file before.
+        case readerUnchecked
+    }
+
+    enum AppenderStep: UInt8 { case open, write, check, over }
+    enum SenderStep: UInt8 { case idle, unlinkStale, link, rename, readRest, unlinkEarly, append, unlink }
+    enum ReaderStep: UInt8 { case start, open, read, readBefore, check, over }
+
+    struct Appender: Hashable {
+        var step = AppenderStep.open
+        var file = 0
+    }
+
+    struct Sender: Hashable {
+        var step = SenderStep.idle
+        /// Of the file that it replaces, by the bits of the appenders.
+        var seen: UInt8 = 0
+        var rest: UInt8 = 0
+        /// The file that it replaces.
+        var file = 0
+    }
+
+    struct File: Hashable {
+        /// What was appended, by the bits of the appenders.
+        var records: UInt8 = 0
+        /// Whether it says that the file before has to be read as well.
+        var isIncomplete = false
+    }
+
+    struct Reader: Hashable {
+        var step = ReaderStep.start
+        var file = 0
+        var read = File()
+        var found: UInt8 = 0
+        /// What it must find.
+        var floor: UInt8 = 0
+    }
+
+    struct State: Hashable {
+        var files = [File(), File(), File()]
+        /// Which has the name.
+        var named = 0
+        /// Which has the second name.
+        var before: Int?
+        var appenders = [Appender(), Appender()]
+        var sender = Sender()
+        var reader = Reader()
+
+        /// The records of the appenders that have returned.
+        var returned: UInt8 {
+            appenders.enumerated().reduce(0) { $1.element.step == .over ? $0 | 1 << UInt8($1.offset) : $0 }
+        }
+    }
+
+    enum Move { case appender(Int), sender, kill, reader }
+
+    struct Model {
+        let mistake: Mistake?
+
+        func isBroken(_ state: State) -> Bool {
+            var kept = state.files[state.named].records
+            if state.files[state.named].isIncomplete, let before = state.before {
+                kept |= state.files[before].records
+            }
+            // Without a name it is kept as long as its sender lives.
+            if mistake == .unnamed, state.sender.step != .idle {
+                kept |= state.files[state.sender.file].records
+            }
+            if state.returned & ~kept != 0 { return true }
+            return state.reader.step == .over && state.reader.floor & ~state.reader.found != 0
+        }
+    }
+}
+
+extension OutboxModel.Model: ExploredModel {
+    typealias State = OutboxModel.State
+    typealias Move = OutboxModel.Move
+
+    var initialStates: [State] { [State()] }
+
+    func addSuccessors(of state: State, to next: inout [State], by moves: inout [Move]) {
+        func add(_ move: Move, _ advance: (inout State) -> Void) {
+            var copy = state
+            advance(&copy)
+            guard copy != state else { return }
+            next.append(copy)
+            moves.append(move)
+        }
+        for index in state.appenders.indices { add(.appender(index)) { advanceAppender(index, in: &$0) } }
+        add(.sender) { advanceSender(in: &$0) }
+        add(.kill) { $0.sender = OutboxModel.Sender() }
+        add(.reader) { advanceReader(in: &$0) }
+    }
+
+    private func advanceAppender(_ index: Int, in state: inout State) {
+        var appender = state.appenders[index]
+        switch appender.step {
+        case .open:
+            appender.file = state.named
+            appender.step = .write
+        case .write:
+            state.files[appender.file].records |= 1 << UInt8(index)
+            appender.step = mistake == .appenderUnchecked ? .over : .check
+        case .check: appender.step = appender.file == state.named ? .over : .open
+        case .over: return
+        }
+        state.appenders[index] = appender
+    }
+
+    private func advanceSender(in state: inout State) {
+        var sender = state.sender
+        let named = state.named
+        switch sender.step {
+        case .idle:
+            if state.files[named].isIncomplete, mistake != .carryOverSkipped {
+                sender.file = state.before ?? named
+                sender.step = .readRest
+            } else if named + 1 < state.files.count {
+                (sender.seen, sender.file) = (state.files[named].records, named)
+                sender.step = .unlinkStale
+            }
+        case .unlinkStale:
+            state.before = nil
+            sender.step = mistake == .unnamed ? .rename : .link
+        case .link:
+            state.before = named
+            sender.step = .rename
+        case .rename:
+            state.named = named + 1
+            state.files[named + 1].records = sender.seen
+            state.files[named + 1].isIncomplete = mistake != .markedEarly
+            sender.step = .readRest
+        case .readRest:
+            let file = mistake == .unnamed ? sender.file : state.before
+            sender.rest = file.map { state.files[$0].records } ?? 0
+            sender.step = mistake == .unlinkedEarly ? .unlinkEarly : .append
+        case .unlinkEarly:
+            state.before = nil
+            sender.step = .append
+        case .append:
+            state.files[named].records |= sender.rest
+            state.files[named].isIncomplete = false
+            sender.step = .unlink
+        case .unlink:
+            state.before = nil
+            sender = OutboxModel.Sender()
+        }
+        state.sender = sender
+    }
+
+    private func advanceReader(in state: inout State) {
+        var reader = state.reader
+        switch reader.step {
+        case .start:
+            reader.floor = state.returned
+            reader.step = .open
+        case .open:
+            reader.file = state.named
+            reader.step = .read
+        case .read:
+            reader.read = state.files[reader.file]
+            reader.found = reader.read.records
+            let isDone = !reader.read.isIncomplete || mistake == .predecessorUnread
+            reader.step = isDone ? .over : .readBefore
+        case .readBefore:
+            if let before = state.before {
+                // In any other file what follows the offset tells nothing.
+                if before == reader.file - 1 { reader.found |= state.files[before].records }
+                reader.step = mistake == .readerUnchecked ? .over : .check
+            } else {
+                reader.step = .open
+            }
+        case .check:
+            let isSame = state.named == reader.file && state.files[state.named] == reader.read
+            reader.step = isSame ? .over : .open
+        case .over: return
+        }
+        state.reader = reader
+    }
+
+    func line(for move: Move, from before: State, to after: State) -> String {
+        "\(move)  => \(summary(of: after))"
+    }
+
+    func summary(of state: State) -> String {
+        "files \(state.files), named \(state.named), before \(state.before.map(String.init) ?? "none"), "
+            + "appenders \(state.appenders), sender \(state.sender), reader \(state.reader)"
+    }
+}
