@@ -189,6 +189,9 @@ final class Janitor: Sendable {
         store.room.onPressure { [weak self] in self?.press() }
     }
 
+    /// Whether a put needs room that this thread has not seen to yet.
+    var isPressed: Bool { state.withLock { $0.isPressed } }
+
     private func press() {
         let isNew = state.withLock { state in
             defer { state.isPressed = true }
@@ -199,6 +202,8 @@ final class Janitor: Sendable {
 
     /// Evicts down to the low mark if the high one is passed, at full pace: writers may be waiting.
     private func relieve() {
+        // However this ends: while the flag stays, the thread does not rest.
+        defer { state.withLock { $0.isPressed = false } }
         let store = core.store
         guard store.directory.isWritable else { return }
         var relief = Relief.done
@@ -213,7 +218,6 @@ final class Janitor: Sendable {
         }
         // Another process that makes room needs a moment; and if nothing can go, puts would only keep asking.
         if relief != .done { _ = isStopped(within: Self.courtesy) }
-        state.withLock { $0.isPressed = false }
     }
 
     /// Without rests, but it can still be ended at any moment.

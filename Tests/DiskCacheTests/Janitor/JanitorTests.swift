@@ -152,6 +152,32 @@ struct JanitorTests {
         #expect(try cache.directory.verify().isClean)
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can mount"))
+    func `a put that fails in a read-only directory at its limit leaves the janitor at rest`() throws {
+        let mount = try Mount("tmpfs")
+        let path = mount.path + "/cache"
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        do {
+            let cache = try SharedCache(at: path, configuration: configuration)
+            for number in 0..<4 { try cache.put("value", forKey: "\(number)") }
+            try cache.directory.updateLimits { $0.maximumEntries = 1 }
+            cache.close()
+        }
+        try mount.remount("ro")
+        let core = try CacheCore(path: path, configuration: CacheConfiguration())
+        let janitor = Janitor(core)
+        janitor.begin()
+        let bytes = Data("more".utf8)
+        let record = Record(content: Content(of: bytes.span), created: .now)
+        #expect(throws: CacheError.self) {
+            try core.store.put(bytes.span, for: Digest(ofKey: "new"), record)
+        }
+        waitUntil("the janitor has seen that it can do nothing") { !janitor.isPressed }
+        janitor.stop()
+        #expect(janitor.waitUntilStopped(.now + hangLimit))
+    }
+
     @Test func `whoever lets go of a cache is not kept waiting by a sweep`() throws {
         try store(4000, in: try open())
         var cache: SharedCache? = try open(every: .seconds(1))
