@@ -34,13 +34,21 @@ extension SharedCache {
 
     /// Whether a put with these options may return before the value is on disk; one of memory alone never is there.
     func waitsForNobody(_ options: PutOptions) -> Bool {
-        (options.writing ?? configuration.writing) == .behind
-            && (options.keeps ?? configuration.memory.keeps) != .memoryOnly
+        (options.writing ?? configuration.writing) == .behind && !keepsInMemoryAlone(options)
+    }
+
+    /// Whether a value with these options is never on disk.
+    func keepsInMemoryAlone(_ options: PutOptions) -> Bool {
+        (options.keeps ?? configuration.memory.keeps) == .memoryOnly
     }
 
     /// Stores `data` on disk, and in memory, if there is any.
     func putThrough(_ data: Data, forKey key: String, _ options: PutOptions) throws(CacheError) {
         let held = try withIndicesFromZero(data)
+        if keepsInMemoryAlone(options) {
+            _ = try keepInMemory(held, forKey: key, codec, options, isComputed: false)
+            return
+        }
         let cost = memoryCost(options) ?? data.count
         try putThrough(data, forKey: key, options) {
             HeldValue(held, key: key, in: space, record: $0, cost: cost)
@@ -76,8 +84,8 @@ extension SharedCache {
         }
     }
 
-    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or in one
-    /// of them alone, if the options say so.
+    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or on disk
+    /// alone, if the options say so.
     private func putThrough(
         _ data: Data,
         forKey key: String,
@@ -94,7 +102,7 @@ extension SharedCache {
         try publish(bytes, forKey: key, digest, record, options, RoomTerms(), hold)
     }
 
-    /// Leaves a value on disk, in memory, or in both, as the options say.
+    /// Leaves a value on disk, and in memory too, if the options say so.
     ///
     /// - Parameter hold: makes what memory keeps of the record.
     func publish(
@@ -107,9 +115,6 @@ extension SharedCache {
         _ hold: (Record) -> HeldItem
     ) throws(CacheError) {
         let terms = configuration.memory.terms(of: options)
-        if terms.keeps == .memoryOnly {
-            return try core.keepInMemory(digest, record, terms, name: record.key, hold)
-        }
         try core.publish(bytes, digest, record, room, terms, hold)
         if terms.keeps == .diskOnly { forget(key, .replaced) }
     }

@@ -114,7 +114,7 @@ extension Store {
     }
 
     /// The generation under which what is read from now on may be held; nil where nothing may.
-    private func heldGeneration(of key: Digest) -> Generation? {
+    func heldGeneration(of key: Digest) -> Generation? {
         control.generation(of: key).flatMap { $0.hasWriters ? nil : $0 }
     }
 

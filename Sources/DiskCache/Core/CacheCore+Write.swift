@@ -25,27 +25,29 @@ extension CacheCore {
         }
     }
 
-    /// Removes what is on disk for a key, and keeps in memory, if there is a memory tier, what `held` makes of the
-    /// record.
+    /// Removes what is on disk for a key, and keeps `held` in memory, if there is a memory tier.
     ///
     /// As with a put on disk it is kept only if nobody else has been writing meanwhile.
     ///
-    /// - Parameter name: the key, for the event log.
+    /// - Parameter isComputed: whether others keep what they hold of the key where there is nothing on disk.
     func keepInMemory(
+        _ held: HeldItem,
         _ key: Digest,
         _ record: Record,
         _ terms: MemoryTerms,
-        name: String?,
-        _ held: (Record) -> HeldItem
+        isComputed: Bool
     ) throws(CacheError) {
         let generation = try describingFailures { (store) throws(CacheError) in
-            try store.vacate(key, name: name)
+            isComputed
+                ? try store.vacateIfPresent(key, name: record.key) : try store.vacate(key, name: record.key)
         }
         store.counters.add(.put)
+        guard let memory, let generation else { return }
+        // What this process holds in other forms may be valid by the same generation.
+        if isComputed { memory.remove(held.key, cause: .replaced) }
         // Accesses can't be noted on disk, so none prolongs it.
-        guard memory != nil, let generation else { return }
         let end = terms.end(record.expires, from: record.created)
-        hold(held(record), generation, until: end, of: store, isOnly: true)
+        hold(held, generation, until: end, of: store, isOnly: true)
     }
 
     /// Publishes a put that nobody waits for; a failure is reported as an event.

@@ -7,8 +7,8 @@ import Platform
 // What computations leave in the cache.
 
 extension SharedCache {
-    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or in one
-    /// of them alone, if the options say so.
+    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or on disk
+    /// alone, if the options say so.
     func keep<Value: Sendable>(
         _ data: Data,
         forKey key: String,
@@ -24,6 +24,27 @@ extension SharedCache {
         writeBehind.settle(digest)
         let held = hold(record)
         try publish(bytes, forKey: key, digest, record, options, room) { _ in held }
+        return held
+    }
+
+    /// Keeps a value in memory alone, in place of what is on disk; it is neither encoded nor hashed.
+    ///
+    /// - Parameter isComputed: whether values that other processes have computed, and keep in memory alone, stay valid.
+    func keepInMemory<Codec: CacheCodec>(
+        _ value: Codec.Value,
+        forKey key: String,
+        _ codec: Codec,
+        _ options: PutOptions,
+        isComputed: Bool
+    ) throws(CacheError) -> HeldValue<Codec.Value> {
+        // A put of this process that waits is published first, to be removed like any other.
+        let digest = try settledDigest(ofKey: key)
+        let unknown = Content(digest: digest, length: 0, checksum: 0)
+        let record = try record(of: unknown, key: key, options, now: now)
+        let terms = configuration.memory.terms(of: options)
+        let cost = terms.cost ?? codec.cost(of: value, encodedSize: 0)
+        let held = UnstoredValue(value, key: key, in: space, codec, draft: record, cost: cost)
+        try core.keepInMemory(held, digest, record, terms, isComputed: isComputed)
         return held
     }
 

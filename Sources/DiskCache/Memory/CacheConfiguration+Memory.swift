@@ -124,14 +124,19 @@ extension CacheConfiguration {
         ///
         /// What was on disk for the key is removed: other processes miss from then on, and each computes for itself
         /// what `value(forKey:orCompute:)` computes once. Any put or removal of the key, by any process, ends the
-        /// value, and so do its expiration, the limits of memory, the end of the process, and each
+        /// value, but not what another process computes for itself; and so do its expiration, the limits of memory, the end of the process, and each
         /// ``SharedCache/removeAll(_:)`` and ``SharedCache/expireAll(_:staleFor:)``, whatever it selects. So does a put or
         /// a removal of another key that shares its word in the table of generations. Only `get`, `value`, `hit` and
         /// those of views find it, in the form in which it was stored, as bytes or as the value of one codec; all other
         /// calls know what is on disk. Nothing is kept where memory holds none at all or is frozen, of a value that
         /// costs more than a quarter of the limit, and where there is no control file.
         ///
-        /// Accesses don't prolong it. A put takes three system calls. Files, `putIfAbsent`, `update` and
+        /// It is encoded and hashed only if its entry is asked for (``CacheHit/entry``). So its cost is what the put, the
+        /// configuration or the codec states, and for bytes their number; a codec that states none has it count as
+        /// nothing, so that only the limit of the number of values holds.
+        ///
+        /// Accesses don't prolong it. A put takes three system calls, a computed value none or one, or four where there
+        /// is an entry on disk. Files, `putIfAbsent`, `update` and
         /// `increment` store on disk whatever is said here.
         case memoryOnly
         /// On disk alone: the process that stores it does not keep it in memory.

@@ -108,9 +108,11 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
 
     override func makeRecord() -> Record { record }
 
-    /// What a memory tier has kept, where it is one of these; no search for conformances and superclasses.
+    /// What a memory tier has kept, where it is one of these.
+    ///
+    /// Most are of this very class, which takes no search for superclasses; others are ``UnstoredValue``.
     static func known(_ item: HeldItem) -> HeldValue? {
-        guard type(of: item) == HeldValue.self else { return nil }
+        guard type(of: item) == HeldValue.self else { return item as? HeldValue }
         return unsafe unsafeDowncast(item, to: HeldValue.self)
     }
 
@@ -129,11 +131,11 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         guard let value = value as? any DiscardableValue, let whole = try? value.restored() as? Value else {
             return nil
         }
-        return replacing(whole, cost: wholeCost ?? cost)
+        return replacing(whole, cost: wholeCost ?? cost, wholeCost: nil)
     }
 
     /// The same entry with another form of its value.
-    private func replacing(_ value: Value, cost: Int, wholeCost: Int? = nil) -> HeldValue {
+    func replacing(_ value: Value, cost: Int, wholeCost: Int?) -> HeldValue {
         HeldValue(
             value,
             key: key,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import FoundationEssentials
+import CacheStore
 import Platform
 
 /// XFetch: whether to recompute a value before it expires.
@@ -33,13 +33,12 @@ enum EarlyRefresh {
     }
 
     /// Whether to refresh what was found.
-    static func isDue(_ entry: CacheEntry, beta: Double, now: Timestamp) -> Bool {
-        guard beta > 0, let expires = entry.expires, entry.extendsOnAccess == nil,
-            let cost = entry.computeTime
+    static func isDue(_ record: Record, beta: Double, now: Timestamp) -> Bool {
+        guard beta > 0, let expires = record.expires, record.idleLifetime == nil, let cost = record.cost
         else { return false }
         var generator = SystemRandomNumberGenerator()
         return isDue(
-            rest: expires.timeIntervalSince(now.date),
+            rest: (expires - now) / .seconds(1),
             cost: Double(cost.saturatingNanoseconds) / 1e9,
             beta: beta,
             using: &generator

@@ -43,8 +43,8 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     private let key: FlightKey
     private(set) var waiting = Waiting()
     private var lock: FlightLock?
-    /// The entry of the value that is to be refreshed.
-    private var aging: CacheEntry?
+    /// The value that is to be refreshed.
+    private var aging: Request.Hit?
     var making = Making()
 
     /// What is to be done about what a request has found.
@@ -54,7 +54,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         key = FlightKey(digest: request.source.cache.name(ofKey: request.key), form: request.source.form)
         if let hit, course.action == .refresh {
             end = .success(hit)
-            aging = hit.entry
+            aging = hit
         }
     }
 

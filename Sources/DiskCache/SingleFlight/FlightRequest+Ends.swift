@@ -47,7 +47,7 @@ extension FlightRequest {
 
     /// Whether other processes find a value with these terms; else they need not look for it one after another.
     private func isForAll(_ terms: PutOptions) -> Bool {
-        source.cache.configuration.memory.terms(of: terms).keeps != .memoryOnly
+        !source.cache.keepsInMemoryAlone(terms)
     }
 
     /// How long to wait for room: with what else storing takes less than a second.
@@ -60,8 +60,7 @@ extension FlightRequest {
         _ cost: Duration,
         _ room: RoomTerms
     ) throws(CacheError) -> HeldValue<Value> {
-        let old = previous.held.makeRecord()
-        let terms = options.terms(usual(asked).filled(from: old), computeTime: cost)
+        let terms = options.terms(usual(asked).filled(from: previous.held.record), computeTime: cost)
         let (cache, value) = (source.cache, previous.held.value)
         let memory = cache.configuration.memory.terms(of: terms)
         // What is in memory alone has no record on disk.
@@ -90,6 +89,7 @@ extension FlightRequest {
         CacheHit(held, from: .computed, isStale: false, at: source.cache.now)
     }
 
+            let old = previous.held.makeRecord()
     /// What is given out of an outcome that is not stored.
     private func unstored(_ made: Computed<Value>, _ previous: Hit?) -> Hit? {
         switch made {
@@ -103,7 +103,7 @@ extension FlightRequest {
             // Terms that can't be are no reason to lose the value: it was not stored because of them.
             let record = try? cache.record(of: unknown, key: key, terms, now: now)
             let draft = record ?? Record(content: unknown, created: now)
-            return computed(UnkeptValue(value, key: key, in: cache.space, source.codec, draft: draft))
+            return computed(UnstoredValue(value, key: key, in: cache.space, source.codec, draft: draft))
         }
     }
 

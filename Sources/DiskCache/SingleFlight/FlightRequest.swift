@@ -184,7 +184,8 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         guard hit.isStale else {
             guard options.earlyRefresh > 0 else { return .hit }
             let now = source.cache.now
-            return EarlyRefresh.isDue(hit.entry, beta: options.earlyRefresh, now: now) ? .agingHit : .hit
+            return EarlyRefresh.isDue(hit.held.record, beta: options.earlyRefresh, now: now)
+                ? .agingHit : .hit
         }
         if options.staleWhileRevalidate > .zero,
             isExpired(hit.entry, forLessThan: options.staleWhileRevalidate)
@@ -222,10 +223,11 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     /// Whether somebody has stored a newer value than the one that was to be refreshed.
-    func isRefreshed(since seen: CacheEntry) -> Bool {
+    func isRefreshed(since seen: Hit) -> Bool {
         let entry = withoutFailing { () throws(CacheError) in try source.cache.entry(forKey: key) }
         guard let entry else { return false }
-        return entry.created != seen.created || entry.digest != seen.digest
+        return entry.created != seen.created.date
+            || entry.digest != seen.held.makeRecord().content.digest
     }
 }
 

@@ -17,7 +17,8 @@ protocol FlightSource: Sendable {
     func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Codec.Value>?
     /// The same, without blocking the thread.
     func get(forKey key: String, reading: ReadOptions) async throws(CacheError) -> CacheHit<Codec.Value>?
-    /// Stores a value on disk, and in memory, if there is any, and returns it as it is held.
+    /// Stores a value that was computed on disk, and in memory, if there is any, or in one of them alone, as the
+    /// options say; returns it as it is held.
     func keep(
         _ value: Codec.Value,
         forKey key: String,
@@ -49,28 +50,12 @@ extension SharedCache: FlightSource {
         _ room: RoomTerms
     ) throws(CacheError) -> HeldValue<Data> {
         let held = try withIndicesFromZero(value)
+        if keepsInMemoryAlone(options) {
+            return try keepInMemory(held, forKey: key, codec, options, isComputed: true)
+        }
         let cost = memoryCost(options) ?? held.count
         return try keep(held, forKey: key, options, room) {
             HeldValue(held, key: key, in: space, record: $0, cost: cost)
         }
-    }
-}
-
-/// A value that no tier has: what would be stored with it is told when somebody asks.
-final class UnkeptValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked Sendable {
-    private let codec: Codec
-
-    /// - Parameter draft: the record, with any content.
-    init(_ value: Codec.Value, key: String, in space: KeySpace, _ codec: Codec, draft: Record) {
-        self.codec = codec
-        super.init(value, key: key, in: space, form: ObjectIdentifier(Codec.self), record: draft, cost: 0)
-    }
-
-    /// - Complexity: O(*n*) in the value's bytes, which are made and hashed.
-    override func makeRecord() -> Record {
-        var record = record
-        // What can't be encoded has no bytes that could be described.
-        if let bytes = try? codec.encode(value) { record.content = Content(of: bytes.span) }
-        return record
     }
 }

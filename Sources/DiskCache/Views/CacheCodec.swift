@@ -19,7 +19,8 @@ public protocol CacheCodec<Value>: Sendable {
 
     /// How much memory the decoded value takes, in bytes, the unit of the memory tier's cost limit.
     ///
-    /// Default: the length of its stored form.
+    /// A value that is kept in memory alone (``CacheConfiguration/Keeping/memoryOnly``) is not encoded: its `encodedSize`
+    /// is 0. Default: `encodedSize`, the length of its stored form.
     func cost(of value: Value, encodedSize: Int) -> Int
 }
 
@@ -87,4 +88,7 @@ public struct BytesCodec: CacheCodec {
 
     /// The value.
     public func decode(_ data: Data) -> Data { data }
+
+    /// The number of bytes.
+    public func cost(of value: Data, encodedSize: Int) -> Int { value.count }
 }

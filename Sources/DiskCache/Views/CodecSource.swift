@@ -28,6 +28,10 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
         if cache.waitsForNobody(options) {
             return try cache.put(encode(value, forKey: key), forKey: key, options: options)
         }
+        if cache.keepsInMemoryAlone(options) {
+            _ = try cache.keepInMemory(value, forKey: key, codec, options, isComputed: false)
+            return
+        }
         _ = try keep(value, forKey: key, options, RoomTerms())
     }
 
@@ -47,6 +51,9 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
             let held = try cache.keep(data, forKey: key, options, room) as HeldItem as? HeldValue<Codec.Value>
         {
             return held
+        }
+        if cache.keepsInMemoryAlone(options) {
+            return try cache.keepInMemory(value, forKey: key, codec, options, isComputed: true)
         }
         let data = try encode(value, forKey: key)
         let cost = cache.memoryCost(options) ?? codec.cost(of: value, encodedSize: data.count)

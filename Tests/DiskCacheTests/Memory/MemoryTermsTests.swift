@@ -285,19 +285,104 @@ import Testing
         #expect(pair.entries == 0)
     }
 
-    @Test func `a computed one is computed once in each process`() throws {
-        let pair = try Pair()
-        let count = Locked(0)
-        for cache in [pair.cache, pair.cache, pair.other, pair.other] {
-            let value = cache.value(forKey: "key", options: Self.only) {
-                count.withLock { $0 += 1 }
-                return Data("computed".utf8)
-            }
-            #expect(value == Data("computed".utf8))
+    /// Computes a value for `key` that is kept in memory alone; tells whether the closure was called.
+    private func computes(_ cache: SharedCache, _ text: String = "computed", _ key: String = "key") -> Bool {
+        let isCalled = Locked(false)
+        let value = cache.value(forKey: key, options: Self.only) {
+            isCalled.withLock { $0 = true }
+            return Data(text.utf8)
         }
-        // The second process takes the place of the first one's value.
-        #expect(count.withLock { $0 } == 2)
+        let hasComputed = isCalled.withLock { $0 }
+        if hasComputed { #expect(value == Data(text.utf8)) }
+        return hasComputed
+    }
+
+    @Test func `a computed one is computed once in each process, however many processes use it`() throws {
+        let pair = try Pair()
+        let calls = (0..<20).map { computes($0 % 2 == 0 ? pair.cache : pair.other) }
+        #expect(calls == [true, true] + Array(repeating: false, count: 18))
         #expect(pair.entries == 0)
+        #expect(try text(pair.cache) == "computed")
+    }
+
+    @Test func `a computed one leaves the values of keys that share its word`() throws {
+        let pair = try Pair()
+        let index = Generation.index(of: Digest(ofKey: "key"))
+        let neighbour = try #require(
+            (0...).lazy.map { "key \($0)" }.first { Generation.index(of: Digest(ofKey: $0)) == index }
+        )
+        try pair.cache.put("value", forKey: neighbour)
+        #expect(computes(pair.cache))
+        #expect(try pair.cache.get(forKey: neighbour)?.source == .memory)
+    }
+
+    @Test func `a computed one ends with any put or removal, and what is on disk ends with it`() throws {
+        let pair = try Pair()
+        for changing in [pair.cache, pair.other] {
+            #expect(computes(pair.cache))
+            try changing.put("new", forKey: "key")
+            #expect(try text(pair.cache) == "new")
+            try changing.remove(forKey: "key")
+            #expect(computes(pair.cache))
+            try changing.remove(forKey: "key")
+            #expect(try text(pair.cache) == nil)
+            // What has expired is still on disk.
+            try changing.put(
+                "old",
+                forKey: "key",
+                options: PutOptions(expires: .expired, staleFor: .seconds(60))
+            )
+            #expect(pair.entries == 1)
+            #expect(computes(pair.cache))
+            #expect(pair.entries == 0)
+            #expect(try text(pair.other) == nil)
+            try pair.other.remove(forKey: "key")
+        }
+    }
+
+    @Test func `a computed one takes the place of this process's values in other forms`() throws {
+        let pair = try Pair()
+        try pair.cache.typed(Point.self).put(Point(x: 1), forKey: "key")
+        // Evicted: memory still has it.
+        try pair.cache.directory.collect(CollectionOptions(maximumSize: .bytes(0)))
+        #expect(try pair.cache.typed(Point.self).get(forKey: "key")?.source == .memory)
+        #expect(computes(pair.cache))
+        #expect(try pair.cache.typed(Point.self).get(forKey: "key") == nil)
+    }
+
+    /// Counts how often it encodes.
+    private struct CountingCodec: CacheCodec {
+        static let count = Locked(0)
+
+        func encode(_ value: String) -> Data {
+            Self.count.withLock { $0 += 1 }
+            return Data(value.utf8)
+        }
+
+        func decode(_ data: Data) -> String { String(decoding: data, as: UTF8.self) }
+    }
+
+    @Test func `one in memory alone is encoded only for its entry, and then once`() throws {
+        let pair = try Pair()
+        let view = pair.cache.typed(by: CountingCodec(), options: Self.only)
+        CountingCodec.count.withLock { $0 = 0 }
+        try view.put("value", forKey: "put")
+        #expect(view.value(forKey: "computed", reading: ReadOptions(earlyRefresh: 1)) { "value" } == "value")
+        for key in ["put", "computed"] { #expect(try view.get(forKey: key)?.value == "value") }
+        #expect(view.value(forKey: "computed", reading: ReadOptions(earlyRefresh: 1)) { "other" } == "value")
+        #expect(CountingCodec.count.withLock { $0 } == 0)
+        let hit = try #require(try view.get(forKey: "put"))
+        for _ in 0..<2 { #expect(hit.entry.size == 5 && hit.entry.digest == Digest(of: Data("value".utf8))) }
+        #expect(CountingCodec.count.withLock { $0 } == 1)
+    }
+
+    @Test func `one of a codec that states no cost is counted`() throws {
+        let pair = try Pair { $0.memory.countLimit = 2 }
+        let view = pair.cache.typed(by: CountingCodec(), options: Self.only)
+        for number in 0..<5 { try view.put("value", forKey: "\(number)") }
+        #expect(pair.cache.memory.count == 2 && pair.cache.memory.cost == 0)
+        try view.put("value", forKey: "own", options: PutOptions(keeps: .memoryOnly, memoryCost: 7))
+        #expect(pair.cache.memory.cost == 7)
     }
 
     @Test(arguments: [CacheConfiguration.Keeping.memoryAndDisk, .diskOnly, .memoryOnly])

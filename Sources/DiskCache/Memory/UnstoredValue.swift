@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+
+/// A value that is not on disk: it is encoded and hashed only if somebody asks for its entry.
+final class UnstoredValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked Sendable {
+    private let codec: Codec
+    /// What its bytes are, once somebody has asked.
+    ///
+    /// Guarded by ``descriptions``.
+    private var content: Content?
+
+    /// - Parameter draft: the record, with any content.
+    init(
+        _ value: Codec.Value,
+        key: String,
+        in space: KeySpace,
+        _ codec: Codec,
+        draft: Record,
+        cost: Int = 0,
+        wholeCost: Int? = nil
+    ) {
+        self.codec = codec
+        super.init(
+            value,
+            key: key,
+            in: space,
+            form: ObjectIdentifier(Codec.self),
+            record: draft,
+            cost: cost,
+            wholeCost: wholeCost
+        )
+    }
+
+    /// - Complexity: O(*n*) in the value's bytes the first time.
+    override func makeRecord() -> Record {
+        var record = record
+        if let content = describedContent() { record.content = content }
+        return record
+    }
+
+    /// nil for what can't be encoded: it has no bytes that could be described.
+    private func describedContent() -> Content? {
+        if let known = descriptions.withLock({ _ in content }) { return known }
+        // The codec's code runs under no lock.
+        guard let bytes = try? codec.encode(value) else { return nil }
+        let made = Content(of: bytes.span)
+        descriptions.withLock { _ in content = made }
+        return made
+    }
+
+    override func replacing(_ value: Codec.Value, cost: Int, wholeCost: Int?) -> HeldValue<Codec.Value> {
+        UnstoredValue(value, key: key, in: space, codec, draft: record, cost: cost, wholeCost: wholeCost)
+    }
+}
+
+/// Guards the contents of all unstored values: one lock for each of them would be one allocation more.
+private let descriptions = Locked(())
