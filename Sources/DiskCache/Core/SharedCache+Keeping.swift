@@ -91,14 +91,15 @@ extension SharedCache {
     /// - Parameters:
     ///   - room: what to do where the disk is full.
     ///   - hold: makes what memory keeps of the new record.
-    /// - Returns: what `hold` has made; nil where there is no value any more, and it is to be stored again.
+    /// - Returns: what `hold` has made, and whether that is the value now: false where somebody has stored another one,
+    ///   which stays. nil where there is no value any more, and it is to be stored again.
     func renew<Value: Sendable>(
         _ previous: Record,
         forKey key: String,
         _ options: PutOptions,
         _ room: RoomTerms,
         _ hold: (Record) -> HeldValue<Value>
-    ) throws(CacheError) -> HeldValue<Value>? {
+    ) throws(CacheError) -> (held: HeldValue<Value>, isLatest: Bool)? {
         let digest = try settledDigest(ofKey: key)
         let renewal = try repeatingConflicts { () throws(CacheError) -> Renewal? in
             try withStore { (store, now) throws(CacheError) -> Renewal? in
@@ -121,7 +122,7 @@ extension SharedCache {
         case .gone: return nil
         case .replaced(let record):
             forget(key, .replaced)
-            return hold(record)
+            return (hold(record), false)
         case .renewed(let record, let generation):
             let (held, terms) = (hold(record), configuration.memory.terms(of: options))
             forget(key, .replaced)
@@ -129,7 +130,7 @@ extension SharedCache {
                 let end = terms.end(record.heldUntil, from: record.created)
                 core.hold(held, generation, until: end, of: core.store)
             }
-            return held
+            return (held, true)
         }
     }
 

@@ -66,14 +66,16 @@ extension Flight {
     ///
     /// - Parameter seesPrevious: whether it wants to know what is there, which blocks the thread.
     mutating func makeComputation(seesPrevious: Bool) -> Computation<Value> {
-        if seesPrevious { making.previous = request.previous() }
+        if seesPrevious { (making.generation, making.previous) = request.previous() }
         return computation
     }
 
     /// The same, without blocking it.
     mutating func makeComputation(seesPrevious: Bool) async -> Computation<Value> {
         if seesPrevious {
-            making.previous = await offload(on: .reading) { [request] in request.previous() }
+            (making.generation, making.previous) = await offload(on: .reading) { [request] in
+                request.previous()
+            }
         }
         return computation
     }

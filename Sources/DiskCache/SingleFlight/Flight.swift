@@ -25,6 +25,8 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     /// What was computed, and from what.
     struct Making {
         var previous: Request.Hit?
+        /// The key's generation from before ``previous`` was looked for; nil where there is no control file.
+        var generation: Generation?
         var made: Computed<Value>?
         var cost = Duration.zero
         /// How long to wait for room for it.
@@ -33,6 +35,9 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         var hasAskedOthers = false
         /// Whether it could not be stored, or was not to be.
         var isUnstored = false
+        /// Whether somebody may have stored a newer value than the one that it ends with: then that is given to nobody
+        /// else.
+        var isOutdated = false
     }
 
     let request: Request
@@ -97,7 +102,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         case .handOver:
             // Nor is a file left open that was waited for: copies of this may last a moment longer.
             lock?.release()
-            flights.end(place, with: end)
+            flights.end(place, with: making.isOutdated ? .failure(.cancelled) : end)
         case .fallBack:
             guard let hit = request.lastResort() else { return .miss }
             end = .success(hit)
@@ -249,17 +254,19 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         guard let made = making.made.take() else { return .unstored }
         // Once the value is stored others may remove it, and whoever asks after that must not be given it.
         if course.isLeading { flights.table.withLock { $0.close(place) } }
-        let (hit, isStored) = request.store(
+        let stored = request.store(
             made,
             instead: making.previous,
             cost: making.cost,
             patience: making.patience,
             holding: lock
         )
-        end = .success(hit)
-        making.isUnstored = !isStored
+        end = .success(stored.hit)
+        making.isUnstored = !stored.isForAll
+        // Who has joined since a newer value was stored must not be given the old one.
+        making.isOutdated = !stored.isLatest && cache.core.store.isCurrent(making.generation) != true
         if request.options.failureMemory > .zero { flights.failures.withLock { $0.forget(key) } }
-        return isStored ? .stored : .unstored
+        return stored.isForAll ? .stored : .unstored
     }
 
     // MARK: Refreshing

@@ -6,11 +6,21 @@ import Platform
 
 // What becomes of a computation's outcome, and what the calls make of a request's end.
 
+/// What has become of a computation's outcome.
+struct StoredOutcome<Value: Sendable>: Sendable {
+    /// What is given out; nil for no value.
+    let hit: CacheHit<Value>?
+    /// Whether other processes find it: false also where it was not to be stored, or for this process alone.
+    let isForAll: Bool
+    /// Whether it takes the place of everything that was stored before; false where it is the previous value, in whose
+    /// place somebody may have stored another one.
+    var isLatest = true
+}
+
 extension FlightRequest {
     // MARK: Storing
 
-    /// Stores what was computed, and says what is given out: nil for no value; not stored also if it is not to be, or for
-    /// this process alone.
+    /// Stores what was computed, and says what is given out.
     ///
     /// If storing has failed, others are unlikely to succeed. It waits no longer than `patience` for room, because the
     /// caller wants the value, which is there. If that takes longer than a moment, the lock is released first, so that
@@ -21,7 +31,7 @@ extension FlightRequest {
         cost: Duration,
         patience: Duration,
         holding lock: FlightLock?
-    ) -> (hit: Hit?, isStored: Bool) {
+    ) -> StoredOutcome<Value> {
         let patience = min(source.cache.configuration.roomPatience, patience)
         let room = RoomTerms(patience: patience) { lock?.release(isStored: false) }
         do throws(CacheError) {
@@ -29,19 +39,26 @@ extension FlightRequest {
             case .value(let value, let asked):
                 let terms = options.terms(usual(asked), computeTime: cost)
                 // Through in any case: others compute once the flight has ended and nothing is on disk.
-                return (computed(try source.keep(value, forKey: key, terms, room)), isForAll(terms))
-            case .unkept: return (unstored(made, previous), false)
+                let held = try source.keep(value, forKey: key, terms, room)
+                return StoredOutcome(hit: computed(held), isForAll: isForAll(terms))
+            case .unkept: return StoredOutcome(hit: unstored(made, previous), isForAll: false)
             case .unchanged(let asked):
-                guard let previous else { return (nil, false) }
-                return (computed(try renew(previous, asked, cost, room)), isForAll(asked))
+                guard let previous else { return StoredOutcome(hit: nil, isForAll: false) }
+                let (held, isLatest) = try renew(previous, asked, cost, room)
+                return StoredOutcome(hit: computed(held), isForAll: isForAll(asked), isLatest: isLatest)
             case .nothing(let span):
                 try source.cache.keepNothing(forKey: key, for: span, room)
-                return (nil, true)
+                return StoredOutcome(hit: nil, isForAll: true)
             }
         } catch {
             source.cache.count(.cacheFailure)
-            // This cache was closed meanwhile; those of others are not.
-            return (unstored(made, previous), error.code == .closed)
+            let isPrevious = if case .unchanged = made { true } else { false }
+            return StoredOutcome(
+                hit: unstored(made, previous),
+                // This cache was closed meanwhile; those of others are not.
+                isForAll: error.code == .closed,
+                isLatest: !isPrevious
+            )
         }
     }
 
@@ -53,18 +70,20 @@ extension FlightRequest {
     /// How long to wait for room: with what else storing takes less than a second.
     static var roomPatience: Duration { .milliseconds(800) }
 
-    /// Gives the previous value other terms; where it is gone it is stored again.
+    /// Gives the previous value other terms; where it is gone it is stored again, and where there is another one that
+    /// stays.
     private func renew(
         _ previous: Hit,
         _ asked: PutOptions,
         _ cost: Duration,
         _ room: RoomTerms
-    ) throws(CacheError) -> HeldValue<Value> {
+    ) throws(CacheError) -> (held: HeldValue<Value>, isLatest: Bool) {
         let terms = options.terms(usual(asked).filled(from: previous.held.record), computeTime: cost)
         let (cache, value) = (source.cache, previous.held.value)
         let memory = cache.configuration.memory.terms(of: terms)
         // What is in memory alone has no record on disk.
         if memory.keeps != .memoryOnly {
+            let old = previous.held.makeRecord()
             let size = old.content.length
             let renewed = try cache.renew(old, forKey: key, terms, room) { (record) -> HeldValue<Value> in
                 let cost = memory.cost ?? source.codec.cost(of: value, encodedSize: size)
@@ -79,7 +98,7 @@ extension FlightRequest {
             }
             if let renewed { return renewed }
         }
-        return try source.keep(value, forKey: key, terms, room)
+        return (try source.keep(value, forKey: key, terms, room), true)
     }
 
     /// The options that were asked for, or those of the request where none were.
@@ -89,7 +108,6 @@ extension FlightRequest {
         CacheHit(held, from: .computed, isStale: false, at: source.cache.now)
     }
 
-            let old = previous.held.makeRecord()
     /// What is given out of an outcome that is not stored.
     private func unstored(_ made: Computed<Value>, _ previous: Hit?) -> Hit? {
         switch made {

@@ -238,6 +238,42 @@ import Testing
         fixture.expectNothingLeft()
     }
 
+    /// Terms that can be stored, and some that can't, as the cache's failures must not be seen either.
+    @Test(arguments: [PutOptions(), PutOptions(expires: .after(.seconds(-1)))])
+    func `a call that begins after a put is not given the older value that a computation finds unchanged`(
+        terms: PutOptions
+    ) async throws {
+        let (gate, again) = (Gate(), ReadOptions(recomputes: true))
+        try await put("old")
+        async let first = hit(again, at: gate) { _ in .unchanged(terms) }
+        try await eventually("it computes") { gate.count == 1 }
+        try await put("new")
+        async let second = hit(again) { _ in .unchanged() }
+        try await eventually("it waits") { cache.flights.inProgress == (1, 1) }
+        gate.open()
+        #expect(try await first.text == "old", "it began before the put")
+        #expect(try await second.text == "new")
+        #expect(fixture.count == 2)
+        #expect(try await cache.get(forKey: "key").text == "new")
+        fixture.expectNothingLeft()
+    }
+
+    @Test(arguments: [PutOptions(), PutOptions(expires: .after(.seconds(-1)))])
+    func `a value that a computation finds unchanged is that of all who wait, if nobody has stored another`(
+        terms: PutOptions
+    ) async throws {
+        let (gate, again) = (Gate(), ReadOptions(recomputes: true))
+        try await put("old")
+        async let first = hit(again, at: gate) { _ in .unchanged(terms) }
+        try await eventually("it computes") { gate.count == 1 }
+        async let second = hit(again) { _ in .unchanged() }
+        try await eventually("it waits") { cache.flights.inProgress == (1, 1) }
+        gate.open()
+        #expect(try await [first.text, second.text] == ["old", "old"])
+        #expect(fixture.count == 1)
+        fixture.expectNothingLeft()
+    }
+
     @Test func `a value that somebody else has stored meanwhile stays, and one that is gone comes back`()
         async throws
     {
