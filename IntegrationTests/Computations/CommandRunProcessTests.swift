@@ -61,6 +61,43 @@ import Testing
         #expect(contents("text").sorted() == [""] + Array(repeating: "done\n", count: 7))
     }
 
+    @Test func `a wait ends after its limit, with a message that names the process that runs the command`()
+        throws
+    {
+        let script = """
+            \(eight)
+            \(atWork); read -r _ HOLDER _ < "$DISKCACHE_DIR"/locks/flight-*
+            for limit in 0 10ms; do
+                "$TOOL" run --ttl 60 --wait $limit -- sh -c '\(command)'; [ $? = 75 ] && echo "gave up on $HOLDER"
+            done
+            touch "$GO"; wait
+            "$TOOL" run --ttl 60 --wait 0 -- sh -c '\(command)'
+            """
+        let run = try tool.shell(script)
+        let process = run.lines.first?.split(separator: " ").last ?? ""
+        #expect(run.lines == ["gave up on \(process)", "gave up on \(process)", "done"])
+        let messages = run.error.split(separator: "\n")
+        #expect(messages.count == 2, "\(run.error)")
+        #expect(
+            messages.allSatisfy { $0.hasPrefix("diskcache: run: gave up waiting for process \(process), ") }
+        )
+        #expect(runs == 1)
+    }
+
+    @Test func `a long wait is reported once where there is no terminal`() throws {
+        let script = """
+            export LOG='\(log)' GO='\(tool.path("go"))' ERRORS='\(tool.path("errors"))'
+            "$TOOL" run --ttl 60 -- sh -c '\(command)' > /dev/null &
+            until [ -s "$LOG" ]; do sleep 0.01; done
+            "$TOOL" run --ttl 60 -- sh -c '\(command)' 2> "$ERRORS" &
+            until [ -s "$ERRORS" ]; do sleep 0.01; done
+            touch "$GO"; wait; cat "$ERRORS"
+            """
+        let run = try tool.shell(script)
+        #expect(run.lines.count == 2 && run.lines[0] == "done", "\(run.output)")
+        #expect(run.lines.last?.hasPrefix("diskcache: run: waiting for process ") ?? false)
+    }
+
     @Test func `what a signal has ended is not kept, and ends us the same way`() throws {
         for signal in [9, 11, 15] {
             let script = "\"$TOOL\" run --cache-failures -- sh -c 'echo half; kill -\(signal) $$'"

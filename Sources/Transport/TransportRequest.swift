@@ -59,7 +59,7 @@ package struct TransportRequest: Sendable {
     }
 
     /// What becomes of the body of a response.
-    package enum Disposition: Sendable {
+    package enum Disposition: Sendable, Equatable {
         /// It goes to the output.
         case keep
         /// It goes to the output if it has no more than so many bytes; otherwise the transfer fails

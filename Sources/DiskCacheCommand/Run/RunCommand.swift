@@ -18,6 +18,7 @@ enum RunCommand: Command {
         --cwd  make the working directory a part of the key
         --modtime FILE…  make FILE's modification time a part of the key
         --hash FILE…  make FILE's content a part of the key
+        -w, --wait SPAN  give up after SPAN if another process runs it; 0: at once (default: wait)
         -f, --force  run the command even if a result is stored
         --warm  print nothing
         --cache-failures[=SPAN]  store failures too, for SPAN instead of --ttl
@@ -39,7 +40,7 @@ enum RunCommand: Command {
         those of the call that asks allow it too. With --stale, an old result is replayed at once, and one
         process for all renews it in the background. --force waits while another process runs the command, and
         then runs it. --warm returns once there is a result, with its exit status; put & after it to continue
-        meanwhile.
+        meanwhile. run reports a wait of more than five seconds in one line on standard error.
 
         Where config.json names stores of other machines, a result that is not here is looked for there before
         CMD is run, and what CMD has written is sent there.
@@ -57,7 +58,8 @@ enum RunCommand: Command {
         words of CMD are bytes and need not be UTF-8.
 
         Exit status: that of CMD; if a signal ended CMD, this process ends by the same signal; 126 CMD can't be
-        executed; 127 CMD was not found; 64 usage; 74 the output can't be written.
+        executed; 127 CMD was not found; 64 usage; 74 the output can't be written; 75 another process was still
+        running CMD after SPAN.
 
         Examples:
           diskcache run --ttl 1h -- curl -sf https://example.org/rates.json

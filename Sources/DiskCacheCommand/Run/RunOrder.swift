@@ -19,6 +19,8 @@ struct RunOrder {
     /// How long a failure is valid; nil if failures are not stored.
     let failures: Expiration?
     let isForced: Bool
+    /// How long to wait for another process that runs the command; nil: as long as it takes.
+    let waitLimit: Duration?
     /// Whether nothing is to be printed.
     var isSilent: Bool
 
@@ -54,6 +56,7 @@ struct RunOrder {
         let isAsLong = arguments.value("cache-failures") == ""
         failures = try isAsLong ? self.lifetime : arguments.value("cache-failures", as: Self.lifetime)
         isForced = arguments.has("force")
+        waitLimit = try arguments.value("wait", as: Quantity.duration)
         isSilent = arguments.has("warm")
     }
 

@@ -19,6 +19,8 @@ struct RunSession: ~Copyable {
     /// What it wrote; nil if nothing is stored.
     private var recorder: Recorder?
     private var computeTime = Duration.zero
+    /// Whom it has waited for in vain; nil: it has not.
+    private var hindrance: String?
     /// How this process will end.
     private var end = SpawnedProcess.End.exited(0)
 
@@ -50,6 +52,9 @@ struct RunSession: ~Copyable {
                 course.proceed(.unavailable)
             }
         }
+        if let hindrance {
+            throw Failure(.temporary, "run: gave up \(hindrance): try again, or give --wait more time")
+        }
         if let failure = outcome?.outputFailure {
             throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
         }
@@ -79,7 +84,7 @@ struct RunSession: ~Copyable {
     // MARK: Using the cache
 
     private mutating func attempt(_ cache: SharedCache) throws -> FlightCourse.Event {
-        if waiting == nil { waiting = try RunWaiting() }
+        if waiting == nil { waiting = try RunWaiting(within: order.waitLimit) }
         let lock = try lock ?? cache.flightLock(forKey: order.key)
         self.lock = lock
         return .attempted(try cache.attempt(lock))
@@ -87,6 +92,11 @@ struct RunSession: ~Copyable {
 
     private mutating func pause(_ cache: SharedCache) throws -> FlightCourse.Event {
         if waiting?.pauses == 0 { cache.count(.wait) }
+        if waiting?.isOver ?? false {
+            waiting = nil
+            hindrance = RunWaiting.words(lock?.holder)
+            return .timedOut
+        }
         guard let lock, let signal = try waiting?.pause(before: lock) else { return .done }
         waiting = nil
         end = .killed(signal)

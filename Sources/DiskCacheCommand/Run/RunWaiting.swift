@@ -5,20 +5,28 @@ import Platform
 
 /// The wait for another process that runs the same command.
 ///
-/// After a while it names that process on a terminal. Signals are held back as long as this exists.
+/// It names that process: on a terminal after a second, elsewhere once, after five. Signals are held back as long as
+/// this exists.
 struct RunWaiting: ~Copyable {
     /// The longest pause between two attempts at the lock, in milliseconds.
     private static let longestPause: Int64 = 4
     /// How long a wait is silent, even on a terminal.
     private static let patience: Duration = .seconds(1)
 
+    /// When a wait is reported where there is no terminal: a log then shows why nothing happens.
+    private static let longPatience: Duration = .seconds(5)
+
     private let signals: HeldSignals
-    private let silentUntil = ContinuousClock.now + Self.patience
+    private let began = ContinuousClock.now
+    /// How long to wait; nil: as long as it takes.
+    private let limit: Duration?
+    private var isReported = Terminal.isInteractive(Terminal.standardError)
     /// How often it has paused.
     private(set) var pauses = 0
     private var line: ProgressLine?
 
-    init() throws(Errno) {
+    init(within limit: Duration?) throws(Errno) {
+        self.limit = limit
         signals = try HeldSignals(RunningCommand.passedOn)
     }
 
@@ -26,11 +34,19 @@ struct RunWaiting: ~Copyable {
         line?.clear()
     }
 
+    /// Whether the limit has passed.
+    var isOver: Bool { limit.map { ContinuousClock.now - began >= $0 } ?? false }
+
     /// Pauses before the next attempt at `lock`; the signal that asks this process to end, if any.
     mutating func pause(before lock: FlightLock) throws(Errno) -> Signal? {
-        if ContinuousClock.now >= silentUntil {
+        let waited = ContinuousClock.now - began
+        if waited >= Self.patience {
             if line == nil { line = ProgressLine() }
             line?.show(Self.words(lock.holder))
+        }
+        if waited >= Self.longPatience, !isReported {
+            isReported = true
+            Notice.warn(Self.words(lock.holder))
         }
         let longest = min(1 << min(pauses, 8), Self.longestPause)
         let limit = Duration.milliseconds(Int64.random(in: 1...longest))
@@ -39,7 +55,7 @@ struct RunWaiting: ~Copyable {
         return signals.next()?.signal
     }
 
-    private static func words(_ holder: ComputingProcess?) -> String {
+    static func words(_ holder: ComputingProcess?) -> String {
         guard let holder else { return "waiting for another process that runs the command" }
         let span = Quantity.text(max(.zero, Timestamp.now - holder.moment))
         return "waiting for process \(holder.processIdentifier), which has run the command for \(span)"
