@@ -44,7 +44,7 @@ extension CacheCore {
         store.counters.add(.put)
         guard let memory, let generation else { return }
         // What this process holds in other forms may be valid by the same generation.
-        if isComputed { memory.remove(held.key, cause: .replaced) }
+        if isComputed { memory.remove(held.key, in: held.space, cause: .replaced) }
         // Accesses can't be noted on disk, so none prolongs it.
         let end = terms.end(record.expires, from: record.created)
         hold(held, generation, until: end, of: store, isOnly: true)
