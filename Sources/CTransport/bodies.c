@@ -138,6 +138,7 @@ size_t ctransport_take_piece(char *bytes, size_t size, size_t number, void *data
     size_t count = size * number;
     if (line->reason != ctransport_reason_none) return 0;
     if (count == 0) return 0;
+    int64_t begin = ctransport_now();
     if (!line->is_decided && !decide(line)) return 0;
     if (line->disposition == ctransport_keep) {
         if (!keep(line, bytes, count)) return 0;
@@ -148,7 +149,7 @@ size_t ctransport_take_piece(char *bytes, size_t size, size_t number, void *data
         line->received += (int64_t)count;
     }
     // After the writing: a slow reader is not the server's fault.
-    line->last = ctransport_now();
+    ctransport_note(line, count, begin);
     return count;
 }
 
@@ -156,7 +157,7 @@ size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *data)
     ctransport_line *line = data;
     size_t count = size * number;
     if (line->reason != ctransport_reason_none) return 0;
-    line->last = ctransport_now();
+    ctransport_note(line, count, ctransport_now());
     // Over all responses: redirects and 1xx may go on for ever.
     line->head_total += count;
     if (line->head_total > line->most_head) {
@@ -192,6 +193,7 @@ size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *dat
         count = (size_t)(line->length - line->sent);
     }
     if (count == 0) return 0;
+    int64_t begin = ctransport_now();
     if (line->source < 0) {
         memcpy(buffer, line->bytes + line->sent, count);
     } else {
@@ -212,7 +214,7 @@ size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *dat
         count = (size_t)done;
     }
     line->sent += (int64_t)count;
-    line->last = ctransport_now();
+    ctransport_note(line, count, begin);
     return count;
 }
 

@@ -72,7 +72,7 @@ int ctransport_begin(ctransport_line *line) {
     const ctransport_library *curl = line->curl;
     ctransport_end(line);
     line->limit = INT64_MAX;
-    line->received = line->sent = 0;
+    line->received = line->sent = line->counted = 0;
     line->head_count = line->head_total = 0;
     line->most_head = SIZE_MAX;
     line->is_head_whole = line->is_decided = false;

@@ -77,6 +77,8 @@ enum { BUFFER_SIZE = 64 * 1024 };
 enum { PIPE_STEP = 4096 };
 // Of a body that nobody wants so much is read: less than a new connection costs.
 enum { MOST_DISCARDED = 256 * 1024 };
+// Nanoseconds a byte may take, where there is a limit for silence: 10 bytes a second, half of it in twice that time.
+enum { LONGEST_BYTE = 100 * 1000 * 1000 };
 // How often space is made without a byte being written; who says that there is some may be wrong.
 enum { MOST_SPACE_TRIES = 16 };
 
@@ -155,6 +157,8 @@ struct ctransport_line {
 
     // Nanoseconds of the monotonic clock, or of time; -1: none.
     int64_t end, stall, last;
+    // Since when bytes are counted, and how many came or went since then.
+    int64_t counted_since, counted;
 
     ctransport_caller caller;
     int disposition;
@@ -170,6 +174,8 @@ void ctransport_fail(ctransport_line *line, int reason, int error);
 int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall);
 /// Nanoseconds of the monotonic clock.
 int64_t ctransport_now(void);
+/// Notes that bytes came or went. What has passed since `begin` was not the server's time.
+void ctransport_note(ctransport_line *line, size_t count, int64_t begin);
 /// Has what TLS and pipes raise, where nobody reads any more, be an error, in whatever thread this is; until it is
 /// released with the same set.
 void ctransport_hold_broken_pipe(sigset_t *previous);

@@ -40,9 +40,27 @@ int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall) {
             return 0;
         }
         if (left < rest) rest = left;
+        // A server that sends a byte now and then would otherwise go on for ever.
+        int64_t window = line->counted_since + 2 * line->stall - present;
+        if (window <= 0) {
+            if (line->counted < line->stall / LONGEST_BYTE) {
+                ctransport_fail(line, ctransport_reason_too_slow, 0);
+                return 0;
+            }
+            line->counted_since = present;
+            line->counted = 0;
+            window = 2 * line->stall;
+        }
+        if (window < rest) rest = window;
     }
     int64_t milliseconds = (rest + 999999) / 1000000;
     return milliseconds > INT_MAX ? INT_MAX : (int)milliseconds;
+}
+
+void ctransport_note(ctransport_line *line, size_t count, int64_t begin) {
+    line->last = ctransport_now();
+    line->counted += (int64_t)count;
+    line->counted_since += line->last - begin;
 }
 
 // MARK: The transfer
@@ -63,7 +81,7 @@ static int transfer(ctransport_line *line) {
     const ctransport_library *curl = line->curl;
     int code = curl->easy_setopt(line->easy, OPT_HTTPHEADER, line->headers);
     if (code != 0) return code;
-    line->last = ctransport_now();
+    line->last = line->counted_since = ctransport_now();
     if (curl->multi_add_handle(line->multi, line->easy) != 0) return CODE_OUT_OF_MEMORY;
     line->is_added = true;
     while (true) {

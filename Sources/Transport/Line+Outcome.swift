@@ -27,6 +27,8 @@ extension Line {
         case ctransport_reason_timed_out: throw call.timedOut
         case ctransport_reason_stalled:
             throw TransportError(.timedOut, "\(place): nothing came for too long")
+        case ctransport_reason_too_slow:
+            throw TransportError(.timedOut, "\(place): less than 5 bytes a second came")
         case ctransport_reason_too_large:
             throw TransportError(.tooLarge, "\(place): longer than \(call.request.mostBytes) bytes")
         case ctransport_reason_head_too_large:

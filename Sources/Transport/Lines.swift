@@ -18,18 +18,43 @@ final class Lines: Sendable {
     private let library: @Sendable () throws(TransportError) -> Library
     private let threads: ThreadPool
     private let idle = Locked<[Idle]>([])
+    private let queue: Locked<TransferQueue<Call>>
 
     init(limit: Int, _ library: @escaping @Sendable () throws(TransportError) -> Library) {
         self.library = library
-        threads = ThreadPool("diskcache-http", limit: limit)
+        queue = Locked(TransferQueue(limit: limit))
+        threads = ThreadPool("diskcache-http", limit: 2 * limit)
     }
 
-    /// Has a thread do what `call` asks for.
+    /// Has a thread do what `call` asks for, when it is its turn.
     func run(_ call: Call) {
-        let work: ThreadPool.Work = { self.transfer(call) }
-        if threads.runIfFree(work) { return }
-        call.setAlarm()
-        if !threads.runOnThread(work) { call.finish(.failure(call.noThread)) }
+        guard queue.withLock({ $0.begin(call.request.site, call) }) else { return call.setAlarm() }
+        var next: Call? = call
+        while let call = next {
+            let work: ThreadPool.Work = { self.serve(call) }
+            if threads.runIfFree(work) { return }
+            call.setAlarm()
+            if threads.runOnThread(work) { return }
+            call.finish(.failure(call.noThread))
+            next = end(call)
+        }
+    }
+
+    /// Does what `call` asks for, and then what waits.
+    private func serve(_ call: Call) {
+        var next: Call? = call
+        while let call = next {
+            transfer(call)
+            next = end(call)
+        }
+    }
+
+    /// Its turn is over; gives the one whose turn it is now.
+    private func end(_ call: Call) -> Call? {
+        queue.withLock { queue in
+            queue.end(call.request.site)
+            return queue.next()
+        }
     }
 
     /// Does what `call` asks for in the calling thread.

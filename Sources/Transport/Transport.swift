@@ -4,14 +4,14 @@ import Platform
 
 /// HTTP over libcurl, which is opened by the first call.
 ///
-/// Transfers run on threads of their own, each with a handle whose connections stay open for the next request
-/// to the same server. No thread of Swift's pool ever blocks. A child made by fork(2) has threads and
+/// Transfers run on threads of their own; their connections stay open for the next request to the same server. No thread of Swift's pool ever blocks. A child made by fork(2) has threads and
 /// connections of its own.
 package final class Transport: Sendable {
     private let lines: PerProcess<Lines>
 
     /// - Parameters:
-    ///   - mostTransfers: how many at once, of tasks; more wait, within their limits.
+    ///   - mostTransfers: how many at once, of tasks; more wait, within their limits. A server of which none is under
+    ///     way may have one beyond that, up to twice as many in all.
     ///   - library: another one than the system's; for tests.
     package convenience init(mostTransfers: Int = 32) {
         self.init(mostTransfers: mostTransfers) { () throws(TransportError) in try Library.system.get() }

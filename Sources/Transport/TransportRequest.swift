@@ -114,7 +114,9 @@ package struct TransportRequest: Sendable {
     package var timeLimit: Duration?
     /// Until the connection is there; nil: libcurl's own 300 s.
     package var connectLimit: Duration?
-    /// How long there may be not a byte either way; a caller who is slow himself does not count.
+    /// How long there may be not a byte either way; the time that a slow caller takes does not count.
+    ///
+    /// In twice that time as many bytes have to come or go as make 5 a second; nil: both may take any time.
     package var stallLimit: Duration?
     package var security = TransportSecurity()
     package var proxy = TransportProxy.environment

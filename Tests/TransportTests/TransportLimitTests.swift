@@ -54,6 +54,28 @@ import Testing
         await expectFailure(.timedOut, transport, request)
     }
 
+    @Test func `a server that sends a byte now and then is given up, and a slow reader is not`() async throws
+    {
+        let server = try LoopbackServer { peer in
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n")
+            for _ in 0..<40 {
+                guard peer.send("x") else { break }
+                usleep(250_000)
+            }
+            return false
+        }
+        var request = TransportRequest(server.url())
+        // Less than 4 bytes in 0.8 s; the first time they are those of the head.
+        request.stallLimit = .milliseconds(400)
+        await expectFailure(.timedOut, transport, request)
+
+        let whole = try LoopbackServer { $0.answer("200 OK", [], [UInt8](repeating: 1, count: 200_000)) }
+        request.url = whole.url()
+        request.progress = { _ in usleep(300_000) }
+        request.stallLimit = .milliseconds(100)
+        #expect(try await transport.perform(request).received == 200_000)
+    }
+
     @Test func `cancelling ends a transfer that waits for the server`() async throws {
         let server = try silentServer()
         let task = Task { await expectFailure(.cancelled, transport, TransportRequest(server.url())) }

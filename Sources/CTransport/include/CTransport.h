@@ -83,7 +83,8 @@ enum {
 void ctransport_receive(ctransport_line *_Nonnull line, int descriptor, int64_t limit);
 /// Another limit for the body that begins, from within `decide`.
 void ctransport_limit(ctransport_line *_Nonnull line, int64_t limit);
-/// Milliseconds from now for all of it, and those that may pass without a byte either way; -1: any number.
+/// Milliseconds from now for all of it, and those that may pass without a byte either way; -1: any number. In twice the
+/// latter as many bytes have to come or go as make 5 a second.
 void ctransport_set_limits(
     ctransport_line *_Nonnull line, int64_t whole, int64_t stall, size_t most_head_bytes);
 
@@ -113,6 +114,7 @@ enum {
     ctransport_reason_cancelled,
     ctransport_reason_timed_out,
     ctransport_reason_stalled,
+    ctransport_reason_too_slow,
     ctransport_reason_too_large,
     ctransport_reason_head_too_large,
     ctransport_reason_output,

@@ -10,7 +10,8 @@ public struct HTTPCacheOptions: Sendable, Equatable {
     public var requestsPerHost = 8
     /// Requests at once in all.
     ///
-    /// Default: 32.
+    /// Servers that are slow hold up no other: one of which no request is under way may have one beyond that, up to twice
+    /// as many in all. Default: 32.
     public var requests = 32
     /// Until a connection is there.
     ///
@@ -18,7 +19,7 @@ public struct HTTPCacheOptions: Sendable, Equatable {
     public var connectLimit = Duration.seconds(10)
     /// How long there may be not a byte.
     ///
-    /// Default: 30 s.
+    /// In twice that time as many bytes have to come as make 5 a second. Default: 30 s.
     public var stallLimit = Duration.seconds(30)
     /// How long a stale response is kept, to be renewed by its validators, or for want of a better one.
     ///
