@@ -91,6 +91,29 @@ extension Control {
         if entries != 0 { words.count(UInt64(bitPattern: Int64(entries)), at: .usedEntries) }
     }
 
+    /// Whether no entry takes space of its own beside its inode; true also where no control file is mapped, as then nobody
+    /// counts.
+    var entriesTakeNoSpace: Bool { words.map { $0.load(.entriesWithSpace) & 1 == 1 } ?? true }
+
+    /// Says that a record is about to be written that may take space of its own.
+    ///
+    /// The writer holds the stripe of the record's object.
+    func noteEntryWithSpace() {
+        guard let words = writableWords else { return }
+        while true {
+            let word = words.load(.entriesWithSpace)
+            if words.replace(word, by: (word & ~1) &+ 2, at: .entriesWithSpace) { return }
+        }
+    }
+
+    /// Changes with each record that may take space of its own.
+    var recordsWithSpace: UInt64? { words?.load(.entriesWithSpace) }
+
+    /// Says that no entry takes space of its own, if none that may was written since that was the number.
+    func noteNoEntryWithSpace(since number: UInt64) {
+        _ = writableWords?.replace(number, by: number | 1, at: .entriesWithSpace)
+    }
+
     func noteUsageIsCounted() { self[.isUsageCounted] = 1 }
 
     /// Bytes on disk beside entries and objects: the directories, the control file and the others in the root, as

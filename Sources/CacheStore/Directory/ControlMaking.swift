@@ -71,6 +71,8 @@ enum ControlMaking {
     private static func complete(_ mapping: MappedFile, filterSeal: UInt64) {
         let words = mapping.words
         words.store(1, at: .isUsageCounted)
+        // Where one was written meanwhile that takes some, it is not said that none does.
+        _ = words.replace(0, by: 1, at: .entriesWithSpace)
         while true {
             let latest = words.load(.latestCreated)
             if words.replace(latest, by: latest | 1, at: .latestCreated) { break }

@@ -13,6 +13,9 @@ package final class StoreDirectory: Sendable {
     let entries: Directory
     let locks: Directory
     package let fileSystem: StoreFileSystem
+    /// What files take on disk by the length of their contents, and entries by that of the record in their attribute.
+    let contentSizes = LearnedAllocation()
+    let recordSizes = LearnedAllocation()
     private let knownIdentities = Locked<[FileStatus.Identity?]?>(nil)
 
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.

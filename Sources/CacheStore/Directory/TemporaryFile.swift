@@ -12,6 +12,8 @@ struct TemporaryFile: ~Copyable {
     private var place: (area: TemporaryArea, name: RelativePath)?
     /// Whether it was made in the shard of its digest, which was no link then.
     let isInShard: Bool
+    /// What it takes on disk, once it is written.
+    var allocatedSize: Int64 = 0
 
     /// Creates one with a name that is in use nowhere.
     init(in store: StoreDirectory, mode: UInt32) throws(Errno) {

@@ -4,90 +4,166 @@ import Platform
 
 /// Writing records, in either form.
 extension Entries {
-    /// Makes `bytes` the record of `key`, whatever was there.
+    /// Makes `bytes` the record of `key`, whatever was there, and adds what that takes on disk to the usage; false where
+    /// an entry was replaced.
     ///
     /// The caller holds the entry's stripe.
     ///
     /// `accessed` is the access time that a new entry gets; nil: the file system's present. One call to
-    /// overwrite a record in an attribute; four for a new entry, and one for its time.
-    func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp?) throws(CacheError) -> Growth {
+    /// overwrite a record in an attribute, and one more where entries may take space of their own; four for a new
+    /// entry, and one for its time. One more for a record of a length whose space is not known yet.
+    func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp?) throws(CacheError) -> Bool {
         try describing("write an entry", directory.path(of: key, .entries)) { () throws(Errno) in
-            if form == .attribute, let growth = try writeAttribute(bytes, for: key, accessed) {
-                return growth
+            if form == .attribute {
+                switch try writeAttribute(bytes, for: key, accessed) {
+                case .overwritten: return false
+                case .created: return true
+                case .createdEmpty:
+                    _ = try writeSidecar(bytes, for: key, accessed)
+                    return true
+                case .refused: break
+                }
             }
             return try writeSidecar(bytes, for: key, accessed)
         }
     }
 
-    /// What a write added to what the cache takes on disk.
-    struct Growth {
-        var entries = 0
-        var bytes: Int64 = 0
+    /// How an attempt to write an attribute ended.
+    private enum AttributeOutcome {
+        case overwritten, created
+        /// The record does not fit an attribute: the entry is there, without one.
+        case createdEmpty
+        /// The record does not fit an attribute.
+        case refused
     }
 
-    /// What an entry takes on disk, as a rule: in attribute form nothing beside its inode, else a block.
-    var usualAllocation: Int64 { form == .attribute ? 0 : directory.fileSystem.blockSize }
-
-    /// nil where the record does not fit an attribute.
     private func writeAttribute(
         _ bytes: [UInt8],
         for key: Digest,
         _ accessed: Timestamp?
-    ) throws(Errno) -> Growth? {
+    ) throws(Errno) -> AttributeOutcome {
         let path = StoreLayout.path(of: key)
-        if novelty.isLikely, let isWritten = try create(bytes, at: path, for: key, accessed) {
-            return isWritten ? Growth(entries: 1, bytes: usualAllocation) : nil
-        }
+        if expectedAllocation(ofRecord: bytes.count) > 0 { control.noteEntryWithSpace() }
+        if novelty.isLikely, let outcome = try create(bytes, at: path, for: key, accessed) { return outcome }
         while true {
-            do throws(Errno) {
-                try directory.entries.setAttribute(StoreLayout.recordAttribute, of: path, to: bytes.span)
-                // Removed meanwhile, it is not made anew: the record would be published twice.
-                if isDurable {
-                    _ = try ifExists { () throws(Errno) in
-                        try synchronize(directory.entries.open(path, .readOnly), key)
+            // Only another writer of the key can make it wrong, and then the count until the next sweep.
+            if let before = try allocation(ofEntry: path) {
+                do throws(Errno) {
+                    try directory.entries.setAttribute(
+                        StoreLayout.recordAttribute,
+                        of: path,
+                        to: bytes.span
+                    )
+                    // What was a sidecar keeps its contents.
+                    let after = allocation(ofRecord: bytes.count, isAlone: before.isEmpty) {
+                        () throws(Errno) in try directory.entries.presentStatus(of: path)
                     }
+                    control.addUsage(bytes: after - before.bytes, entries: 0)
+                    // Removed meanwhile, it is not made anew: the record would be published twice.
+                    if isDurable {
+                        _ = try ifExists { () throws(Errno) in
+                            try synchronize(directory.entries.open(path, .readOnly), key)
+                        }
+                    }
+                    novelty.note(isNew: false)
+                    return .overwritten
+                } catch {
+                    if Self.doesNotFit(error) { return .refused }
+                    // A symbolic link that somebody has put there can't have the attribute, nor can a pipe or the like;
+                    // a sidecar takes its place, and what it leads to is left alone.
+                    if error == .notPermitted || error.tellsOfNoFile, try !isFile(path) { return .refused }
+                    if error != .noEntry { throw error }
                 }
-                novelty.note(isNew: false)
-                return Growth()
-            } catch {
-                if Self.doesNotFit(error) { return nil }
-                // A symbolic link that somebody has put there can't have the attribute, nor can a pipe or the like; a
-                // sidecar takes its place, and what it leads to is left alone.
-                if error == .notPermitted || error.tellsOfNoFile, try !isFile(path) { return nil }
-                if error != .noEntry { throw error }
             }
-            if let isWritten = try create(bytes, at: path, for: key, accessed) {
+            if let outcome = try create(bytes, at: path, for: key, accessed) {
                 novelty.note(isNew: true)
-                return isWritten ? Growth(entries: 1, bytes: usualAllocation) : nil
+                return outcome
             }
         }
+    }
+
+    // MARK: Space
+
+    /// Bytes: such a record is expected to take nothing beside the inode of its entry, as ext4 keeps it there; a longer
+    /// one may take a block.
+    private static let shortRecord = 68
+
+    /// What an entry takes on disk with a record of that length, before it is written: as such ones have taken, else at
+    /// most so much; no system call.
+    func expectedAllocation(ofRecord length: Int) -> Int64 {
+        if form == .sidecar { return directory.expectedAllocation(of: length) }
+        if let known = directory.recordSizes.size(ofLength: length) { return known }
+        return length <= Self.shortRecord ? 0 : directory.allocation(of: length)
+    }
+
+    /// What an entry takes with a record of that length in its attribute, which is written; `status` is asked where no
+    /// such was seen yet.
+    ///
+    /// - Parameter isAlone: whether the file has no contents.
+    private func allocation(
+        ofRecord length: Int,
+        isAlone: Bool = true,
+        _ status: () throws(Errno) -> FileStatus?
+    ) -> Int64 {
+        if isAlone, let known = directory.recordSizes.size(ofLength: length) { return known }
+        // Where it can't be looked at, it is taken to be as expected until the next sweep.
+        let found = bestEffort { () throws(Errno) in try status()?.allocatedSize }
+        guard let found, let found else { return expectedAllocation(ofRecord: length) }
+        if isAlone { directory.recordSizes.note(found, ofLength: length) }
+        if found > 0, length <= Self.shortRecord { control.noteEntryWithSpace() }
+        return found
+    }
+
+    /// What the entry at `path` takes on disk; nil: there is none.
+    ///
+    /// One system call; none, and 0, where no entry takes any space of its own, whether there is this one or not.
+    private func allocation(ofEntry path: RelativePath) throws(Errno) -> (bytes: Int64, isEmpty: Bool)? {
+        if control.entriesTakeNoSpace { return (0, true) }
+        return try directory.entries.presentStatus(of: path).map { ($0.allocatedSize, $0.size == 0) }
+    }
+
+    /// Deletes the entry of `key`, and takes it off the usage; false where there was none.
+    ///
+    /// The caller holds its stripe. One system call; two where entries may take space of their own.
+    func delete(_ key: Digest) throws(CacheError) -> Bool {
+        let taken = try describing("look at an entry", directory.path(of: key, .entries)) {
+            () throws(Errno) in
+            try ifFiled { () throws(Errno) in try allocation(ofEntry: StoreLayout.path(of: key)) }
+        }
+        guard try directory.delete(key, .entries) else { return false }
+        control.addUsage(bytes: -((taken ?? nil)?.bytes ?? 0), entries: -1)
+        return true
     }
 
     private func isFile(_ path: RelativePath) throws(Errno) -> Bool {
         try directory.entries.presentStatus(of: path)?.kind ?? .regular == .regular
     }
 
-    /// nil where somebody else has created it meanwhile, false where the record does not fit.
+    /// nil where there is one already.
     private func create(
         _ bytes: [UInt8],
         at path: RelativePath,
         for key: Digest,
         _ accessed: Timestamp?
-    ) throws(Errno) -> Bool? {
+    ) throws(Errno) -> AttributeOutcome? {
         do throws(Errno) {
             let file = try directory.entries.making(StoreLayout.shard(of: key)) { () throws(Errno) in
                 try directory.entries.open(path, Self.new, mode: FileMode.file)
             }
+            // It counts from now on, whatever becomes of the record.
+            control.addUsage(bytes: 0, entries: 1)
             // The time first: the attribute is what makes it an entry.
             if let accessed { try file.setAccessTime(accessed) }
             try file.setAttribute(StoreLayout.recordAttribute, to: bytes.span)
+            let taken = allocation(ofRecord: bytes.count) { () throws(Errno) in try file.status() }
+            control.addUsage(bytes: taken, entries: 0)
             if isDurable { try synchronize(file, key) }
-            return true
+            return .created
         } catch {
             if error == .exists { return nil }
             // The empty file stays for the sidecar to replace, or for a sweep: to unlink it here could
             // hit the record that another writer has given it meanwhile.
-            if Self.doesNotFit(error) { return false }
+            if Self.doesNotFit(error) { return .createdEmpty }
             throw error
         }
     }
@@ -102,25 +178,26 @@ extension Entries {
         [.noSpace, .outOfRange, .argumentListTooLong, .notSupported].contains(error)
     }
 
+    /// False where an entry was replaced.
     private func writeSidecar(
         _ bytes: [UInt8],
         for key: Digest,
         _ accessed: Timestamp?
-    ) throws(Errno) -> Growth {
+    ) throws(Errno) -> Bool {
         let temporary = try TemporaryFile(in: directory, mode: FileMode.file)
         try temporary.file.writeAll(bytes.span)
         if let accessed { try temporary.file.setAccessTime(accessed) }
         if isDurable { try temporary.file.synchronizeAll() }
+        let taken = directory.allocation(of: temporary.file, length: bytes.count)
+        control.noteEntryWithSpace()
         // Only another writer of the key can make it wrong, and then the count until the next sweep.
         let replaced = try directory.entries.presentStatus(of: StoreLayout.path(of: key))?.allocatedSize
         try directory.entries.withShard(of: key) { (shard) throws(Errno) in
             try temporary.rename(to: shard, StoreLayout.fileName(of: key))
         }
+        control.addUsage(bytes: taken - (replaced ?? 0), entries: replaced == nil ? 1 : 0)
         if isDurable { try directory.entries.synchronizeNames(of: key) }
-        return Growth(
-            entries: replaced == nil ? 1 : 0,
-            bytes: directory.allocation(of: bytes.count) - (replaced ?? 0)
-        )
+        return replaced == nil
     }
 
     private func synchronize(_ file: borrowing FileDescriptor, _ key: Digest) throws(Errno) {

@@ -37,7 +37,7 @@ package final class StoredEntry: Sendable {
 /// The entries: one small file a key, named by the digest of the key, whose record says where the value is.
 package final class Entries: Sendable {
     let directory: StoreDirectory
-    private let control: Control
+    let control: Control
     let stripes: Stripes
     let form: RecordForm
     let isDurable: Bool

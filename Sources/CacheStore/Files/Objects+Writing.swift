@@ -74,11 +74,12 @@ extension Objects {
     /// Writes bytes in memory to a new object.
     func stage(_ bytes: Span<UInt8>, as digest: Digest) throws(CacheError) -> TemporaryFile {
         do throws(CacheError) {
-            let staged = try stage(for: digest)
+            var staged = try stage(for: digest)
             try describing("write an object", place) { () throws(Errno) in
                 try staged.file.writeAll(bytes)
                 if isDurable { try staged.file.synchronize() }
             }
+            staged.allocatedSize = directory.allocation(of: staged.file, length: bytes.count)
             return staged
         } catch {
             // Where none can be written, one that is there may still do: the next put looks.
@@ -101,7 +102,7 @@ extension Objects {
         atMost most: Int64?,
         makeSpace: (Int) -> Bool
     ) throws(CacheError) -> StagedCopy {
-        let staged = try stage(makingSpace: makeSpace)
+        var staged = try stage(makingSpace: makeSpace)
         let isWhole = try describing("copy a file to", place) { () throws(Errno) in
             // Described is what was stored, also when the source changes meanwhile.
             try staged.file.copyAll(from: source, atMost: most, makeSpace: makeSpace)
@@ -119,6 +120,7 @@ extension Objects {
             try staged.file.rewind()
             return try staged.file.describeContent()
         }
+        staged.allocatedSize = directory.allocation(of: staged.file, length: content.length)
         return StagedCopy(object: staged, content: content)
     }
 

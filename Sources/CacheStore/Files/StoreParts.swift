@@ -38,9 +38,7 @@ package struct StoreParts: Sendable {
             () throws(CacheError) in
             guard try entries.read(key)?.bytes == bytes else { return false }
             if let content, try objects.isPresent(content) { return false }
-            guard try directory.delete(key, .entries) else { return false }
-            control.addUsage(bytes: -entries.usualAllocation, entries: -1)
-            return true
+            return try entries.delete(key)
         }
         if isDeleted, let log {
             let name = RecordCodec.decode(bytes, for: key)?.key

@@ -17,6 +17,9 @@ enum ControlWord: Int {
     case rulesVersion = 4
     /// The latest time of creation that any of them is meant for, ms since 1970.
     case latestRule = 5
+    /// Records written that may take space of their own beside the inodes of their entries, times two; plus one where no
+    /// entry takes any.
+    case entriesWithSpace = 6
     /// What entries and objects take on disk, as all processes add it up, and how many entries there are.
     case usedBytes = 8
     case usedEntries = 9

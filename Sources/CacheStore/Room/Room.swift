@@ -129,6 +129,8 @@ package final class Room: Sendable {
     ///
     /// - Parameters:
     ///   - length: of the value.
+    ///   - record: the length of its record.
+    ///   - entries: how many there will be more.
     ///   - isWritten: whether its bytes are on disk already.
     ///   - now: the caller's time.
     ///   - terms: what to do where there is none.
@@ -136,21 +138,22 @@ package final class Room: Sendable {
     ///   nothing could be evicted in time.
     func claim(
         forLength length: Int,
+        record: Int,
+        entries: Int,
         isWritten: Bool = false,
         now: Timestamp,
         _ terms: inout RoomTerms
     ) throws(CacheError) -> RoomClaim? {
         let limits = configuration.limits
-        try refuse(length, limits)
+        let value = parts.directory.expectedAllocation(of: length)
+        let bytes = value + parts.entries.expectedAllocation(ofRecord: record)
+        try refuse(length, taking: bytes, limits)
         guard limits.areBounding else { return nil }
         if !isWritten { try refuseHopeless(length, limits) }
         var wait = wait(terms)
         defer { terms.spent += wait.elapsed }
         try countIfUnknown(now: now, &wait)
-        let need = Need(
-            bytes: parts.directory.allocation(of: length) + parts.entries.usualAllocation,
-            written: isWritten ? parts.directory.allocation(of: length) : 0
-        )
+        let need = Need(bytes: bytes, entries: entries, written: isWritten ? value : 0)
         var claim: RoomClaim?
         let excess = try attempt(need, limits, &claim)
         return excess == nil ? claim : try waitForRoom(need, now, &wait)
@@ -160,9 +163,11 @@ package final class Room: Sendable {
     /// there is none.
     ///
     /// Waits for nobody, so that it can be called while a stripe is held.
-    func renew(_ claim: inout RoomClaim?, forLength length: Int) throws(CacheError) -> Bool {
+    ///
+    /// - Parameter written: bytes that are on disk already.
+    func renew(_ claim: inout RoomClaim?, written: Int64) throws(CacheError) -> Bool {
         guard let old = claim, !parts.control.isStanding(old) else { return true }
-        let need = Need(bytes: old.bytes, written: parts.directory.allocation(of: length))
+        let need = Need(bytes: old.bytes, entries: 1, written: written)
         return try attempt(need, configuration.limits, &claim) == nil
     }
 
@@ -175,7 +180,8 @@ package final class Room: Sendable {
     private struct Need {
         /// On disk, with its entry.
         let bytes: Int64
-        /// So many of them are on disk already.
+        let entries: Int
+        /// So many of the bytes are on disk already.
         let written: Int64
     }
 
@@ -189,7 +195,7 @@ package final class Room: Sendable {
         let fresh = parts.control.claim(need.bytes)
         var granted = fresh
         do throws(CacheError) {
-            if let occupancy = try occupancy(limits, entering: 1, written: need.written) {
+            if let occupancy = try occupancy(limits, entering: need.entries, written: need.written) {
                 if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) {
                     pressed.body()
                 }
@@ -267,12 +273,13 @@ package final class Room: Sendable {
         return min(most, room ?? most)
     }
 
-    private func refuse(_ length: Int, _ limits: CacheLimits) throws(CacheError) {
+    /// - Parameter bytes: what it takes on disk, with its entry.
+    private func refuse(_ length: Int, taking bytes: Int64, _ limits: CacheLimits) throws(CacheError) {
         if let most = limits.maximumValueSize?.bytes, Int64(length) > most {
             throw tooLarge(length, "the longest value is \(most) bytes")
         }
         let room = limits.maximumSize.map { $0.bytes - parts.overhead }
-        if let room, parts.directory.allocation(of: length) + parts.entries.usualAllocation > room {
+        if let room, bytes > room {
             throw tooLarge(length, "all values together may take \(max(0, room)) bytes")
         }
     }

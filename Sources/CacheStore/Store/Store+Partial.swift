@@ -28,7 +28,11 @@ extension Store {
             partial.discard()
             return record
         }
-        try put(StagedCopy(object: objects.adopt(partial), content: content), for: key, record)
+        try put(
+            StagedCopy(object: objects.adopt(partial, content.length), content: content),
+            for: key,
+            record
+        )
         return record
     }
 
@@ -37,7 +41,12 @@ extension Store {
         let publication = try Publication(of: record, for: key, in: directory)
         try objects.synchronizeIfDurable(record.content.digest)
         var terms = RoomTerms()
-        var claim = try claimRoom(forLength: 0, now: record.created, &terms)
+        var claim = try claimRoom(
+            forLength: 0,
+            record: publication.bytes.count,
+            now: record.created,
+            &terms
+        )
         defer { room.giveBack(claim) }
         var nothing: TemporaryFile?
         let outcome = try publish(publication, &nothing, &claim, &terms)
@@ -57,10 +66,12 @@ extension Objects {
     }
 
     /// Takes the file over as an object that has yet to get its name.
-    fileprivate func adopt(_ partial: PartialFile) throws(CacheError) -> TemporaryFile {
+    fileprivate func adopt(_ partial: PartialFile, _ length: Int) throws(CacheError) -> TemporaryFile {
         try describing("keep what was fetched into", directory.path) { () throws(Errno) in
             if isDurable { try partial.file.synchronize() }
-            return try partial.adopted(in: directory)
+            var adopted = try partial.adopted(in: directory)
+            adopted.allocatedSize = directory.allocation(of: adopted.file, length: length)
+            return adopted
         }
     }
 }

@@ -6,15 +6,24 @@ import Platform
 extension Store {
     // MARK: Room
 
-    /// Claims room, by the limits as they are now; see ``Room/claim(forLength:isWritten:now:_:)``.
+    /// Claims room, by the limits as they are now; see ``Room/claim(forLength:record:entries:isWritten:now:_:)``.
     func claimRoom(
         forLength length: Int,
+        record: Int,
+        entries: Int = 1,
         isWritten: Bool = false,
         now: Timestamp,
         _ terms: inout RoomTerms
     ) throws(CacheError) -> RoomClaim? {
         if parts.configuration.isDue() { followConfiguration() }
-        return try room.claim(forLength: length, isWritten: isWritten, now: now, &terms)
+        return try room.claim(
+            forLength: length,
+            record: record,
+            entries: entries,
+            isWritten: isWritten,
+            now: now,
+            &terms
+        )
     }
 
     // MARK: Log

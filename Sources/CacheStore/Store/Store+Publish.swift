@@ -29,13 +29,23 @@ extension Store {
         var staged: TemporaryFile?
         if try objects.isWorthTrying(content) {
             // Of the entry alone.
-            var claim = try claimRoom(forLength: 0, now: publication.moment, &terms)
+            var claim = try claimRoom(
+                forLength: 0,
+                record: publication.bytes.count,
+                now: publication.moment,
+                &terms
+            )
             defer { room.giveBack(claim) }
             try objects.synchronizeIfDurable(content.digest)
             let outcome = try publish(publication, &staged, &claim, &terms)
             if outcome != .objectMissing { return outcome }
         }
-        var claim = try claimRoom(forLength: content.length, now: publication.moment, &terms)
+        var claim = try claimRoom(
+            forLength: content.length,
+            record: publication.bytes.count,
+            now: publication.moment,
+            &terms
+        )
         defer { room.giveBack(claim) }
         atStep?(.claimed)
         staged = try objects.stage(bytes, as: content.digest)
@@ -63,7 +73,7 @@ extension Store {
                 () throws(CacheError) -> PublishOutcome? in
                 atStep?(.objectLocked)
                 do throws(CacheError) {
-                    if staged != nil, try !count(content, &claim) { return nil }
+                    if let size = staged?.allocatedSize, try !count(size, &claim) { return nil }
                     guard try establish(content, &staged) else { return .objectMissing }
                     return try writeEntry(publication, patience)
                 } catch {
@@ -78,6 +88,7 @@ extension Store {
             if let outcome { return outcome }
             claim = try claimRoom(
                 forLength: content.length,
+                record: publication.bytes.count,
                 isWritten: true,
                 now: publication.moment,
                 &terms
@@ -89,13 +100,14 @@ extension Store {
     ///
     /// It is counted first, and only then is the claim looked at: at each moment others see the one or the other,
     /// however long this process is stopped in between.
-    private func count(_ content: Content, _ claim: inout RoomClaim?) throws(CacheError) -> Bool {
-        let bytes = directory.allocation(of: content.length)
+    ///
+    /// - Parameter bytes: what it takes on disk.
+    private func count(_ bytes: Int64, _ claim: inout RoomClaim?) throws(CacheError) -> Bool {
         while true {
             control.addUsage(bytes: bytes, entries: 0)
             guard let present = claim, !control.isStanding(present) else { return true }
             control.addUsage(bytes: -bytes, entries: 0)
-            guard try room.renew(&claim, forLength: content.length) else { return false }
+            guard try room.renew(&claim, written: bytes) else { return false }
         }
     }
 
@@ -110,11 +122,12 @@ extension Store {
             try objects.synchronizeIfDurable(content.digest)
             return true
         }
+        let size = object.allocatedSize
         var isNew = false
         do throws(CacheError) {
             // One that is there is counted already, and so is what takes its place.
             defer {
-                if !isNew { control.addUsage(bytes: -directory.allocation(of: content.length), entries: 0) }
+                if !isNew { control.addUsage(bytes: -size, entries: 0) }
             }
             isNew = try objects.publish(object, as: content.digest)
         } catch {
@@ -129,7 +142,10 @@ extension Store {
             return true
         } else {
             // What is there is damaged.
+            let damaged = try directory.status(of: content.digest, .objects)
             try objects.replace(content.digest, with: &object)
+            let isFile = damaged?.kind == .regular
+            control.addUsage(bytes: size - (isFile ? damaged?.allocatedSize ?? 0 : 0), entries: 0)
         }
         counters.add(.bytesWritten, content.length)
         return true
@@ -174,9 +190,8 @@ extension Store {
                 bytes = publication.recordBytes(following: version)
             }
             control.noteCreated(publication.created)
-            let growth = try entries.write(bytes, for: key, accessed: publication.accessed)
-            control.addUsage(bytes: growth.bytes, entries: growth.entries)
-            if growth.entries == 0 { control.noteReplacement() }
+            let isNew = try entries.write(bytes, for: key, accessed: publication.accessed)
+            if !isNew { control.noteReplacement() }
             return version
         }
         guard let version else { return .conflict }

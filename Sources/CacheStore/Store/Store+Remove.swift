@@ -7,7 +7,7 @@ extension Store {
     /// sweep could have deleted before.
     ///
     /// The object stays until a sweep finds that no entry names it. Four system calls; three where there is no
-    /// entry, seven for one that has expired.
+    /// entry, seven for one that has expired; one more where entries take space of their own.
     ///
     /// - Parameter name: the key, for the event log.
     package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(CacheError) -> Bool {
@@ -58,7 +58,7 @@ extension Store {
         guard freshness == .fresh, stored.record?.isNothing == false else { return .over(stored) }
         // What may have come in its place since the look is others' as well, and to be noted.
         if isOwn { return .own(stored) }
-        return try directory.delete(key, .entries) ? .removed : .absent
+        return try entries.delete(key) ? .removed : .absent
     }
 
     /// Removes the entry if it is still as `observed` (nil: absent); false where it is not.
@@ -82,7 +82,7 @@ extension Store {
             if stored?.record?.staysHere != true { note(key, .remove) }
             // Raised also where there is no entry, as by any other remove.
             let (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
-                try directory.delete(key, .entries)
+                try entries.delete(key)
             }
             if isRemoved { noteRemoval() }
             return (true, isRemoved ? stored : nil)
@@ -139,12 +139,11 @@ extension Store {
 
     private func deleteNoting(_ key: Digest) throws(CacheError) -> Bool {
         note(key, .remove)
-        return try directory.delete(key, .entries)
+        return try entries.delete(key)
     }
 
     private func noteRemoval() {
         counters.add(.removal)
-        control.addUsage(bytes: -entries.usualAllocation, entries: -1)
         control.noteReplacement()
     }
 

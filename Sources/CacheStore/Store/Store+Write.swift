@@ -45,14 +45,14 @@ extension Store {
         for key: Digest,
         _ draft: Record
     ) throws(CacheError) -> StagedCopy {
-        _ = try Publication(of: draft, for: key, in: directory)
+        let record = try Publication(of: draft, for: key, in: directory).bytes.count
         let now = draft.created
         let length = try describing("read the length of a value for", directory.path) { () throws(Errno) in
             try source.lengthLeft()
         }
         var terms = RoomTerms()
         var claim = try length.flatMap { (length) throws(CacheError) in
-            try claimRoom(forLength: Int(clamping: length), now: now, &terms)
+            try claimRoom(forLength: Int(clamping: length), record: record, now: now, &terms)
         }
         var wait = room.wait(terms)
         var copied: Int64 = 0
@@ -81,16 +81,22 @@ extension Store {
         for key: Digest,
         _ record: Record
     ) throws(CacheError) -> Generation? {
-        let length = staged.content.length
+        let (length, size) = (staged.content.length, staged.object.allocatedSize)
         let publication = try Publication(of: record, for: key, in: directory)
         var claim = staged.claim
         var object = Optional(staged.object)
         var terms = RoomTerms()
         defer { room.giveBack(claim) }
         // A pipe, or a file that has grown or says that it is empty, as in /proc.
-        if claim.map({ $0.bytes < directory.allocation(of: length) }) ?? true {
+        if claim.map({ $0.bytes < size }) ?? true {
             room.giveBack(claim.take())
-            claim = try claimRoom(forLength: length, isWritten: true, now: record.created, &terms)
+            claim = try claimRoom(
+                forLength: length,
+                record: publication.bytes.count,
+                isWritten: true,
+                now: record.created,
+                &terms
+            )
         }
         var isFirst = true
         let outcome = try room.makingSpace(forLength: length, now: record.created, terms) {
@@ -144,13 +150,27 @@ extension Store {
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should
         // have to wait for that. Under it the same finds next to nothing left to do.
         try objects.synchronizeIfDurable(record.content.digest)
+        var terms = terms
+        var claim = try claimGrowth(of: observed, to: publication, &terms)
+        defer { room.giveBack(claim) }
         let outcome = try room.makingSpace(forLength: 0, now: now, terms) { (terms) throws(CacheError) in
             var nothing: TemporaryFile?
-            var nothingClaimed: RoomClaim?
-            return try publish(publication, &nothing, &nothingClaimed, &terms)
+            return try publish(publication, &nothing, &claim, &terms)
         }
         // A record that is changed in place leaves the file's time as it was.
         if outcome.isPublished { _ = try entries.setAccessTime(of: key, to: now) }
         return outcome
+    }
+
+    /// Claims what an entry takes more with another record, if it does.
+    private func claimGrowth(
+        of observed: StoredEntry?,
+        to publication: Publication,
+        _ terms: inout RoomTerms
+    ) throws(CacheError) -> RoomClaim? {
+        let record = publication.bytes.count
+        let before = observed.map { entries.expectedAllocation(ofRecord: $0.bytes.count) } ?? 0
+        guard entries.expectedAllocation(ofRecord: record) > before else { return nil }
+        return try claimRoom(forLength: 0, record: record, entries: 0, now: publication.moment, &terms)
     }
 }

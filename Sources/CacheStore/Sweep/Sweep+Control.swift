@@ -76,6 +76,16 @@ extension Sweep {
         state.value.withLock { $0.report.drift = drift }
     }
 
+    /// Says that no entry takes space of its own where none was found that does.
+    ///
+    /// `number` was that of ``Control/recordsWithSpace`` before the barrier: who was about to write one then has written
+    /// it, unless its stripe was not to be had.
+    func noteNoEntryWithSpace(since number: UInt64) {
+        let isKnown = state.value.withLock { !$0.pass.hasUnreadableEntries && $0.report.entries.bytes == 0 }
+        guard isKnown, !request.isDryRun, deletions.skipped(.objects).isEmpty else { return }
+        parts.control.noteNoEntryWithSpace(since: number)
+    }
+
     /// Adds what the directory takes beside its shards: the directories, and the files in the root.
     ///
     /// What the sweep itself writes counts as it will be, so that a dry run before it finds the same. A hint, so what

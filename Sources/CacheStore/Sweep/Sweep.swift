@@ -174,10 +174,12 @@ package struct Sweep: Sendable {
     /// See ``Store``.
     private mutating func mark(isFirst: Bool) throws(CacheError) -> Bool {
         let control = parts.control
+        let withSpace = control.recordsWithSpace
         guard try passBarrier() else { return false }
         let replaced = control.replacedEntries
         let before = control.recordedUsage
         guard try readEntries() else { return false }
+        if let withSpace { noteNoEntryWithSpace(since: withSpace) }
         // At no particular time; here, so that of a sweep whose time runs out it takes none: in a debug build to
         // look at the whole table takes 65 ms.
         try clearDeadWriters()

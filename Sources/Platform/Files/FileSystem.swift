@@ -71,6 +71,9 @@ package struct FileSystemKind: Sendable, Equatable {
     /// was made: not where data are compressed, or room is kept for more, or holes are copied from another file.
     package var givesSmallFilesTheirBlocks: Bool { name == "ext4" }
 
+    /// Whether an open file that is written in several pieces is given more than it needs, until it is closed.
+    package var givesRoomInAdvance: Bool { name == "XFS" }
+
     /// Whether a file's change time tells of changed extended attributes too, on every kernel.
     ///
     /// On tmpfs it does only since Linux 6.2.

@@ -32,7 +32,7 @@ import Testing
         try limitToBlocks(10)
         try put("first", in: store)
         var room = RoomTerms()
-        let claim = try #require(try store.claimRoom(forLength: 8 * 4096, now: .now, &room))
+        let claim = try #require(try store.claimRoom(forLength: 8 * 4096, record: 0, now: .now, &room))
         let impatient = try store(patience: .zero)
         let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
         #expect(error { try put("second", 2 * 4096, in: impatient) }?.code == .noRoom)
@@ -45,7 +45,7 @@ import Testing
     @Test func `what others are about to store is waited for, as it can be evicted then`() throws {
         try limitToBlocks(8)
         var room = RoomTerms()
-        let claim = try #require(try store.claimRoom(forLength: 7 * 4096, now: .now, &room))
+        let claim = try #require(try store.claimRoom(forLength: 7 * 4096, record: 0, now: .now, &room))
         let impatient = try self.store(patience: .zero)
         #expect(error { try put("key", 2 * 4096, in: impatient) }?.code == .noRoom)
         let giver = Thread { [store] in

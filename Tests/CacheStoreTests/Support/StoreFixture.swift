@@ -88,6 +88,9 @@ final class StoreFixture: Sendable {
         try store.directory.entries.setAttribute("user.dc", of: path, to: bytes.span)
     }
 
+    /// What entries and objects take on disk, by a walk over all of them.
+    func usageOnDisk() -> StoreUsage { StoreUsage(onDisk: path) }
+
     var objects: [String] { directory.files(below: "cache/objects") }
     var entries: [String] { directory.files(below: "cache/entries") }
     var temporaries: [String] { directory.files(below: "cache/tmp") }
@@ -111,5 +114,36 @@ extension Store {
     /// Removes at the present.
     func remove(_ key: Digest, name: String? = nil) throws(CacheError) -> Bool {
         try remove(key, now: .now, name: name)
+    }
+}
+
+extension StoreUsage {
+    /// What the entries and objects of the cache at `path` take, by a walk over all of them.
+    init(onDisk path: String) {
+        self.init(bytes: 0, entries: 0, isCounted: true)
+        for tree in ["entries", "objects"] {
+            forEachFile(below: path + "/" + tree) { status in
+                guard status.kind != .directory else { return }
+                bytes += status.allocatedSize
+                if tree == "entries" { entries += 1 }
+            }
+        }
+    }
+}
+
+/// What everything at `path` takes on disk, as du(1) has it.
+func allocatedSize(at path: String) -> Int64 {
+    var sum = (try? FileStatus.ofLink(path))?.allocatedSize ?? 0
+    forEachFile(below: path) { sum += $0.allocatedSize }
+    return sum
+}
+
+/// What goes while it is looked at is left out.
+private func forEachFile(below path: String, _ body: (FileStatus) -> Void) {
+    for name in FileManager.default.enumerator(atPath: path) ?? FileManager.DirectoryEnumerator() {
+        guard let name = name as? String, let status = try? FileStatus.ofLink(path + "/" + name) else {
+            continue
+        }
+        body(status)
     }
 }

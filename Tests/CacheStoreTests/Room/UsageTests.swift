@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// The usage in the control file against what the file system says.
+@Suite(.takesTurns) struct UsageTests: RoomSuite {
+    let fixture: StoreFixture
+    let store: Store
+
+    init() throws {
+        fixture = try StoreFixture()
+        store = fixture.store
+    }
+
+    /// Stores a value of so many bytes under a key of so many, which its record contains.
+    private func put(_ name: String, keyLength: Int, _ count: Int = 4096, metadata: Int = 0) throws {
+        let bytes = SeededGenerator.bytes(count, seed: UInt64(name.utf8.count * 7919 + count))
+        var record = Record(content: Content(of: bytes.span), created: .now)
+        record.key = name.padding(toLength: keyLength, withPad: "x", startingAt: 0)
+        if metadata > 0 { record.details.metadata = ["note": String(repeating: "m", count: metadata)] }
+        try store.put(bytes.span, for: Digest(ofKey: name), record)
+    }
+
+    private func expectUsageOfDirectory(_ comment: Comment, _ location: SourceLocation = #_sourceLocation)
+        throws
+    {
+        #expect(store.control.usage == fixture.usageOnDisk(), comment, sourceLocation: location)
+    }
+
+    @Test(arguments: [1, 16, 17, 60, 1000, 3500, 5000, 30_000])
+    func `what a put adds and a removal takes off is what the entry takes on disk`(keyLength: Int) throws {
+        try put("a", keyLength: keyLength)
+        try expectUsageOfDirectory("one")
+        try put("b", keyLength: keyLength)
+        try expectUsageOfDirectory("two")
+        try put("b", keyLength: keyLength, 5000)
+        try expectUsageOfDirectory("replaced")
+        #expect(try store.remove(Digest(ofKey: "a")))
+        try expectUsageOfDirectory("removed")
+    }
+
+    @Test func `a record that outgrows its inode is counted, and one that shrinks again too`() throws {
+        for metadata in [0, 100, 0, 3000, 100, 6000, 0, 10, 6000, 3000, 10] {
+            try put("a", keyLength: 1, metadata: metadata)
+            try expectUsageOfDirectory("metadata of \(metadata) bytes")
+        }
+    }
+
+    @Test func `a record that is renewed with more metadata is counted`() throws {
+        try put("a", keyLength: 1)
+        let key = Digest(ofKey: "a")
+        for metadata in [100, 0, 6000, 3000] {
+            let stored = try #require(try store.entries.read(key))
+            var record = try #require(stored.record)
+            record.details.metadata = ["note": String(repeating: "m", count: metadata)]
+            #expect(try store.rewrite(record, for: key, ifStill: stored, now: .now).isPublished)
+            try expectUsageOfDirectory("metadata of \(metadata) bytes")
+        }
+    }
+
+    @Test func `a renewed record claims what it takes more`() throws {
+        try limitToBlocks(4)
+        for name in ["a", "b", "c", "d"] { try put(name, keyLength: 1) }
+        let key = Digest(ofKey: "d")
+        let stored = try #require(try store.entries.read(key))
+        var record = try #require(stored.record)
+        record.details.metadata = ["note": String(repeating: "m", count: 3000)]
+        #expect(try store.rewrite(record, for: key, ifStill: stored, now: .now).isPublished)
+        let usage = try #require(store.control.usage)
+        #expect(usage.bytes <= 4 * store.directory.fileSystem.blockSize)
+        try expectUsageOfDirectory("renewed")
+    }
+
+    @Test func `another process's long records are taken off too`() throws {
+        let other = try Store(at: fixture.path)
+        try put("a", keyLength: 60)
+        try put("b", keyLength: 60)
+        #expect(try other.remove(Digest(ofKey: "a")))
+        try expectUsageOfDirectory("removed")
+        let bytes = Array("value".utf8)
+        try other.put(
+            bytes.span,
+            for: Digest(ofKey: "b"),
+            Record(content: Content(of: bytes.span), created: .now)
+        )
+        try expectUsageOfDirectory("replaced")
+    }
+
+    @Test func `where the control file was made anew what was there is taken off all the same`() throws {
+        for name in ["a", "b", "c"] { try put(name, keyLength: 60) }
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let other = try Store(at: fixture.path)
+        #expect(!other.control.entriesTakeNoSpace)
+        #expect(try other.remove(Digest(ofKey: "a")))
+        _ = try Sweep.run(SweepRequest(), on: other.parts, now: .now)
+        #expect(other.control.usage == fixture.usageOnDisk() && !other.control.entriesTakeNoSpace)
+        #expect(try other.remove(Digest(ofKey: "b")) && other.remove(Digest(ofKey: "c")))
+        #expect(other.control.usage == fixture.usageOnDisk())
+        // Once a sweep has found that none takes any, overwriting takes no look at the entry.
+        _ = try Sweep.run(SweepRequest(), on: other.parts, now: .now)
+        #expect(other.control.entriesTakeNoSpace)
+        let number = try #require(other.control.recordsWithSpace)
+        other.control.noteEntryWithSpace()
+        other.control.noteNoEntryWithSpace(since: number)
+        #expect(!other.control.entriesTakeNoSpace)
+    }
+
+    @Test func `an object that takes a damaged one's place is counted once`() throws {
+        try fixture.put("value", "a")
+        let object = fixture.objectPath("value")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: object)
+        try Data(repeating: 1, count: 9000).write(to: URL(fileURLWithPath: object))
+        let usage = try #require(store.control.usage)
+        let damage = try FileStatus.of(object).allocatedSize - store.directory.allocation(of: 5)
+        try fixture.put("value", "b")
+        // It was counted as it was written.
+        #expect(store.control.usage?.bytes == usage.bytes - damage)
+    }
+
+    @Test func `with keys of 60 bytes a limit of size holds for what the directory takes on disk`() throws {
+        let limit = 8 << 20
+        try self.limit { $0.limits.maximumSize = .bytes(limit) }
+        let start = Timestamp.now - .seconds(10_000)
+        var most: Int64 = 0
+        for index in 0..<3000 {
+            let bytes = SeededGenerator.bytes(4000, seed: UInt64(index))
+            var record = Record(content: Content(of: bytes.span), created: start + .seconds(index))
+            record.key = "key \(index)".padding(toLength: 60, withPad: "x", startingAt: 0)
+            try store.put(bytes.span, for: Digest(ofKey: "key \(index)"), record)
+            if index % 100 == 99 { most = max(most, allocatedSize(at: fixture.path)) }
+        }
+        #expect(Double(most) <= 1.05 * Double(limit), "\(Double(most) / Double(limit))")
+        #expect(store.control.usage == fixture.usageOnDisk())
+    }
+}
+
+/// What is learned of allocation.
+@Suite(.takesTurns) struct LearnedAllocationTests {
+    @Test func `what lies between two lengths that take the same takes it too, and nothing else is known`() {
+        let known = LearnedAllocation()
+        known.note(0, ofLength: 10)
+        known.note(0, ofLength: 60)
+        known.note(4096, ofLength: 100)
+        known.note(4096, ofLength: 90)
+        #expect(
+            [9, 10, 30, 60, 61, 89, 90, 95, 100, 101].map { known.size(ofLength: $0) } == [
+                nil, 0, 0, 0, nil, nil, 4096, 4096, 4096, nil,
+            ]
+        )
+    }
+
+    @Test(arguments: [(0, 95), (8192, 95), (8192, 30), (4096, 50)])
+    func `where a longer file takes less than a shorter one, nothing is known any more`(
+        size: Int64,
+        length: Int
+    ) {
+        let known = LearnedAllocation()
+        known.note(0, ofLength: 10)
+        known.note(0, ofLength: 60)
+        known.note(4096, ofLength: 90)
+        known.note(4096, ofLength: 100)
+        known.note(size, ofLength: length)
+        known.note(0, ofLength: 10)
+        #expect([10, 30, 60, 95].allSatisfy { known.size(ofLength: $0) == nil })
+    }
+}
