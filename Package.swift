@@ -135,6 +135,7 @@ let package = Package(
             path: "IntegrationTests/LoadProbe",
             swiftSettings: testSettings
         ),
+        .executableTarget(name: "SandboxProbe", path: "IntegrationTests/SandboxProbe"),
         .executableTarget(
             name: "HostProbe",
             dependencies: ["DiskCache", "Platform", "TestSupport"],
@@ -229,13 +230,14 @@ let package = Package(
                 "RemoteStore",
                 "DiskCacheCommand", "diskcache", "diskcache-net", "SystemCallProbe", "CacheWorker",
                 "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe", "StopProbe",
-                "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe",
+                "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe", "SandboxProbe",
             ],
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe", "Scripts",
-                "Expectations",
+                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe",
+                "SandboxProbe",
+                "Scripts", "Expectations",
             ],
             swiftSettings: testSettings
         ),

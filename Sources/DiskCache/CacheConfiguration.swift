@@ -29,11 +29,12 @@ public struct CacheConfiguration: Sendable {
 
     /// Where the metadata of an entry is written.
     ///
-    /// Both are understood wherever they are found.
+    /// A directory that was made without extended attributes never has any, whoever uses it. One that was made with them
+    /// has both forms, and a process that can't read extended attributes can't open it.
     public enum MetadataForm: Sendable {
-        /// An extended attribute, or a file where the file system has none.
+        /// An extended attribute, or a file where the directory was made without them.
         case automatic
-        /// Always a file.
+        /// Always a file. A directory that this makes is one without extended attributes.
         case sidecar
     }
 

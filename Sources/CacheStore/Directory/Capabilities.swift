@@ -8,9 +8,9 @@ package struct Capabilities: Sendable, Equatable {
     package enum Attributes: Sendable, Equatable {
         /// They can be set and read.
         case writable
-        /// They may not be set here (a sandbox, a file system mounted for reading), but may well be there.
+        /// They can be read, but not set: a sandbox, a file system mounted for reading.
         case readable
-        /// The file system knows none.
+        /// They can't be used, or no process uses them, as the directory was made with sidecars.
         case absent
     }
 
@@ -39,7 +39,9 @@ package enum SharedMapping: Sendable, Equatable {
 
 /// In which of its two forms a record is written.
 ///
-/// Both are always understood.
+/// A directory is made with attributes wherever its maker can read them; then both forms are understood, and a process that
+/// can't read attributes does not open it: it would take what others have stored for nothing. A directory that was made
+/// where they can't be read has sidecars alone, whoever writes them: an attribute would be news that its maker misses.
 package enum RecordForm: Sendable, Equatable {
     /// The extended attribute `user.dc` of an otherwise empty file.
     case attribute

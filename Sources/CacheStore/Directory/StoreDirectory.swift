@@ -21,19 +21,24 @@ package final class StoreDirectory: Sendable {
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.
     ///
     /// - Throws: ``CacheError/Code/notACache`` for a directory that holds anything else,
-    ///   ``CacheError/Code/newerFormat``, and what the file system says.
-    package init(opening path: String, assuming assumed: Capabilities? = nil) throws(CacheError) {
+    ///   ``CacheError/Code/newerFormat``, and what the file system says: also where records may be in extended attributes and
+    ///   this process can't read those.
+    package init(
+        opening path: String,
+        assuming assumed: Capabilities? = nil,
+        form wanted: RecordForm = .attribute
+    ) throws(CacheError) {
         self.path = path
-        let setup = StoreSetup(path: path, assumed: assumed)
+        let setup = StoreSetup(path: path, assumed: assumed, form: wanted)
         root = try setup.openRoot()
         // Before anything is made in it.
         try setup.checkTrust(in: root)
-        try setup.prepare(root)
+        let form = try setup.prepare(root)
         try setup.checkTrust(inPartsOf: root)
         objects = try setup.openPart(StoreLayout.objects, of: root)
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)
-        fileSystem = try setup.examine(root, locks)
+        fileSystem = try setup.examine(root, locks, form)
     }
 
     /// The directory of the objects or of the entries.

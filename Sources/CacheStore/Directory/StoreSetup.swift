@@ -11,6 +11,8 @@ struct StoreSetup {
     let path: String
     /// What the file system is taken to be capable of; nil: what it is found to be.
     let assumed: Capabilities?
+    /// The form of the records, should the directory be made.
+    var form = RecordForm.attribute
 
     /// How long one process waits for another that is setting up the same directory.
     ///
@@ -80,12 +82,17 @@ struct StoreSetup {
     }
 
     /// Makes sure that this is a cache of a version that we know, setting up an empty directory.
-    func prepare(_ root: borrowing Directory) throws(CacheError) {
-        if try isFormatted(root) { return }
+    ///
+    /// - Returns: the form of the records that the directory was made with.
+    func prepare(_ root: borrowing Directory) throws(CacheError) -> RecordForm {
+        if let form = try recordedForm(root) { return form }
         try checkOwnership(of: root)
         let lock = try lockFormat(in: root)
-        if try !isFormatted(root) { try setUp(root) }
+        let recorded = try recordedForm(root)
+        let form: RecordForm
+        if let recorded { form = recorded } else { form = try setUp(root) }
         lock.release()
+        return form
     }
 
     /// Waits for whoever sets up the directory, too.
@@ -104,8 +111,8 @@ struct StoreSetup {
         return lock
     }
 
-    /// False: there is no format file yet.
-    private func isFormatted(_ root: borrowing Directory) throws(CacheError) -> Bool {
+    /// The form of the records that the format file names; nil: there is no such file yet.
+    private func recordedForm(_ root: borrowing Directory) throws(CacheError) -> RecordForm? {
         let bytes = try describing("read", "\(path)/format") { () throws(Errno) -> [UInt8]?? in
             do throws(Errno) {
                 return try ifExists { () throws(Errno) in
@@ -117,8 +124,10 @@ struct StoreSetup {
                 throw error
             }
         }
-        guard let bytes else { return false }
-        let words = String(decoding: bytes ?? [], as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        guard let bytes else { return nil }
+        var words = String(decoding: bytes ?? [], as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        let hasSidecars = words.count == 3 && words[2] == StoreLayout.sidecarsWord
+        if hasSidecars { words.removeLast() }
         guard words.count == 2, words[0] == "diskcache", let version = Int(words[1]), version > 0 else {
             let words = try hasBegun(root) ? "its file `format` is not the cache's" : nil
             throw CacheError(.notACache, to: "read the format of", path: path, detail: words)
@@ -126,7 +135,7 @@ struct StoreSetup {
         guard version <= StoreLayout.formatVersion else {
             throw CacheError(.newerFormat, to: "read format \(version) of", path: path)
         }
-        return true
+        return hasSidecars ? .sidecar : .attribute
     }
 
     private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(CacheError) {
@@ -135,7 +144,7 @@ struct StoreSetup {
         }
     }
 
-    private func setUp(_ root: borrowing Directory) throws(CacheError) {
+    private func setUp(_ root: borrowing Directory) throws(CacheError) -> RecordForm {
         // What is there may be in use by processes that had it open before the format file was deleted. Then the
         // control file is made later, if need be, in a way that tells those processes and waits for them.
         let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
@@ -144,7 +153,31 @@ struct StoreSetup {
         try makeParts(in: root, isNew: isNew)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
         try write(StoreLayout.cacheDirectoryTagText, to: StoreLayout.cacheDirectoryTag, in: root)
-        try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
+        let form = try formToRecord(root)
+        let words =
+            "diskcache \(StoreLayout.formatVersion)\(form == .sidecar ? " \(StoreLayout.sidecarsWord)" : "")\n"
+        try write(words, to: StoreLayout.format, in: root)
+        return form
+    }
+
+    /// The form for a directory that is set up: sidecars where this process wants them, or can't read attributes.
+    ///
+    /// An empty entry may have its record in an attribute: it was made before the format file was deleted.
+    private func formToRecord(_ root: borrowing Directory) throws(CacheError) -> RecordForm {
+        let locks = try openPart(StoreLayout.locks, of: root)
+        if form == .attribute, try probe(root, locks).capabilities.attributes != .absent { return .attribute }
+        return try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) -> RecordForm in
+            let entries = try root.openDirectory(StoreLayout.entries)
+            for name in StoreLayout.shards {
+                let shard = try ifFiled { () throws(Errno) in try entries.openDirectory(name) }
+                guard let shard else { continue }
+                for name in try shard.names() where Digest(hexadecimal: name) != nil {
+                    let status = try shard.presentStatus(of: RelativePath(name))
+                    if let status, status.kind == .regular, status.size == 0 { return .attribute }
+                }
+            }
+            return .sidecar
+        }
     }
 
     /// Makes what is missing, the entries last.

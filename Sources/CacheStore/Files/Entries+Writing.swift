@@ -31,9 +31,9 @@ extension Entries {
     /// How an attempt to write an attribute ended.
     private enum AttributeOutcome {
         case overwritten, created
-        /// The record does not fit an attribute: the entry is there, without one.
+        /// The record does not fit an attribute, or none can be set: the entry is there, without one.
         case createdEmpty
-        /// The record does not fit an attribute.
+        /// The record does not fit an attribute, or none can be set.
         case refused
     }
 
@@ -68,10 +68,9 @@ extension Entries {
                     novelty.note(isNew: false)
                     return .overwritten
                 } catch {
-                    if Self.doesNotFit(error) { return .refused }
-                    // A symbolic link that somebody has put there can't have the attribute, nor can a pipe or the like;
-                    // a sidecar takes its place, and what it leads to is left alone.
-                    if error == .notPermitted || error.tellsOfNoFile, try !isFile(path) { return .refused }
+                    // So also where somebody has put a symbolic link or a pipe, which can't have the attribute: a
+                    // sidecar takes its place, and what the link leads to is left alone.
+                    if error.leavesSidecar { return .refused }
                     if error != .noEntry { throw error }
                 }
             }
@@ -135,10 +134,6 @@ extension Entries {
         return true
     }
 
-    private func isFile(_ path: RelativePath) throws(Errno) -> Bool {
-        try directory.entries.presentStatus(of: path)?.kind ?? .regular == .regular
-    }
-
     /// nil where there is one already.
     private func create(
         _ bytes: [UInt8],
@@ -163,20 +158,13 @@ extension Entries {
             if error == .exists { return nil }
             // The empty file stays for the sidecar to replace, or for a sweep: to unlink it here could
             // hit the record that another writer has given it meanwhile.
-            if Self.doesNotFit(error) { return .createdEmpty }
+            if error.leavesSidecar { return .createdEmpty }
             throw error
         }
     }
 
     /// Made once: putting an option set of another module together takes 2,000 instructions.
     private static let new: OpenFlags = [.writeOnly, .create, .exclusive]
-
-    /// Whether the file system has no room for an attribute of that size, or none for any.
-    ///
-    /// ext4 says ENOSPC to what does not fit its one block, so the sidecar must find out if the disk is full.
-    private static func doesNotFit(_ error: Errno) -> Bool {
-        [.noSpace, .outOfRange, .argumentListTooLong, .notSupported].contains(error)
-    }
 
     /// False where an entry was replaced.
     private func writeSidecar(

@@ -99,31 +99,17 @@ package final class Entries: Sendable {
     /// An attribute that has been set on it meanwhile is the later record: the file that was opened was the
     /// entry then, so either is a value of this moment.
     private func bytes(at path: RelativePath) throws(Errno) -> [UInt8] {
+        let name = StoreLayout.recordAttribute
+        let hasAttributes = directory.capabilities.attributes != .absent
         do throws(Errno) {
-            let value = try attribute { () throws(Errno) in
-                try directory.entries.attribute(StoreLayout.recordAttribute, of: path)
-            }
-            if let value { return value }
+            if hasAttributes, let value = try directory.entries.attribute(name, of: path) { return value }
             let file = try openUnnoticed(path)
-            let later = try attribute { () throws(Errno) in try file.attribute(StoreLayout.recordAttribute) }
-            if let later { return later }
+            if hasAttributes, let later = try file.attribute(name) { return later }
             return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
         } catch {
-            // It isn't an entry, and what stands in its place is no record.
-            if error.tellsOfNoFile { return [] }
-            throw error
-        }
-    }
-
-    /// nil where there is none, or the file system knows none.
-    private func attribute(_ read: () throws(Errno) -> [UInt8]?) throws(Errno) -> [UInt8]? {
-        if directory.capabilities.attributes == .absent { return nil }
-        do throws(Errno) {
-            return try read()
-        } catch {
-            // A symbolic link has no such attribute; older kernels say it as they open it.
-            if error == .notPermitted { return [] }
-            if error == .notSupported { return nil }
+            // Something else is in the entry's place, and has no record. Any other error, also one of the attribute's,
+            // does not tell whether there is a record.
+            if error.meaning == .notAFile { return [] }
             throw error
         }
     }

@@ -63,6 +63,8 @@ package enum StoreLayout {
     ///
     /// A directory with a higher one is refused.
     package static let formatVersion = 1
+    /// What follows it in the format file of a directory where no record is in an attribute.
+    static let sidecarsWord = "sidecars"
 
     /// The extended attribute that holds an entry's record.
     ///

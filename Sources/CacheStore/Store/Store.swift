@@ -38,7 +38,11 @@ package final class Store: Sendable {
         options: StoreOptions = StoreOptions(),
         replacing previous: Store? = nil
     ) throws(CacheError) {
-        let directory = try StoreDirectory(opening: path, assuming: options.assumedCapabilities)
+        let directory = try StoreDirectory(
+            opening: path,
+            assuming: options.assumedCapabilities,
+            form: options.recordForm
+        )
         let control = Control(of: directory)
         let entries = Entries(in: control, form: options.recordForm, isDurable: options.isDurable)
         let counters = StoreCounters(in: control, continuing: previous?.counters)

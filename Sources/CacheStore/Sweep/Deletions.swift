@@ -216,14 +216,8 @@ struct Deletions: Sendable {
 }
 
 extension CacheError {
-    /// Whether others may well be as they should: a damaged sector or inode, or permissions that somebody has
-    /// changed.
-    var concernsOneFile: Bool {
-        let them: [Errno] = [
-            .inputOutput, .accessDenied, .notPermitted, .structureNeedsCleaning, .badMessage,
-        ]
-        return cause.map { them.contains($0) } ?? false
-    }
+    /// Whether it was about one file, and others may well be as they should.
+    var concernsOneFile: Bool { cause?.concernsOneFile ?? false }
 }
 
 extension StoreDirectory {

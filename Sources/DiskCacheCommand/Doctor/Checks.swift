@@ -90,7 +90,8 @@ extension DirectoryFacts {
 
             .fine("metadata", hasAttributes, "in extended attributes"),
             .fine("metadata", isUntried, "not checked: the directory can't be written"),
-            .fallback("metadata", true, "in files: no extended attributes") {
+            .fallback("metadata", true, "in files: no extended attributes here, or where the cache was made")
+            {
                 "each key takes an extra block, and each lookup four more system calls"
             },
 

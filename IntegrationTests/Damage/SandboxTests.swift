@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+/// What a sandbox answers to system calls that it does not allow.
+struct Refusal: Sendable, CustomTestStringConvertible {
+    let errno: Int32
+    let name: String
+
+    static let permission = Refusal(errno: EPERM, name: "EPERM")
+    static let access = Refusal(errno: EACCES, name: "EACCES")
+    static let support = Refusal(errno: ENOTSUP, name: "ENOTSUP")
+    static let system = Refusal(errno: ENOSYS, name: "ENOSYS")
+    static let argument = Refusal(errno: EINVAL, name: "EINVAL")
+
+    var testDescription: String { name }
+}
+
+extension Tool {
+    /// Runs `diskcache` where the system calls `calls` fail, at most a minute.
+    func run(refusing calls: [String], _ refusal: Refusal, _ arguments: [String], input: String = "") throws
+        -> Run
+    {
+        let probe = URL(fileURLWithPath: Tool.path).deletingLastPathComponent().appendingPathComponent(
+            "SandboxProbe"
+        )
+        let words =
+            ["60", probe.path, "\(refusal.errno)", calls.joined(separator: ","), Tool.path] + arguments
+        let quoted = words.map { "'" + $0.replacing("'", with: "'\\''") + "'" }
+        return try shell("exec timeout -s KILL " + quoted.joined(separator: " "), input: Data(input.utf8))
+    }
+}
+
+/// Processes that may not use extended attributes, beside others that may.
+@Suite(.takesTurns) struct SandboxTests {
+    private static let refusals: [Refusal] = [.permission, .access, .support, .system, .argument]
+    private static let reading = ["getxattr", "lgetxattr", "fgetxattr", "getxattrat"]
+    private static let setting = [
+        "setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "fremovexattr", "removexattrat",
+    ]
+
+    private let tool: Tool
+    private let keys = ["key 0", "key 1"]
+
+    init() throws {
+        tool = try Tool()
+    }
+
+    private func fill() throws {
+        for key in keys { #expect(try tool.run("put", key, input: Data("value of \(key)".utf8)).status == 0) }
+    }
+
+    private func expectWhole() throws {
+        for key in keys {
+            let run = try tool.run("get", key)
+            #expect(run.output == "value of \(key)" && run.status == 0, "\(key): \(run.error)")
+        }
+        #expect(try tool.run("verify").status == 0)
+        let run = try tool.run("gc", "--json")
+        let report = try JSONSerialization.jsonObject(with: run.outputData) as? [String: Any]
+        #expect((report?["entries"] as? [String: Any])?["count"] as? Int == keys.count)
+    }
+
+    @Test(arguments: refusals)
+    func `who can't use attributes can't open a cache that was made with them, and deletes nothing`(
+        refusal: Refusal
+    ) throws {
+        try fill()
+        let commands = [
+            ["put", "key 0"], ["get", "key 0"], ["has", "key 0"], ["rm", "key 0"], ["touch", "key 0"],
+            ["incr", "n"],
+            ["ls"], ["info", "key 0"], ["gc"], ["gc", "--max-entries", "1"], ["gc", "--dry-run"], ["stats"],
+            ["verify"], ["verify", "--repair"], ["doctor"], ["clear", "--yes"], ["lock", "l", "--", "true"],
+        ]
+        let isPermission = refusal.errno == EPERM || refusal.errno == EACCES
+        for command in commands {
+            let run = try tool.run(refusing: Self.reading + Self.setting, refusal, command, input: "new")
+            #expect(run.status == (isPermission ? 77 : 74), "\(command): \(run.output)")
+            #expect(run.error.contains("its metadata is in extended attributes"), "\(command): \(run.error)")
+            #expect(run.error.split(separator: "\n").count == 1)
+        }
+        // A command runs all the same.
+        let run = try tool.run(refusing: Self.reading + Self.setting, refusal, ["run", "--", "echo", "ran"])
+        #expect(run.status == 0 && run.output == "ran\n")
+        try expectWhole()
+    }
+
+    @Test(arguments: refusals)
+    func `a cache that was made without attributes is the same to who could use them`(refusal: Refusal) throws
+    {
+        func confined(_ words: String..., input: String = "") throws -> String {
+            let run = try tool.run(refusing: Self.reading + Self.setting, refusal, words, input: input)
+            #expect(run.status == 0, "\(words): \(run.error)")
+            return run.output
+        }
+        func free(_ words: String..., input: String = "") throws -> String {
+            let run = try tool.run(words, input: Data(input.utf8))
+            #expect(run.status == 0, "\(words): \(run.error)")
+            return run.output
+        }
+        _ = try confined("put", "key", input: "one")
+        #expect(try free("get", "key") == "one")
+        _ = try free("put", "key", input: "two")
+        #expect(try confined("get", "key") == "two")
+        _ = try confined("put", "key", input: "three")
+        #expect(try free("get", "key") == "three")
+        #expect(
+            try [confined("incr", "n"), free("incr", "n"), confined("incr", "n")] == ["1\n", "2\n", "3\n"]
+        )
+        for collect in [{ try free("gc") }, { try confined("gc") }] {
+            _ = try collect()
+            #expect(try free("ls").split(separator: "\n").sorted() == ["key", "n"])
+        }
+        _ = try [free("verify"), confined("verify")]
+    }
+
+    @Test(arguments: refusals)
+    func `who can set attributes and not read them takes no entry for missing or damaged`(refusal: Refusal)
+        throws
+    {
+        try fill()
+        for command in [
+            ["get", "key 0"], ["incr", "key 0"], ["gc"], ["gc", "--max-entries", "1"],
+            ["verify", "--repair"],
+        ] {
+            let run = try tool.run(refusing: Self.reading, refusal, command)
+            #expect(
+                run.status != 0 || run.error.contains("can't be read, left alone"),
+                "\(command): \(run.error)"
+            )
+            #expect(![1, 70].contains(run.status) && run.status < 128, "\(command): \(run.error)")
+        }
+        try expectWhole()
+    }
+
+    @Test(arguments: refusals)
+    func `who can read attributes and not set them stores what all others find`(refusal: Refusal) throws {
+        try fill()
+        for key in keys + ["new"] {
+            let run = try tool.run(refusing: Self.setting, refusal, ["put", key], input: "changed")
+            #expect(run.status == 0, "\(key): \(run.error)")
+            #expect(try tool.run("get", key).output == "changed")
+        }
+        for key in keys {
+            #expect(try tool.run("put", key, input: Data("value of \(key)".utf8)).status == 0)
+            let run = try tool.run(refusing: Self.setting, refusal, ["get", key])
+            #expect(run.output == "value of \(key)")
+        }
+        #expect(try tool.run("rm", "new").status == 0)
+        #expect(try tool.run(refusing: Self.setting, refusal, ["gc"]).status == 0)
+        try expectWhole()
+    }
+}
