@@ -156,7 +156,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// What a computation may go by: the value that is there, good or not; and the key's generation from before that was
     /// looked for.
     func previous() -> (generation: Generation?, hit: Hit?) {
-        let generation = source.cache.core.store.generation(of: Digest(ofKey: key))
+        let generation = source.cache.core.store.generation(of: source.cache.name(ofKey: key))
         let hit = withoutFailing { () throws(CacheError) -> Hit? in
             guard try source.cache.isWorthGetting(key, allowingStale: true) else { return nil }
             return try source.get(forKey: key, reading: .here(acceptsStale: true))
