@@ -147,7 +147,6 @@ import Testing
                     received: now
                 )
                 _ = stored.resumption(by: response, received: now)
-                _ = stored.combined(with: response, requested: now, received: now, wasAsked: true)
             }
             #expect(StoredHead(StoredHead(stored, epoch: "e").text) != nil, "seed \(seed): \(lines)")
         }
