@@ -132,6 +132,7 @@ struct DirectoryAudit {
         #expect(misnamed.isEmpty)
         let own: Set<String> = [
             "CACHEDIR.TAG", "README", "format", "config.json", "control", "candidates", "rules", "outbox",
+            "outbox.1",
         ]
         #expect(others.subtracting(own).isEmpty)
     }

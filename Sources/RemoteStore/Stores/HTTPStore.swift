@@ -149,6 +149,9 @@ final class HTTPStore: RemoteClient {
             throw RemoteFailure(.full, "\(address.name): it is full: status 507")
         // Busy (429), in trouble: later perhaps.
         case 408, 425, 429, 500...: break
+        // S3 says so of what is not there to who may not list.
+        case 403 where method == "GET":
+            throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
         // A login that is asked for, here or on the way, a token that has run out, a clock that is wrong, a move.
         case 300..<400, 401, 403, 407, 421:
             throw RemoteFailure(.denied, "\(address.name): \(method): status \(response.status)")

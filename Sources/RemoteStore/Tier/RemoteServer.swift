@@ -117,7 +117,12 @@ final class RemoteServer: Sendable {
             do throws(RemoteFailure) {
                 isThere = try client.get(nobodys, until: deadline) != nil
             } catch {
-                if error.kind != .wrong { throw error }
+                switch error.kind {
+                case .wrong: break
+                // It gives nothing out: that is as good.
+                case .refused: isThere = false
+                default: throw error
+                }
             }
             if isThere { throw RemoteFailure(.failed, "\(name): it has what nobody has stored") }
         }

@@ -62,13 +62,13 @@ import Testing
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         configuration.memory = .none
-        try cache.put("here", forKey: "here")
+        try await cache.put(Data("here".utf8), forKey: "here")
         let gate = Monitored(false)
         defer {
             gate.withLock { $0 = true }
             gate.wakeAll()
         }
-        tier.onLook { gate.wait { $0 ? true : nil } }
+        tier.onLook { _ = gate.wait { $0 ? true : nil } }
         let cache = cache
         // More than there are threads for reading.
         let tasks = (0..<20).map { number in
@@ -82,6 +82,7 @@ import Testing
             }
         }
         await waitUntil("all are asking") { tier.lookCount == 20 }
+        try #require(tier.lookCount == 20)
         let other = try SharedCache(at: directory.path + "/cache", configuration: configuration)
         #expect(try await other.get(forKey: "here")?.source == .disk)
         gate.withLock { $0 = true }

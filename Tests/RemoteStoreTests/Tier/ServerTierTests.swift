@@ -197,7 +197,7 @@ import Testing
         second.be(.failing)
         let one = try machines.cache("one", server, second)
         try one.put("value", forKey: "key")
-        waitUntil("it is tried again and again") { second.writes >= 6 }
+        waitUntil("it is tried again and again") { second.requests >= 6 }
         #expect(server.writes == 1)
         second.be(.usual)
         waitUntil("it is sent") { second.has("key") && one.directory.remote?.waiting == 0 }
