@@ -11,7 +11,8 @@ extension Line {
         guard code != 0 else { return }
         let answer = unsafe ctransport_proxy_status(line)
         if answer >= 300 {
-            throw TransportError(.connectionFailed, "\(request.place): the proxy answers \(answer)")
+            let code: TransportError.Code = answer == 407 ? .proxyForbidden : .connectionFailed
+            throw TransportError(code, "\(request.place): the proxy answers \(answer)")
         }
         let words = unsafe String(cString: ctransport_message(line, code))
         throw TransportError(curl: code, words, request.place)

@@ -18,6 +18,8 @@ package struct TransportError: Error, Sendable, Equatable {
         case nameNotResolved
         /// Nobody accepts connections there, or not in time.
         case connectionFailed
+        /// The proxy wants to know who asks before it connects (407).
+        case proxyForbidden
         /// The server is not who it should be, or wants another certificate, or the encryption failed.
         case tls
         /// The deadline passed, or nothing came for as long as the request allows.

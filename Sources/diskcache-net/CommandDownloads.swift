@@ -74,6 +74,8 @@ extension NetworkFailure {
             case .outputFailed: .inputOutput
             case .noSpace: .noSpace
             case .libraryMissing: .missing
+            // As a proxy's response to a request over http.
+            case .unreachable where error.status == 407: .forbidden
             // The server's doing, or that of what lies between.
             default: .unreachable
             }

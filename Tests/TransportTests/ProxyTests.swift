@@ -33,6 +33,16 @@ import Testing
         #expect(!head.contains("word"))
     }
 
+    @Test func `a proxy that wants to know who asks says so in the same way for http and https`() async throws
+    {
+        let proxy = try LoopbackServer { $0.answer("407 Proxy Authentication Required") }
+        var request = TransportRequest("http://name.invalid/")
+        request.proxy = .server("http://127.0.0.1:\(proxy.port)")
+        #expect(try await transport.perform(request).status == 407)
+        request.url = "https://name.invalid/"
+        await expectFailure(.proxyForbidden, transport, request)
+    }
+
     @Test func `the environment names proxies by scheme`() {
         let variables = [
             "http_proxy": "http://one", "HTTP_PROXY": "http://never", "HTTPS_PROXY": "http://two",

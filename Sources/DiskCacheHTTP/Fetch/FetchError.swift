@@ -48,7 +48,7 @@ public struct FetchError: Error, Sendable, Equatable {
     public let code: Code
     /// One line, without what is secret: no query, no user, no password.
     public let message: String
-    /// The status of the response, if there was one.
+    /// The status of the response, if there was one; 407 where a proxy wants to know who asks.
     public let status: Int?
 
     init(_ code: Code, _ message: String, status: Int? = nil) {
@@ -69,7 +69,7 @@ extension FetchError {
             switch error.code {
             case .libraryMissing: .libraryMissing
             case .invalidRequest, .unsupportedScheme, .sourceFailed: .invalidRequest
-            case .nameNotResolved, .connectionFailed: .unreachable
+            case .nameNotResolved, .connectionFailed, .proxyForbidden: .unreachable
             case .tls: .tls
             case .timedOut: .timedOut
             case .truncated: .truncated
@@ -80,11 +80,12 @@ extension FetchError {
             case .noSpace: .noSpace
             case .cancelled, .noResources, .other: .other
             }
-        self.init(code, error.message)
+        self.init(code, error.message, status: error.code == .proxyForbidden ? 407 : nil)
     }
 
     /// Whether it may go well a moment later.
     var mayPass: Bool {
+        if status == 407 { return false }
         switch code {
         case .unreachable, .timedOut, .truncated, .protocolViolation: true
         default: false
