@@ -24,6 +24,7 @@ const ctransport_library *ctransport_open(const char *name, char *reason, size_t
         const char *name;
         void **place;
     } functions[] = {
+        {"curl_version", (void **)&library->version},
         {"curl_global_init", (void **)&library->global_init},
         {"curl_easy_init", (void **)&library->easy_init},
         {"curl_easy_cleanup", (void **)&library->easy_cleanup},
@@ -40,6 +41,9 @@ const ctransport_library *ctransport_open(const char *name, char *reason, size_t
         {"curl_url_set", (void **)&library->url_set},
         {"curl_url_get", (void **)&library->url_get},
         {"curl_free", (void **)&library->release},
+        {"curl_share_init", (void **)&library->share_init},
+        {"curl_share_setopt", (void **)&library->share_setopt},
+        {"curl_share_cleanup", (void **)&library->share_cleanup},
         {"curl_multi_init", (void **)&library->multi_init},
         {"curl_multi_setopt", (void **)&library->multi_setopt},
         {"curl_multi_cleanup", (void **)&library->multi_cleanup},
@@ -62,6 +66,14 @@ const ctransport_library *ctransport_open(const char *name, char *reason, size_t
         snprintf(reason, capacity, "%s: %s", name, library->easy_strerror(code));
         free(library);
         return NULL;
+    }
+    // "libcurl/7.76.1 …"
+    const char *version = library->version();
+    const char *const careless[] = {"libcurl/7.75.", "libcurl/7.76."};
+    for (size_t index = 0; index < sizeof(careless) / sizeof(careless[0]); index++) {
+        if (strncmp(version, careless[index], strlen(careless[index])) == 0) {
+            library->is_careless_with_sessions = true;
+        }
     }
     return library;
 }

@@ -16,24 +16,34 @@ ctransport_line *ctransport_line_make(const ctransport_library *library) {
     line->output = line->source = -1;
     line->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     line->multi = library->multi_init();
-    if (line->wake == -1 || line->multi == NULL) {
+    line->share = library->share_init();
+    if (line->wake == -1 || line->multi == NULL || line->share == NULL) {
         ctransport_line_free(line);
         return NULL;
     }
     library->multi_setopt(line->multi, MULTI_OPT_MAXCONNECTS, (long)MOST_CONNECTIONS);
+    // Without functions that lock: a line is one thread's at a time.
+    library->share_setopt(line->share, SHARE_OPT_SHARE, SHARED_TLS_SESSIONS);
     return line;
 }
 
 void ctransport_line_free(ctransport_line *line) {
     ctransport_end(line);
     if (line->multi != NULL) line->curl->multi_cleanup(line->multi);
+    if (line->share != NULL) line->curl->share_cleanup(line->share);
     if (line->wake != -1) close(line->wake);
     free(line->head);
     free(line);
 }
 
 void ctransport_end(ctransport_line *line) {
-    if (line->is_added) line->curl->multi_remove_handle(line->multi, line->easy);
+    if (line->is_added) {
+        // It says goodbye over TLS where it closes a connection.
+        sigset_t previous;
+        if (!line->is_plain) ctransport_hold_broken_pipe(&previous);
+        line->curl->multi_remove_handle(line->multi, line->easy);
+        if (!line->is_plain) ctransport_release_broken_pipe(&previous);
+    }
     line->is_added = false;
     if (line->easy != NULL) line->curl->easy_cleanup(line->easy);
     line->easy = NULL;
@@ -93,6 +103,8 @@ int ctransport_begin(ctransport_line *line) {
 #define SET(option, value) \
     if (code == 0) code = curl->easy_setopt(easy, option, value)
     SET(OPT_ERRORBUFFER, line->message);
+    SET(OPT_SHARE, line->share);
+    SET(OPT_SSL_SESSIONID_CACHE, curl->is_careless_with_sessions ? 0L : 1L);
     SET(OPT_NOSIGNAL, 1L);
     SET(OPT_NOPROGRESS, 1L);
     SET(OPT_BUFFERSIZE, (long)BUFFER_SIZE);

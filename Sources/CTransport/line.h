@@ -22,6 +22,7 @@ enum {
     OPT_HEADERFUNCTION = 20079,
     OPT_BUFFERSIZE = 98,
     OPT_NOSIGNAL = 99,
+    OPT_SSL_SESSIONID_CACHE = 150,
     OPT_SSLVERSION = 32,
     OPT_INFILESIZE_LARGE = 30115,
     OPT_SEEKFUNCTION = 20167,
@@ -39,6 +40,7 @@ enum {
     OPT_OPENSOCKETFUNCTION = 20163,
     OPT_OPENSOCKETDATA = 10164,
     OPT_RESOLVE = 10203,
+    OPT_SHARE = 10100,
     OPT_CLOSESOCKETFUNCTION = 20208,
     OPT_SSL_ENABLE_ALPN = 226,
 
@@ -49,6 +51,8 @@ enum {
     INFO_CONTENT_LENGTH_DOWNLOAD_T = 0x600000 + 15,
 
     MULTI_OPT_MAXCONNECTS = 6,
+    SHARE_OPT_SHARE = 1,
+    SHARED_TLS_SESSIONS = 4,
     MESSAGE_DONE = 1,
     WAIT_POLLIN = 1,
     READ_ABORT = 0x10000000,
@@ -98,6 +102,9 @@ struct wait_descriptor {
 };
 
 struct ctransport_library {
+    // A TLS session that arrives late is written into a handle that may have been freed (CVE-2021-22901).
+    bool is_careless_with_sessions;
+    const char *(*version)(void);
     int (*global_init)(long);
     void *(*easy_init)(void);
     void (*easy_cleanup)(void *);
@@ -114,6 +121,9 @@ struct ctransport_library {
     int (*url_set)(void *, int, const char *, unsigned);
     int (*url_get)(const void *, int, char **, unsigned);
     void (*release)(void *);
+    void *(*share_init)(void);
+    int (*share_setopt)(void *, int, ...);
+    int (*share_cleanup)(void *);
     void *(*multi_init)(void);
     int (*multi_setopt)(void *, int, ...);
     int (*multi_cleanup)(void *);
@@ -130,6 +140,8 @@ struct ctransport_line {
     const ctransport_library *curl;
     // The easy handle is that of the present transfer; NULL: there is none.
     void *easy, *multi, *headers;
+    // What outlives the easy handles beside connections and addresses: before libcurl 8.12 TLS sessions belong to them.
+    void *share;
     // Readable: the transfer is to end.
     int wake;
     atomic_bool is_woken;

@@ -33,7 +33,9 @@ extension Line {
     }
 
     private func versions(_ request: TransportRequest) -> Int {
-        request.allowsHTTP2 ? ctransport_version_2_over_tls : ctransport_version_1_1
+        // Over HTTP/2 a server can have libcurl up to 8.22.0 use freed memory while a body is sent (CVE-2026-92392).
+        guard request.allowsHTTP2, case .nothing = request.source else { return ctransport_version_1_1 }
+        return ctransport_version_2_over_tls
     }
 
     private func setUpMethod(_ request: TransportRequest) throws(TransportError) {

@@ -68,6 +68,10 @@ extension TransportRequest {
         guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
             throw TransportError(.invalidRequest, "\(place): a space or a control character in the URL")
         }
+        // No longer one exists (RFC 1035, 2.3.4), and libcurl 7.69 to 8.3 may write it beyond a buffer for a SOCKS proxy.
+        guard url[parts.server].utf8.count <= 255 + 6 else {
+            throw TransportError(.invalidRequest, "a server's name of more than 255 bytes")
+        }
         for field in fields {
             let isName = !field.name.isEmpty && field.name.utf8.allSatisfy(Self.isTokenByte)
             guard isName, field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {

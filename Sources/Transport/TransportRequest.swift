@@ -121,7 +121,7 @@ package struct TransportRequest: Sendable {
     package var security = TransportSecurity()
     package var proxy = TransportProxy.environment
     package var credentials: TransportCredentials?
-    /// HTTP/2 where the server offers it over TLS.
+    /// HTTP/2 where the server offers it over TLS, and nothing is sent but a head.
     package var allowsHTTP2 = true
 
     package init(_ url: String, method: String = "GET") {

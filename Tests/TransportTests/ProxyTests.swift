@@ -43,6 +43,15 @@ import Testing
         await expectFailure(.proxyForbidden, transport, request)
     }
 
+    @Test func `a name that is longer than any is refused, also after a redirect`() async throws {
+        let name = Array(repeating: "xxxxxxxxx", count: 28).joined(separator: ".")
+        await expectFailure(.invalidRequest, transport, TransportRequest("http://\(name)/"))
+        let server = try LoopbackServer { $0.answer("302 Found", ["Location: http://\(name)/"]) }
+        var request = TransportRequest(server.url())
+        request.mostRedirects = 1
+        await expectFailure(.invalidRequest, transport, request)
+    }
+
     @Test func `the environment names proxies by scheme`() {
         let variables = [
             "http_proxy": "http://one", "HTTP_PROXY": "http://never", "HTTPS_PROXY": "http://two",
