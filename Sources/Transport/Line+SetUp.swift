@@ -4,11 +4,14 @@ import CTransport
 import FoundationEssentials
 
 extension Line {
-    /// - Parameter isRead: whether the body goes to nothing but a reader.
-    func setUp(_ request: TransportRequest, isRead: Bool) throws(TransportError) {
+    /// - Parameters:
+    ///   - isRead: whether the body goes to nothing but a reader.
+    ///   - left: until when all of it has to be done.
+    func setUp(_ request: TransportRequest, isRead: Bool, within left: Duration?) throws(TransportError) {
         try set(ctransport_url, request.url, request)
         try set(ctransport_http_version, versions(request), request)
-        if let limit = request.connectLimit {
+        // Libcurl gives half of what is left to an address that is not the last.
+        if let limit = [request.connectLimit, left].compactMap({ $0 }).min() {
             // As many as curl takes.
             let milliseconds = min(max(1, limit.milliseconds), Int64(Int32.max))
             try set(ctransport_connect_milliseconds, Int(milliseconds), request)

@@ -91,8 +91,8 @@ final class Line: Sendable {
         redirects: Int
     ) throws(TransportError) -> TransportResponse {
         try check(unsafe ctransport_begin(line), request)
-        try setUp(request, isRead: call.pieces != nil)
         let left: Duration? = call.deadline.map { max(Duration.zero, $0 - ContinuousClock.now) }
+        try setUp(request, isRead: call.pieces != nil, within: left)
         unsafe ctransport_set_limits(
             line,
             left?.milliseconds ?? -1,

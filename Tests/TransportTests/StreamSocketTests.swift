@@ -52,6 +52,37 @@ import Testing
         #expect(refusal(.network(host: "no.such.name.invalid", port: port))?.code == .connectionFailed)
     }
 
+    @Test func `an address that does not answer leaves time for the next`() throws {
+        let server = try LoopbackServer { _ in false }
+        // What listens and accepts nothing drops what comes when its queue is full.
+        let hole = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var waiting: [Int32] = []
+        defer { for number in waiting + [hole] { close(number) } }
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &name) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
+                #expect(bind(hole, name, length) == 0 && listen(hole, 0) == 0)
+                #expect(getsockname(hole, name, &length) == 0)
+                for _ in 0..<4 {
+                    let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+                    waiting.append(socket(AF_INET, kind, 0))
+                    connect(waiting.last ?? -1, name, length)
+                }
+            }
+        }
+        let silent = withUnsafeBytes(of: name) { Array($0) }
+        name.sin_port = server.port.bigEndian
+        let good = withUnsafeBytes(of: name) { Array($0) }
+        #expect(throws: Errno.timedOut) {
+            _ = try StreamSocket(toOneOf: [silent], until: .now + .milliseconds(300))
+        }
+        _ = try StreamSocket(toOneOf: [silent, good], until: .now + .seconds(4))
+        waitUntil("it is connected") { server.connections == 1 }
+    }
+
     @Test(.enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
     func `over TLS, a server is believed by whoever knows its authority, for its own names`() throws {
         let server = try TLSServer()

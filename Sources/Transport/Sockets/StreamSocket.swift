@@ -65,18 +65,31 @@ package struct StreamSocket: ~Copyable {
         until deadline: ContinuousClock.Instant
     ) throws(TransportError) -> OpaquePointer {
         do throws(Errno) {
-            var failure = Errno.noDeviceOrAddress.rawValue
-            for address in try addresses(of: place, until: deadline) {
-                let limit = try milliseconds(until: deadline)
-                let count = UInt32(address.count)
-                let socket = unsafe ctransport_socket_connect(address, count, limit, &failure)
-                if let socket = unsafe socket { return unsafe socket }
-            }
-            throw Errno(rawValue: failure)
+            let addresses = try addresses(of: place, until: deadline)
+            return unsafe try connect(toOneOf: addresses, until: deadline)
         } catch {
             let code: TransportError.Code = error == .timedOut ? .timedOut : .connectionFailed
             throw TransportError(code, "\(error)", cause: error)
         }
+    }
+
+    /// Connects to the first that accepts; one that does not answer leaves time for those after it.
+    init(toOneOf addresses: [[UInt8]], until deadline: ContinuousClock.Instant) throws(Errno) {
+        unsafe socket = try Self.connect(toOneOf: addresses, until: deadline)
+    }
+
+    private static func connect(
+        toOneOf addresses: [[UInt8]],
+        until deadline: ContinuousClock.Instant
+    ) throws(Errno) -> OpaquePointer {
+        var failure = Errno.noDeviceOrAddress.rawValue
+        for (index, address) in addresses.enumerated() {
+            let rest = try milliseconds(until: deadline)
+            let limit = max(1, rest / Int32(addresses.count - index))
+            let socket = unsafe ctransport_socket_connect(address, UInt32(address.count), limit, &failure)
+            if let socket = unsafe socket { return unsafe socket }
+        }
+        throw Errno(rawValue: failure)
     }
 
     /// At least one byte; none: the server has closed the connection.
