@@ -37,6 +37,21 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test(arguments: [.infinity, -.infinity, .nan, .greatestFiniteMagnitude, 1e18, 60])
+    func `any time limit of a request is one, or none`(seconds: TimeInterval) async throws {
+        let directory = try TemporaryDirectory()
+        let server = try WebServer { _ in WebServer.Answer(200, [], Data("hello".utf8)) }
+        defer { server.stop() }
+        let cache = try await SharedCache.open(at: directory.path + "/cache")
+        let configuration = URLSessionConfiguration.ephemeral
+        DiskCacheURLProtocol.use(HTTPCache(cache), in: configuration)
+        let session = URLSession(configuration: configuration)
+        var request = URLRequest(url: try #require(URL(string: server.url("/a"))))
+        request.timeoutInterval = seconds
+        #expect(try await session.data(for: request).0 == Data("hello".utf8))
+        session.invalidateAndCancel()
+    }
+
     @Test func `a session that is cancelled whenever it may be tells whoever waits for it, once`() throws {
         let directory = try TemporaryDirectory()
         let server = try WebServer { _ in

@@ -227,7 +227,9 @@ extension RemoteServer {
         over transport: Transport
     ) throws(ConfigurationFault) -> any RemoteClient {
         let entry = credentials.entry(for: address)
-        let (security, longest) = (configuration.security, configuration.maximumSize)
+        let security = configuration.security
+        // No value is longer, and what is added to it fits.
+        let longest = min(configuration.maximumSize, Int64.max / 2)
         if address.scheme.hasPrefix("redis") {
             let namespace = configuration.namespace
             return RedisStore(address, namespace: namespace, as: entry, security, longest: longest)

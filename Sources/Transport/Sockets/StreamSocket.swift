@@ -128,9 +128,9 @@ package struct StreamSocket: ~Copyable {
 
     /// At least 1.
     private static func milliseconds(until deadline: ContinuousClock.Instant) throws(Errno) -> Int32 {
-        let left = (deadline - ContinuousClock.now).saturatingNanoseconds
+        let left = (deadline - .now).milliseconds
         if left <= 0 { throw .timedOut }
-        return Int32(clamping: (left + 999_999) / 1_000_000)
+        return Int32(clamping: left)
     }
 
     // MARK: Addresses

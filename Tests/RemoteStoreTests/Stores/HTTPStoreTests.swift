@@ -3,14 +3,68 @@
 import CacheStore
 import DiskCache
 import Foundation
+import Platform
 import TestSupport
 import Testing
 import Transport
 
 @testable import RemoteStore
 
-/// What a store of HTTP is asked.
+/// A server of HTTP, asked without a cache in between.
 @Suite(.takesTurns) struct HTTPStoreTests {
+    private func store(_ server: WebServer, longest: Int64 = 16 << 20) throws -> HTTPStore {
+        let paths = try #require(RemotePaths())
+        let address = try RemoteAddress(server.url())
+        let security = TransportSecurity()
+        return HTTPStore(address, paths, .action, as: .anybody, security, longest: longest, over: Transport())
+    }
+
+    @Test func `heads that begin with a folded line are errors, and what follows them is right`() throws {
+        let gets = Locked(0)
+        let long = (0..<40).map { "X-\($0): \(String(repeating: "x", count: 10 + $0 * 40))" }
+        let server = try WebServer { request in
+            let number = gets.withLock { gets in
+                gets += 1
+                return gets
+            }
+            guard number % 2 == 0 else { return WebServer.Answer(404, long) }
+            var answer = WebServer.Answer()
+            answer.raw = Data("HTTP/1.1 200 OK\r\n folded\r\nContent-Length: 1\r\n\r\nx".utf8)
+            return answer
+        }
+        defer { server.stop() }
+        let store = try store(server)
+        for round in 0..<300 {
+            do throws(RemoteFailure) {
+                let key = Digest(of: Array("\(round)".utf8).span)
+                #expect(try store.get(key, until: .now + hangLimit) == nil)
+            } catch {
+                #expect(round % 2 == 1 && (error.kind == .failed || error.kind == .wrong), "\(error)")
+            }
+        }
+        #expect(gets.withLock { $0 } == 300)
+    }
+
+    @Test(arguments: [Int64.max, Int64.max - 1, Int64.max / 2 + 1])
+    func `the longest value may be as long as a number can say`(size: Int64) throws {
+        let bodies = Locked<[String: Data]>([:])
+        let server = try WebServer { request in
+            bodies.withLock { bodies in
+                if request.method == "PUT" { bodies[request.path] = request.body }
+                return bodies[request.path].map { WebServer.Answer(200, [], $0) } ?? WebServer.Answer(404)
+            }
+        }
+        defer { server.stop() }
+        let directory = try TemporaryDirectory()
+        var remote = CacheConfiguration.Remote(servers: [server.url(), "redis://127.0.0.1:1"])
+        remote.maximumSize = size
+        remote.limit = .seconds(3600)
+        let cache = try SharedCache(at: directory.path + "/cache", remote: remote)
+        try cache.put("value", forKey: "key")
+        #expect(try cache.get(forKey: "key") != nil)
+        for number in 0..<8 { #expect(try cache.get(forKey: "\(number)") == nil) }
+    }
+
     @Test func `no proxy of the environment gets to see a store, nor its password`() throws {
         let address = try RemoteAddress("http://store.example:8080/base")
         let store = HTTPStore(
