@@ -56,7 +56,7 @@ extension Fetch {
                 shelf.cache.count(.cacheFailure)
             }
             do throws(Errno) {
-                return try Download(partial, in: shelf.cache.path, terms)
+                return try Download(partial, in: shelf.cache, terms)
             } catch {
                 throw FetchError(writing: "a file for the body", error)
             }

@@ -23,14 +23,19 @@ final class HostGate: Sendable {
         self.limit = max(1, limit)
     }
 
-    /// Waits for a turn, which is given back by ``leave(_:)``.
+    /// Waits for a turn, which is given back by ``leave(_:)``; false: `deadline` came first, and there is nothing to
+    /// give back.
     ///
     /// - Throws: `CancellationError`: then there is nothing to give back.
-    func enter(_ origin: String) async throws(CancellationError) {
+    func enter(
+        _ origin: String,
+        until deadline: ContinuousClock.Instant? = nil
+    ) async throws(CancellationError) -> Bool {
         let number: UInt64 = state.withLock { state in
             state.last += 1
             return state.last
         }
+        let alarm = Locked<Task<Void, Never>?>.Box(nil)
         let isIn = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
                 let answer: Bool? = state.withLock { state in
@@ -44,14 +49,38 @@ final class HostGate: Sendable {
                     host.line.append((number, continuation))
                     return nil
                 }
-                if let answer { continuation.resume(returning: answer) }
+                if let answer {
+                    continuation.resume(returning: answer)
+                } else if let deadline {
+                    // It stands in the line by now, or has left it.
+                    let task = Task { [self] in
+                        // Ends by being cancelled, which is all that sleeping can fail by.
+                        guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else {
+                            return
+                        }
+                        leaveLine(number, origin)?.resume(returning: false)
+                    }
+                    alarm.value.withLock { $0 = task }
+                }
             }
         } onCancel: {
             giveUp(number, origin)
         }
+        alarm.value.withLock { $0 }?.cancel()
         // A cancellation that came too late has left its number.
         state.withLock { _ = $0.cancelled.remove(number) }
-        if !isIn { throw CancellationError() }
+        if !isIn, Task.isCancelled { throw CancellationError() }
+        return isIn
+    }
+
+    /// Takes a waiter out of the line; nil where it is not in it any more.
+    private func leaveLine(_ number: UInt64, _ origin: String) -> CheckedContinuation<Bool, Never>? {
+        state.withLock { state in
+            guard let place = state.hosts[origin]?.line.firstIndex(where: { $0.number == number }) else {
+                return nil
+            }
+            return state.hosts[origin]?.line.remove(at: place).continuation
+        }
     }
 
     private func giveUp(_ number: UInt64, _ origin: String) {

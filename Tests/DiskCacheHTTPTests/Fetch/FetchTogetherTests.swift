@@ -160,18 +160,47 @@ import Testing
 
     @Test func `no more than so many ask one server at once`() async throws {
         let gate = HostGate(limit: 2)
-        try await gate.enter("a")
-        try await gate.enter("a")
-        try await gate.enter("b")
+        #expect(try await gate.enter("a"))
+        #expect(try await gate.enter("a"))
+        #expect(try await gate.enter("b"))
         let third = Task { try await gate.enter("a") }
         let fourth = Task { try await gate.enter("a") }
         fourth.cancel()
         await #expect(throws: CancellationError.self) { try await fourth.value }
         gate.leave("a")
-        try await third.value
+        #expect(try await third.value)
+        #expect(try await gate.enter("a", until: .now) == false)
+        #expect(try await gate.enter("a", until: .now + .milliseconds(20)) == false)
         gate.leave("a")
         gate.leave("a")
-        try await gate.enter("a")
+        #expect(try await gate.enter("a", until: .now))
+    }
+
+    @Test func `a limit of time holds while others keep the server busy`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        var options = HTTPCacheOptions()
+        options.requestsPerHost = 1
+        let place = try FetchFixture(options: options) { _ in
+            gate.wait()
+            return WebServer.Answer(200, [], Data("a".utf8))
+        }
+        async let first = place.fetch("/a")
+        await waitUntil("the first asks") { place.server.requests.count == 1 }
+        let failure = Locked<FetchError?>(nil)
+        let request = place.request("/b") { $0.timeLimit = .milliseconds(100) }
+        let second = Task { [http = place.http] in
+            do {
+                _ = try await http.fetch(request)
+            } catch {
+                failure.withLock { $0 = error as? FetchError }
+            }
+        }
+        await waitUntil("the second has given up") { failure.withLock { $0 != nil } }
+        #expect(failure.withLock { $0 }?.code == .timedOut)
+        gate.open()
+        await second.value
+        #expect(try await first.text == "a" && place.server.requests.count == 1)
     }
 }
 
