@@ -234,11 +234,12 @@ extension Shelf {
     }
 
     /// Nothing that is stored for this URL, for whatever request, is of use any more.
+    ///
+    /// Nor what was asked for before and comes within an hour. Costs a small put.
     func invalidate(_ url: HTTPURL) throws(CacheError) {
-        let key = key(url)
-        // Servers would be told that what nobody has is gone, for each POST.
-        guard try cache.entry(forKey: key, reading: .here(acceptsStale: true)) != nil else { return }
-        try cache.remove(forKey: key)
+        var terms = PutOptions(expires: .after(.seconds(3600)), onAccess: .keep)
+        terms.staysHere = true
+        try cache.put(Choice.invalidated.data, forKey: key(url), options: terms)
     }
 
     /// How long, and with what.
@@ -270,7 +271,9 @@ extension Shelf {
         try cache.update(forKey: key(url)) { hit in
             let present = hit.flatMap { Choice($0.value) }
             epoch = nil
-            if let seen, present?.epoch != seen.epoch { return Computed<Data>.unchanged() }
+            // Who has seen none may store beside others, but not after an invalidation.
+            let isOutdated = seen.map { present?.epoch != $0.epoch } ?? present?.isInvalidated ?? false
+            if isOutdated { return Computed<Data>.unchanged() }
             var choice = present ?? Choice()
             choice.index.add(variant)
             epoch = choice.epoch

@@ -151,6 +151,33 @@ import Testing
         #expect(place.server.requests.count == 3)
     }
 
+    @Test(arguments: [false, true]) func `an unsafe method ends what is on its way, too`(
+        isStoredMeanwhile: Bool
+    ) async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let count = Locked(0)
+        let place = try FetchFixture { _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if number == 1 { gate.wait() }
+            return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("\(number)".utf8))
+        }
+        let own = [("X-Api-Key", "a")]
+        async let slow = place.fetch { $0.fields = own }
+        await waitUntil("it is asked") { place.server.requests.count == 1 }
+        if isStoredMeanwhile { #expect(try await place.fetch().cacheStatus.isStored) }
+        _ = try await place.fetch { $0.method = "POST" }
+        gate.open()
+        let old = try await slow
+        #expect(old.text == "1" && !old.cacheStatus.isStored)
+        let new = try await place.fetch { $0.fields = own }
+        #expect(new.text != "1" && new.cacheStatus.isStored)
+        #expect(try await place.fetch { $0.fields = own }.cacheStatus.isHit)
+    }
+
     @Test func `a range is answered from a complete body`() async throws {
         let place = try FetchFixture {
             WebServer.Answer.resource($0, Data("0123456789".utf8), tag: "1", ["Cache-Control: max-age=9"])
