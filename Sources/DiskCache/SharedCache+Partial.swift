@@ -2,7 +2,7 @@
 
 package import CacheStore
 import FoundationEssentials
-import Platform
+package import Platform
 
 // For values that come over a network: fetched into a file that becomes the object, and renewed without their
 // bytes.
@@ -13,9 +13,39 @@ extension SharedCache {
     package func partialFile(forKey key: String) throws(CacheError) -> PartialFile? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(CacheError) -> PartialFile? in
-            try PartialFile.open(digest, in: store.directory)
+            try PartialFile.open(digest, in: store.parts)
         }
     }
+
+    /// Makes room for `partial` to grow to `length` bytes, which count as used before they are written.
+    ///
+    /// It may wait for room as a put does. Without limits no system call, with a floor of free space one.
+    ///
+    /// - Parameter total: of the whole value, if it is known; one that can't be kept is refused at once.
+    package func reserve(_ length: Int, of total: Int?, in partial: PartialFile) throws(CacheError) {
+        try withStore { (store, now) throws(CacheError) in
+            try store.reserve(length, of: total, in: partial, now: now)
+        }
+    }
+
+    /// Whether the file system can take so many more bytes in `file` without going below the floor of free space.
+    ///
+    /// Where nobody can tell, it is tried. One system call for 1 MiB and more, else none.
+    package func hasSpace(_ bytes: Int, in file: borrowing FileDescriptor) -> Bool {
+        if bytes < 1 << 20 { return true }
+        let limits = core.store.configuration.limits
+        do throws(Errno) {
+            let space = try file.fileSystemSpace()
+            return Int64(bytes) <= space.availableBytes
+                - (limits.minimumFree?.bytes(of: space.totalBytes) ?? 0)
+        } catch {
+            // The write tells.
+            return true
+        }
+    }
+
+    /// Whether the directory is so near to a limit that somebody makes room.
+    package var isPressed: Bool { core.store.room.isPressed }
 
     /// How far the fetching of `key` has got, whoever does it, and what was noted of it; nil where nobody
     /// does.

@@ -98,6 +98,11 @@ package struct TransportRequest: Sendable {
     package var digest: SHA256?
     /// Told of each piece of a body that is kept, in the transport's thread, after it was written.
     package var progress: (@Sendable (TransportProgress) -> Void)?
+    /// Told after each piece of a body that is kept how many bytes have come, in the transport's thread; false: the
+    /// transfer ends at once, as with ``Disposition/stop``.
+    ///
+    /// It may block.
+    package var mayGrow: (@Sendable (Int64) -> Bool)?
     /// Asked for space for so many bytes, in the transport's thread, where a disk or a quota is full; true:
     /// it may have made some, and the write is tried again.
     ///

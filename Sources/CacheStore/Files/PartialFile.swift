@@ -6,8 +6,10 @@ package import Platform
 ///
 /// One for each key, in `tmp/`. One process at a time has it, by flock(2): when that one dies the next can go
 /// on where it broke off. What is there, and what it is the beginning of, a note beside the bytes says, which
-/// is kept as an extended attribute: where the file system has none nothing can be continued. Sweeps delete
-/// one that nobody has had for a day.
+/// is kept as an extended attribute: where the file system has none nothing can be continued.
+///
+/// The usage counts it, before it grows (``Store/reserve(_:of:in:now:)``). A sweep deletes one that nobody has, after an
+/// hour, or at once where room is needed.
 package final class PartialFile: Sendable {
     /// The most bytes that a note may have: what fits into a block beside other attributes.
     package static let longestNote = 3000
@@ -17,23 +19,46 @@ package final class PartialFile: Sendable {
     package let file: FileDescriptor
     private let area: TemporaryArea
     private let name: RelativePath
+    private let control: Control
+    private let state: Locked<State>
 
-    private init(_ file: consuming FileDescriptor, _ area: TemporaryArea, _ name: RelativePath) {
+    private struct State {
+        /// Bytes on disk that the usage counts for it.
+        var counted: Int64
+        /// Whether the name is another's or nobody's now.
+        var isGone = false
+    }
+
+    private init(
+        _ file: consuming FileDescriptor,
+        _ area: TemporaryArea,
+        _ name: RelativePath,
+        _ control: Control,
+        counted: Int64
+    ) {
         self.file = file
         self.area = area
         self.name = name
+        self.control = control
+        state = Locked(State(counted: counted))
     }
 
     /// The one of `key`, made where there is none; nil where somebody else has it.
     ///
     /// About six system calls.
-    package static func open(_ key: Digest, in directory: StoreDirectory) throws(CacheError) -> PartialFile? {
-        try describing("fetch into", "\(directory.path)/\(StoreLayout.temporaries)") { () throws(Errno) in
-            try open(StoreLayout.partialName(key), TemporaryArea(of: directory))
+    package static func open(_ key: Digest, in parts: StoreParts) throws(CacheError) -> PartialFile? {
+        let directory = parts.directory
+        return try describing("fetch into", "\(directory.path)/\(StoreLayout.temporaries)") {
+            () throws(Errno) in
+            try open(StoreLayout.partialName(key), TemporaryArea(of: directory), parts.control)
         }
     }
 
-    private static func open(_ name: RelativePath, _ area: TemporaryArea) throws(Errno) -> PartialFile? {
+    private static func open(
+        _ name: RelativePath,
+        _ area: TemporaryArea,
+        _ control: Control
+    ) throws(Errno) -> PartialFile? {
         while true {
             let file: FileDescriptor
             do throws(Errno) {
@@ -48,7 +73,9 @@ package final class PartialFile: Sendable {
             let status = try file.status()
             // A sweep may have found it before it was locked.
             guard try area.directory.presentStatus(of: name)?.identity == status.identity else { continue }
-            if status.linkCount == 1 { return PartialFile(file, area, name) }
+            if status.linkCount == 1 {
+                return PartialFile(file, area, name, control, counted: status.allocatedSize)
+            }
             // Somebody has given it a second name: what is written here would change that.
             try area.directory.unlink(name)
         }
@@ -91,6 +118,19 @@ package final class PartialFile: Sendable {
             if noted != nil { discard() }
         }
         try file.truncate(to: 0)
+        count(0)
+    }
+
+    /// Bytes on disk that the usage counts for it.
+    var counted: Int64 { state.withLock { $0.counted } }
+
+    /// Has the usage count so many for it.
+    func count(_ bytes: Int64) {
+        let change = state.withLock { state in
+            defer { state.counted = bytes }
+            return bytes - state.counted
+        }
+        if change != 0 { control.addUsage(bytes: change, entries: 0) }
     }
 
     /// Notes what the bytes will be that are written from now on, into an empty file; false where it can't be
@@ -110,11 +150,17 @@ package final class PartialFile: Sendable {
         bestEffort { () throws(Errno) in
             let own = try file.status().identity
             if try area.directory.presentStatus(of: name)?.identity == own { try area.directory.unlink(name) }
+            state.withLock { $0.isGone = true }
+            count(0)
         }
     }
 
     /// Lets others have it, from now on and not when this object goes; it is not written any more.
     package func letGo() {
+        if !state.withLock({ $0.isGone }) {
+            // Less than was reserved, if it broke off.
+            bestEffort { () throws(Errno) in count(try file.status().allocatedSize) }
+        }
         file.unlock()
     }
 
@@ -130,6 +176,9 @@ package final class PartialFile: Sendable {
         forgetNote()
         let fresh = StoreLayout.freshTemporary()
         try area.directory.rename(name, to: area.directory, fresh)
+        state.withLock { $0.isGone = true }
+        // What it takes is claimed and counted as an object's from here on.
+        count(0)
         let own = try FileDescriptor.duplicate(file.rawValue)
         let adopted = TemporaryFile(named: fresh, own, area, in: store)
         try adopted.file.setMode(FileMode.object)

@@ -143,6 +143,7 @@ extension Room {
         var request = SweepRequest()
         request.limits = try limitsOfSweep(for: excess, limits)
         request.stripePatience = SweepRequest.hurriedStripePatience
+        request.partialLife = .zero
         request.pace = pace
         let (begin, before) = (ContinuousClock.now, view)
         let report = try Sweep.runIfDue(request, on: parts, now: now) { _ in true }

@@ -287,7 +287,7 @@ package final class Room: Sendable {
     /// Refuses what would not fit if everything was evicted, or it would be, in vain.
     ///
     /// One system call for a long value, none for others.
-    private func refuseHopeless(_ length: Int, _ limits: CacheLimits) throws(CacheError) {
+    func refuseHopeless(_ length: Int, _ limits: CacheLimits) throws(CacheError) {
         guard length >= Self.longLength, let usage = parts.control.usage, usage.isCounted else { return }
         let space = try parts.directory.space()
         let floor = limits.minimumFree?.bytes(of: space.totalBytes) ?? 0

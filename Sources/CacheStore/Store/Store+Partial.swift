@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+package import Platform
 
 // Values that were fetched bit by bit, whose file becomes the object: no byte of them is written twice.
 
@@ -34,6 +34,36 @@ extension Store {
             record
         )
         return record
+    }
+
+    /// Makes room for `partial` to grow to `length` bytes, and has the usage count them before they are written.
+    ///
+    /// - Parameter total: of the whole value, if it is known; one that can't be kept is refused at once.
+    /// - Throws: what a put throws that finds no room: ``CacheError/Code/valueTooLarge``, ``CacheError/Code/noRoom``.
+    package func reserve(
+        _ length: Int,
+        of total: Int?,
+        in partial: PartialFile,
+        now: Timestamp
+    ) throws(CacheError) {
+        let whole = max(length, total ?? 0)
+        if let most = room.longestValue, Int64(whole) > most {
+            let detail = "it is longer than \(most) bytes, the most that the limits allow"
+            throw CacheError(.valueTooLarge, to: "fetch a value into", path: directory.path, detail: detail)
+        }
+        let counted = partial.counted
+        let missing = directory.allocation(of: length) - counted
+        guard missing > 0 else { return }
+        let limits = room.configuration.limits
+        if limits.areBounding {
+            try room.refuseHopeless(whole, limits)
+        } else if whole >= 1 << 20, try directory.space().availableBytes < Int64(whole) - counted {
+            throw CacheError(errno: .noSpace, "fetch a value into", path: directory.path)
+        }
+        var terms = RoomTerms()
+        let claim = try claimRoom(forLength: Int(clamping: missing), now: now, &terms)
+        partial.count(counted + missing)
+        room.giveBack(claim)
     }
 
     /// False where there is no object of these bytes.

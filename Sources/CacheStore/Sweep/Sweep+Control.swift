@@ -63,12 +63,14 @@ extension Sweep {
     /// so what was found is what the usage should have been in the middle. What the scan itself has removed
     /// is in neither. Where not everything could be read, nothing is known to be better.
     func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
-        let (report, deletions) = state.value.withLock { ($0.report, $0.pass.deletions) }
+        let (report, deletions, partials) = state.value.withLock {
+            ($0.report, $0.pass.deletions, $0.partialBytes)
+        }
         guard !request.isDryRun, report.unreadable.isEmpty, let before, let between, let after else { return }
         // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
         let objects = report.objects.bytes &+ deletions.objectBytes
-        let bytes =
-            between.bytes.middle(after.bytes &+ deletions.objectBytes) &- report.entries.bytes &- objects
+        let found = report.entries.bytes &+ objects &+ partials
+        let bytes = between.bytes.middle(after.bytes &+ deletions.objectBytes) &- found
         let entries = (before.entries &- deletions.entries).middle(between.entries) &- report.entries.count
         parts.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
         parts.control.noteUsageIsCounted()

@@ -44,6 +44,7 @@ extension Sweep {
     ) throws(CacheError) -> [String] {
         var tally = CollectionReport.Tally()
         var others: [String] = []
+        var partialBytes: Int64 = 0
         try describing("clean", self.path(of: place)) { () throws(Errno) in
             for name in try directory.names() {
                 do throws(Errno) {
@@ -51,10 +52,14 @@ extension Sweep {
                         others.append("\(place)/\(name)")
                         continue
                     }
-                    let size = try ifExists { () throws(Errno) in
-                        try directory.deleteUnlocked(path, isDryRun: request.isDryRun)
+                    let outcome = try ifExists { () throws(Errno) -> Fate in
+                        try clean(path, in: directory)
                     }
-                    if let size, let size { tally.add(size) }
+                    switch outcome {
+                    case .deleted(let size): tally.add(size)
+                    case .kept(let size): partialBytes += size
+                    case .spared, nil: break
+                    }
                 } catch {
                     // A link, a socket, or a file that this user may not read: none that we have made.
                     guard error.tellsOfNoFile || error == .accessDenied else { throw error }
@@ -62,6 +67,7 @@ extension Sweep {
                 }
             }
         }
+        state.value.withLock { [partialBytes] in $0.partialBytes += partialBytes }
         if tally.count > 0 {
             if !request.isDryRun { parts.counters.add(.sweptTemporary, tally.count) }
             state.value.withLock { [tally] in
@@ -97,20 +103,33 @@ extension Sweep {
     private static let freshness: Duration = .seconds(24 * 3600)
 }
 
-/// How long a value that was fetched in part is kept: who wants it still comes back within a day.
-private let partialLife: Duration = .seconds(24 * 3600)
+extension Sweep {
+    /// What became of a file in `tmp/` or `locks/`.
+    private enum Fate {
+        /// So many bytes on disk.
+        case deleted(Int64)
+        /// A value that is being fetched, or was in part, of so many bytes on disk.
+        case kept(Int64)
+        /// Somebody has it.
+        case spared
+    }
 
-extension Directory {
-    /// Deletes a file that nobody holds locked; its bytes on disk, or nil where somebody does.
-    fileprivate func deleteUnlocked(_ path: RelativePath, isDryRun: Bool) throws(Errno) -> Int64? {
-        let file = try open(path, .readOnly)
-        guard try file.tryLock(.exclusive) else { return nil }
-        let status = try file.status()
-        guard try self.status(of: path).identity == status.identity else { return nil }
-        // What a killed process was fetching the next one that wants it goes on with.
+    /// Deletes a file that nobody holds locked, but for what somebody may still go on with.
+    private func clean(_ path: RelativePath, in directory: borrowing Directory) throws(Errno) -> Fate {
+        let file = try directory.open(path, .readOnly)
         let isPartial = path.description.hasPrefix(StoreLayout.partialPrefix)
-        if isPartial, status.size > 0, Timestamp.now - status.modified < partialLife { return nil }
-        if !isDryRun { try unlink(path) }
-        return status.allocatedSize
+        guard try file.tryLock(.exclusive) else {
+            return isPartial ? .kept(try file.status().allocatedSize) : .spared
+        }
+        let status = try file.status()
+        guard try directory.status(of: path).identity == status.identity else { return .spared }
+        if isPartial, status.size > 0, Timestamp.now - status.modified < request.partialLife {
+            return .kept(status.allocatedSize)
+        }
+        if !request.isDryRun {
+            try directory.unlink(path)
+            if isPartial { parts.control.addUsage(bytes: -status.allocatedSize, entries: 0) }
+        }
+        return .deleted(status.allocatedSize)
     }
 }

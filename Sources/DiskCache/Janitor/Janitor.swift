@@ -260,6 +260,7 @@ final class Janitor: Sendable {
         guard store.directory.isWritable, looksDue(store) else { return }
         var request = SweepRequest()
         request.limits = store.configuration.limits
+        if store.room.isPressed { request.partialLife = .zero }
         // What writers wait for comes first; the sweep starts over after it.
         request.pace = .sparing { [core] in
             self.pause($0) && core.store === store && !store.room.isPressed

@@ -87,6 +87,7 @@ public struct CollectionOptions: Sendable {
         request.selection = selection
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
+        if !expiredOnly, selection == .all { request.partialLife = .zero }
         request.patience = patience
         if pace == .sparing {
             request.pace = .sparing { rest in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
+import DiskCache
 import FoundationEssentials
 import Platform
 import Transport
@@ -42,27 +43,33 @@ final class Download: Sendable {
         /// Whether the bytes that come are dropped.
         var isDropped = false
         var isTooLarge = false
+        /// The length that there is room for.
+        var reserved = 0
         /// Why the body could not even begin.
         var failure: Errno?
     }
 
     /// The descriptor for the body: it is written at its end.
     let number: Int32
-    /// The file that can become an object; nil for one that can't.
-    var partial: PartialFile? { if case .partial(let partial) = place { partial } else { nil } }
+    /// The file that can become an object; nil for one that can't, also where there is no room to keep it.
+    var partial: PartialFile? {
+        if case .partial(let partial) = place, isKept.withLock({ $0 }) { partial } else { nil }
+    }
     private let place: Place
+    private let cache: SharedCache
+    private let isKept = Locked(true)
     private let terms: Terms
     private let state = Locked(State())
 
-    /// In the file of `key`, or where that is not to be had in one without a name, in `directory` or in /tmp.
-    init(_ partial: PartialFile?, in directory: String, _ terms: Terms) throws(Errno) {
-        self.terms = terms
+    /// In `partial`, or without it in a file that has no name, in the directory of `cache` or in /tmp.
+    init(_ partial: PartialFile?, in cache: SharedCache, _ terms: Terms) throws(Errno) {
+        (self.cache, self.terms) = (cache, terms)
         if let partial {
             place = .partial(partial)
             number = partial.file.rawValue
             return
         }
-        let scratch = OpenFile(try Self.unnamedFile(in: directory))
+        let scratch = OpenFile(try Self.unnamedFile(in: cache.path))
         place = .scratch(scratch)
         number = scratch.file.rawValue
     }
@@ -132,7 +139,10 @@ final class Download: Sendable {
         }
         if let beginning {
             switch beginning.resumption(by: response, received: now) {
-            case .append(let expected): return keep(expected, response)
+            case .append(let expected):
+                let disposition = keep(expected, response)
+                if case .stop = disposition { return .stop }
+                return reserve(expected.held + 1, written: expected.held) ? disposition : .stop
             case .complete: return .stop
             default:
                 if response.status == 206 || response.status == 416 { return .stop }
@@ -151,7 +161,47 @@ final class Download: Sendable {
         }
         state.withLock { $0.beginning = nil }
         note(response, requested: requested, now: now)
-        return disposition
+        return reserve(1, written: 0) ? disposition : .stop
+    }
+
+    /// Whether there may be more of the body, of which so many bytes have come.
+    func mayGrow(_ received: Int64) -> Bool {
+        let (held, reserved) = state.withLock { ($0.expected?.held ?? 0, $0.reserved) }
+        let length = held + Int(received)
+        // Before the next piece comes.
+        return length + Self.longestPiece <= reserved || reserve(length + Self.longestPiece, written: length)
+    }
+
+    /// Twice what the transport hands over at a time.
+    private static let longestPiece = 128 << 10
+
+    /// Makes room for the body up to `length` bytes, and some more; false: the disk has none.
+    ///
+    /// What can't be kept, as the limits don't allow it, loses its name and is only handed on.
+    private func reserve(_ length: Int, written: Int) -> Bool {
+        let expected = state.withLock { $0.expected }
+        let total = expected.flatMap { body in body.total ?? body.added.map { body.held + $0 } }
+        let ahead = min(max(1 << 20, length / 8), 64 << 20)
+        let goal = total.map { min(length + ahead, $0) } ?? length + ahead
+        if let partial {
+            do throws(CacheError) {
+                try cache.reserve(goal, of: total, in: partial)
+                state.withLock { $0.reserved = goal }
+                return true
+            } catch {
+                isKept.withLock { $0 = false }
+                partial.discard()
+            }
+        }
+        let hasSpace =
+            switch place {
+            case .partial(let partial): cache.hasSpace((total ?? goal) - written, in: partial.file)
+            case .scratch(let scratch): cache.hasSpace((total ?? goal) - written, in: scratch.file)
+            }
+        state.withLock { state in
+            if hasSpace { state.reserved = goal } else { state.failure = .noSpace }
+        }
+        return hasSpace
     }
 
     /// Lets no more bytes into the file than are expected: whoever goes on with it, after a kill, too, takes what
@@ -296,7 +346,8 @@ final class Download: Sendable {
         // What was there before is not too long for those who accept more.
         let isOthers = state.withLock { $0.isTooLarge && $0.beginning != nil }
         let isWrong = code == .tooLarge && !isOthers || code == .digestMismatch
-        if isWrong || partial.noted == nil { partial.discard() }
+        // To go on with it is worth less than what would have to make room for it.
+        if isWrong || partial.noted == nil || cache.isPressed { partial.discard() }
         // Not only when this goes: whoever is told of the end may ask again while a thread of the transport still
         // knows of it.
         partial.letGo()

@@ -71,7 +71,9 @@ extension Fetch {
         _ course: inout FetchCourse
     ) async throws {
         let origin = request.url.origin
-        try await http.gate.enter(origin)
+        guard try await http.gate.enter(origin, until: limits.deadline) else {
+            return course.failed(FetchError(.timedOut, "\(request.url.place): not done in time"), at: moment)
+        }
         defer { http.gate.leave(origin) }
         let shelf = shelf
         do {
@@ -124,8 +126,9 @@ extension Fetch {
         call.disposition = { answer in
             download.disposition(HTTPResponse(answer), requested: requested, now: shelf.date)
         }
-        // Not for each piece: that is a collection.
-        call.makeSpace = { shelf.cache.makeSpace(max($0, 64 << 20)) }
+        call.mayGrow = { download.mayGrow($0) }
+        // Not for each piece: that is a collection. What is not kept is not worth what is.
+        call.makeSpace = { download.partial != nil && shelf.cache.makeSpace(max($0, 64 << 20)) }
         return call
     }
 }

@@ -26,7 +26,7 @@ import Testing
             seal: Seal(key: Data()),
             mostBytes: .max
         )
-        return try Download(partial, in: cache.path, terms)
+        return try Download(partial, in: cache, terms)
     }
 
     @Test func `whoever ends it lets others go on, though a thread may still know of it`() throws {

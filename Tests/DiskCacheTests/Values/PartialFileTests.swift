@@ -76,13 +76,20 @@ import Testing
         #expect(leftovers.isEmpty)
     }
 
-    @Test func `a collection leaves it to the next one`() throws {
+    @Test func `what removes expired values leaves it to the next one, a whole collection deletes it`() throws
+    {
         var partial: PartialFile? = try partial("val")
+        try cache.directory.collect()
+        #expect(leftovers.count == 1, "somebody has it")
         withExtendedLifetime(partial) {}
         partial = nil
-        try cache.directory.collect()
+        var options = CollectionOptions()
+        options.expiredOnly = true
+        try cache.directory.collect(options)
         #expect(leftovers.count == 1)
         #expect(try cache.partialFile(forKey: "key")?.length() == 3)
+        try cache.directory.collect()
+        #expect(leftovers.isEmpty)
     }
 
     @Test func `terms are renewed without the bytes, of what was seen alone`() throws {

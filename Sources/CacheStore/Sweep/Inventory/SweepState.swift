@@ -40,6 +40,8 @@ struct SweepState {
     var report = CollectionReport()
     var pass = Pass()
     var ruleWatch = RuleWatch()
+    /// Bytes on disk of values that are being fetched, or were in part.
+    var partialBytes: Int64 = 0
     private var allocation: SweepAllocation
     private let expiredOnly: Bool
     /// In a dry run that passes over everything again, where the pass before has come to: up to there entries count as
@@ -159,7 +161,7 @@ struct SweepState {
 
     /// What is there, as far as it was seen and is not deleted.
     var occupancy: Occupancy {
-        let bytes = report.entries.bytes + report.objects.bytes
+        let bytes = report.entries.bytes + report.objects.bytes + partialBytes
         return Occupancy(bytes: bytes, overhead: pass.overhead, entries: report.entries.count)
     }
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import DiskCacheHTTP
+
+/// Downloads within the limits of their directory.
+@Suite(.takesTurns) struct DownloadRoomTests {
+    /// Of which the files of the cache itself take 6 MiB.
+    static let limit: Int64 = 24 << 20
+
+    private func place(
+        limit: Int64? = Self.limit,
+        _ answer: @escaping @Sendable (WebServer.Request) -> WebServer.Answer
+    ) throws -> FetchFixture {
+        let place = try FetchFixture(answer)
+        if let limit { try place.cache.directory.updateLimits { $0.maximumSize = ByteCount(limit) } }
+        return place
+    }
+
+    private func allow(_ length: Int64, in place: FetchFixture) throws {
+        try place.cache.directory.updateLimits { $0.maximumValueSize = ByteCount(length) }
+    }
+
+    /// Bytes on disk of all files that have a name.
+    private func size(_ place: FetchFixture) throws -> Int64 {
+        let root = place.directory.path + "/cache/"
+        return try place.directory.files(below: "cache").reduce(0) {
+            try $0 + FileStatus.of(root + $1).allocatedSize
+        }
+    }
+
+    private static func cut(_ path: String, sent: Int, of total: String) -> WebServer.Answer {
+        .raw(
+            ["HTTP/1.1 200 OK", "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Length: \(total)"],
+            noise(count: sent, seed: UInt64(path.utf8.count))
+        )
+    }
+
+    @Test func `downloads that broke off stay below the limit, and one collection leaves nothing of them`()
+        async throws
+    {
+        let place = try place { Self.cut($0.path, sent: 2 << 20, of: "4194304") }
+        for number in 0..<16 {
+            #expect(await place.failure("/\(number)")?.code == .truncated)
+            #expect(try size(place) <= Self.limit * 21 / 20)
+        }
+        #expect(place.partials.count < 16)
+        let report = try await place.cache.blocking { try $0.directory.collect() }
+        #expect(report.isComplete)
+        #expect(place.partials.isEmpty)
+    }
+
+    @Test(arguments: ["1125899906842624", "9223372036854775807"])
+    func `a server that promises more than there can be is refused at once, and nothing makes way for it`(
+        length: String
+    ) async throws {
+        for limit in [nil, Self.limit] {
+            let place = try place(limit: limit) { Self.cut($0.path, sent: 1 << 20, of: length) }
+            try await place.cache.put(Data(count: 6 << 20), forKey: "a")
+            let failure = await place.failure()
+            #expect(failure?.code == .noSpace)
+            #expect(place.partials.isEmpty)
+            #expect(try await place.cache.get(forKey: "a") != nil)
+            #expect(place.server.requests.count == 1)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `what the limits don't allow is handed on and not kept, and nothing makes way for it`(
+        isChunked: Bool
+    ) async throws {
+        let body = noise(count: 5 << 20, seed: 1)
+        let place = try place { _ in
+            if !isChunked {
+                return WebServer.Answer(200, ["Cache-Control: max-age=60", "ETag: \"a\""], body)
+            }
+            return .raw(["HTTP/1.1 200 OK", "Cache-Control: max-age=60", "ETag: \"a\""], body)
+        }
+        try allow(4 << 20, in: place)
+        try await place.cache.put(Data(count: 1 << 20), forKey: "a")
+        let response = try await place.fetch()
+        #expect(response.body == body && !response.cacheStatus.isStored)
+        #expect(place.partials.isEmpty)
+        #expect(try await place.cache.get(forKey: "a") != nil)
+        #expect(try size(place) <= Self.limit)
+    }
+
+    @Test func `a download that broke off is counted, and left to the next one for a while`() async throws {
+        let place = try place(limit: 64 << 20) { request in
+            let body = noise(count: 3 << 20, seed: 2)
+            if request["Range"] == nil { return Self.cut("", sent: 1 << 20, of: "3145728") }
+            return WebServer.Answer.resource(request, body, tag: "a", ["Cache-Control: max-age=60"])
+        }
+        var options = CollectionOptions()
+        options.expiredOnly = true
+        func drift() async throws -> Int64? {
+            try await place.cache.blocking { [options] in try $0.directory.collect(options) }.drift?.bytes
+        }
+        _ = try await drift()
+        for _ in 0..<2 {
+            #expect(await place.failure()?.code == .truncated)
+            #expect(try await drift() == 0)
+            #expect(place.partials.count == 1)
+            try await place.cache.blocking { _ = try $0.directory.collect() }
+            #expect(place.partials.isEmpty)
+            #expect(try await drift() == 0)
+        }
+        #expect(await place.failure()?.code == .truncated)
+        #expect(try await place.fetch().length == 3 << 20)
+        // One block or two for entries and what is beside them.
+        #expect(abs(try await drift() ?? 0) < 1 << 20)
+    }
+}
