@@ -11,9 +11,13 @@ package enum HarmlessFields {
 
     private static let names: Set<String> = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "connection",
-        "content-encoding", "content-language", "content-length", "content-type", "date", "dnt", "expect", "host",
-        "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "max-forwards", "pragma",
-        "prefer", "priority", "range", "save-data", "sec-gpc", "te", "traceparent", "tracestate", "transfer-encoding",
-        "upgrade-insecure-requests", "user-agent", "via", "x-correlation-id", "x-request-id", "x-requested-with",
+        "content-encoding", "content-language", "content-length", "content-type", "date", "dnt", "expect",
+        "host",
+        "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "max-forwards",
+        "pragma",
+        "prefer", "priority", "range", "save-data", "sec-gpc", "te", "traceparent", "tracestate",
+        "transfer-encoding",
+        "upgrade-insecure-requests", "user-agent", "via", "x-correlation-id", "x-request-id",
+        "x-requested-with",
     ]
 }

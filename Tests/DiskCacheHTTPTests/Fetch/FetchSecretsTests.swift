@@ -11,7 +11,8 @@ import Testing
 /// Credentials in whatever fields callers send them.
 @Suite(.takesTurns) struct FetchSecretsTests {
     static let names = [
-        "Authorization", "Cookie", "Cookie2", "Proxy-Authorization", "X-Api-Key", "Private-Token", "X-Auth-Token",
+        "Authorization", "Cookie", "Cookie2", "Proxy-Authorization", "X-Api-Key", "Private-Token",
+        "X-Auth-Token",
         "X-Vault-Token", "Job-Token", "X-JFrog-Art-Api", "X-Anything",
     ]
 
@@ -54,7 +55,12 @@ import Testing
         let place = try FetchFixture { request in
             let varies = vary.isEmpty ? [] : ["Vary: \(vary.joined(separator: ", "))"]
             let cut = request.path == "/cut" ? 100 : nil
-            return WebServer.Answer(200, ["Cache-Control: max-age=60", "ETag: \"a\""] + varies, body, cut: cut)
+            return WebServer.Answer(
+                200,
+                ["Cache-Control: max-age=60", "ETag: \"a\""] + varies,
+                body,
+                cut: cut
+            )
         }
         let fields = Self.names.map { ($0, "tOken1") }
         let response = try await place.fetch { $0.fields = fields }
@@ -78,7 +84,9 @@ import Testing
         #expect(heads.count >= 2 && heads.allSatisfy { !$0.contains("tOken1") })
     }
 
-    @Test func `fields that are known to be harmless, or that the caller names, don't separate responses`() async throws {
+    @Test func `fields that are known to be harmless, or that the caller names, don't separate responses`()
+        async throws
+    {
         let place = try FetchFixture { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8))
         }
