@@ -19,14 +19,14 @@ public final class Mount {
         try Self.run("mount", "-t", type, "-o", options, type, path)
     }
 
-    /// Formats an image of so many MiB with `mkfs.`*type* and mounts that, until this goes.
-    public init(imageOf type: String, megabytes: Int) throws {
+    /// Formats an image of so many MiB with `mkfs.`*type*, with these options, and mounts that, until this goes.
+    public init(imageOf type: String, megabytes: Int, _ options: [String] = []) throws {
         directory = try TemporaryDirectory()
         path = directory.path + "/mount"
         let image = directory.path + "/image"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
         try Self.run("truncate", "--size=\(megabytes)M", image)
-        try Self.run("mkfs." + type, "-q", image)
+        try Self.run(["mkfs." + type, "-q"] + options + [image])
         try Self.run("mount", "-t", type, "-o", "loop", image, path)
     }
 
@@ -77,7 +77,9 @@ public final class Mount {
         let words: [String]
     }
 
-    private static func run(_ words: String...) throws {
+    private static func run(_ words: String...) throws { try run(words) }
+
+    private static func run(_ words: [String]) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = words
