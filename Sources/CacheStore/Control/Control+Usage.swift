@@ -146,9 +146,16 @@ extension Control {
     }
 
     /// The number of the present turn; begins the next where it is over.
-    private func presentTurn(_ words: MappedWords) -> UInt16 {
-        let now = Timestamp.monotonicMilliseconds
+    ///
+    /// - Parameter clock: milliseconds that never run back while the machine is up.
+    func presentTurn(_ words: MappedWords, clock: () -> UInt64 = { Timestamp.monotonicMilliseconds })
+        -> UInt16
+    {
+        // The word first. Where this thread is held up between the two, the turn may seem older than it is, but then
+        // another has begun and the word is not replaced. The other way round a turn that another has begun meanwhile
+        // would seem to be of an earlier boot.
         let word = words.load(.claimTurn)
+        let now = clock()
         // In the upper bits when it began; a boot may have passed since.
         let began = word >> 16
         let age = now < began ? .max : now - began

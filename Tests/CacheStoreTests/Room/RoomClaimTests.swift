@@ -94,6 +94,25 @@ import Testing
         #expect(store.control.claimedBytes == 10)
     }
 
+    @Test func `a thread that is held up as it looks at the clock does not make others' claims forgotten`()
+        throws
+    {
+        let words = try #require(store.control.writableWords)
+        let claim = try #require(store.control.claim(1000))
+        let turn = store.control.presentTurn(words) {
+            // It has looked; before it goes on another process begins the next turn, a moment later.
+            let now = Timestamp.monotonicMilliseconds
+            let next = UInt64(UInt16(truncatingIfNeeded: words.load(.claimTurn)) &+ 1)
+            words.store(now << 16 | next, at: .claimTurn)
+            return now - 1
+        }
+        #expect(UInt16(truncatingIfNeeded: words.load(.claimTurn)) == turn)
+        #expect(store.control.isStanding(claim) && store.control.claimedBytes == 1000)
+        // The look at the clock after the word shows a turn of an earlier boot as one.
+        words.store(UInt64.max << 16 | UInt64(turn), at: .claimTurn)
+        #expect(store.control.claimedBytes == 0)
+    }
+
     @Test(arguments: [PutStep.claimed, .written, .objectLocked])
     func `a writer that others overtook by a minute keeps within the limit all the same`(step: PutStep) throws
     {
