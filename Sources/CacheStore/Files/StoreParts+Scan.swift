@@ -46,8 +46,8 @@ extension StoreParts {
 
     private static func shard(named name: Span<UInt8>) -> Int? {
         guard name.count == 2 else { return nil }
-        let number = Int(Digest.value(ofDigit: name[0])) << 4 | Int(Digest.value(ofDigit: name[1]))
-        return number < StoreLayout.shardCount ? number : nil
+        let (high, low) = (Digest.value(ofDigit: name[0]), Digest.value(ofDigit: name[1]))
+        return high | low < 16 ? Int(high) << 4 | Int(low) : nil
     }
 
     /// What is in one of 256 shards.

@@ -86,7 +86,8 @@ struct JanitorWait {
 
     init(for lock: JanitorLock, patience: Duration, whileWaiting: (() -> Void)? = nil) {
         self.lock = lock
-        self.patience = patience
+        // What can be added to any moment.
+        self.patience = .nanoseconds(max(0, patience.saturatingNanoseconds))
         self.whileWaiting = whileWaiting
     }
 

@@ -67,7 +67,7 @@ package final class Room: Sendable {
     func wait(_ terms: RoomTerms) -> JanitorWait {
         JanitorWait(
             for: parts.janitor,
-            patience: max(.zero, (terms.patience ?? patience) - terms.spent),
+            patience: max(.zero, terms.patience ?? patience) - terms.spent,
             whileWaiting: terms.whileWaiting
         )
     }

@@ -42,6 +42,24 @@ import Testing
         try put("second", in: store)
     }
 
+    @Test func `however long the patience is said to be, nothing overflows`() throws {
+        let longest = Duration(secondsComponent: .max, attosecondsComponent: 0)
+        let shortest = Duration(secondsComponent: .min, attosecondsComponent: 0)
+        for patience in [longest, shortest, .zero] {
+            try limit { $0.limits.maximumEntries = 1 }
+            let store = try self.store(patience: patience)
+            for name in ["a", "b", "c"] { try put(name, in: store) }
+            var terms = RoomTerms(patience: patience)
+            terms.spent = .seconds(1)
+            var wait = store.room.wait(terms)
+            wait.begin()
+            #expect(wait.deadline >= .now && wait.isOver == (patience < .seconds(2)))
+            var request = SweepRequest()
+            request.patience = patience
+            _ = try Sweep.run(request, on: store.parts, now: .now)
+        }
+    }
+
     @Test func `who has left its number and holds no lock any more is not named`() throws {
         let lock = try janitorLock()
         let name = "process \(CurrentProcess.identifier),"

@@ -189,6 +189,20 @@ import Testing
         for name in names { #expect(FileManager.default.fileExists(atPath: fixture.path + "/" + name)) }
     }
 
+    @Test func `a stray name beside the shards is taken for none of them`() throws {
+        let fixture = try StoreFixture()
+        for index in 0..<600 { try fixture.put("value", "key \(index)") }
+        for name in ["0g", "g0", "FF", "f", "fff", "\u{e9}"] {
+            try FileManager.default.createDirectory(
+                atPath: fixture.path + "/entries/" + name,
+                withIntermediateDirectories: false
+            )
+        }
+        let shards = fixture.store.parts.shards(.entries)
+        #expect(Set(shards).count == shards.count)
+        #expect(try fixture.sweep().entries.count == 600)
+    }
+
     @Test func `an object that a put has touched since the stamp is spared`() throws {
         // A put comes in between, once all entries are read.
         let fixture = try StoreFixture()
