@@ -28,27 +28,35 @@ extension Int64 {
 /// What a writer is about to take on disk, as all processes see it.
 struct RoomClaim {
     let bytes: Int64
+    let entries: Int
     fileprivate let turn: UInt16
     fileprivate let words: MappedWords
 
-    fileprivate var word: ControlWord { turn & 1 == 0 ? .evenClaims : .oddClaims }
+    fileprivate var bytesWord: ControlWord { turn & 1 == 0 ? .evenClaims : .oddClaims }
+    fileprivate var entriesWord: ControlWord { turn & 1 == 0 ? .evenEntryClaims : .oddEntryClaims }
 }
 
-/// What was claimed in one turn: the turn's number, modulo 65,536, in the upper 16 bits, bytes below.
+/// All that writers are about to take.
+struct ClaimedRoom: Equatable {
+    var bytes: Int64 = 0
+    var entries = 0
+}
+
+/// What was claimed in one turn: the turn's number, modulo 65,536, in the upper 16 bits, bytes or entries below.
 private struct ClaimWord {
     let rawValue: UInt64
 
     init(rawValue: UInt64) { self.rawValue = rawValue }
 
     /// 256 TiB at most: more is counted as that.
-    init(turn: UInt16, bytes: Int64) {
-        rawValue = UInt64(turn) << 48 | UInt64(min(max(0, bytes), Self.most))
+    init(turn: UInt16, amount: Int64) {
+        rawValue = UInt64(turn) << 48 | UInt64(min(max(0, amount), Self.most))
     }
 
     private static let most: Int64 = 1 << 48 - 1
 
     var turn: UInt16 { UInt16(truncatingIfNeeded: rawValue >> 48) }
-    var bytes: Int64 { Int64(rawValue & UInt64(Self.most)) }
+    var amount: Int64 { Int64(rawValue & UInt64(Self.most)) }
 
     /// Whether it counts in that turn: claims of a turn and of the one before it do.
     func counts(in present: UInt16) -> Bool { present &- turn <= 1 }
@@ -129,19 +137,46 @@ extension Control {
     /// Claims are added up in two words that take turns, each with the number of its turn. So those of killed or stopped
     /// processes, which nobody gives back, are forgotten once the turn after theirs is over. Whoever takes longer claims
     /// again before it publishes (``isStanding(_:)``), and what is given back late is given back to nobody.
-    func claim(_ bytes: Int64) -> RoomClaim? {
+    func claim(_ bytes: Int64, entries: Int = 0) -> RoomClaim? {
         guard let words = writableWords else { return nil }
         let bytes = max(0, bytes)
         while true {
             let turn = presentTurn(words)
-            let claim = RoomClaim(bytes: bytes, turn: turn, words: words)
-            let word = words.load(claim.word)
+            let claim = RoomClaim(bytes: bytes, entries: entries, turn: turn, words: words)
+            guard Self.add(bytes, to: claim.bytesWord, turn, words) else { continue }
+            if entries == 0 || Self.add(Int64(entries), to: claim.entriesWord, turn, words) { return claim }
+            Self.subtract(bytes, from: claim.bytesWord, turn, words)
+        }
+    }
+
+    /// False where another turn has begun.
+    private static func add(_ amount: Int64, to place: ControlWord, _ turn: UInt16, _ words: MappedWords)
+        -> Bool
+    {
+        while true {
+            let word = words.load(place)
             // Before the word was loaded: else it may be one of a later turn.
-            guard Self.turn(words) == turn else { continue }
+            guard Self.turn(words) == turn else { return false }
             let present = ClaimWord(rawValue: word)
-            let sum = (present.turn == turn ? present.bytes : 0).addingReportingOverflow(bytes)
-            let next = ClaimWord(turn: turn, bytes: sum.overflow ? .max : sum.partialValue)
-            if words.replace(word, by: next.rawValue, at: claim.word) { return claim }
+            let sum = (present.turn == turn ? present.amount : 0).addingReportingOverflow(amount)
+            let next = ClaimWord(turn: turn, amount: sum.overflow ? .max : sum.partialValue)
+            if words.replace(word, by: next.rawValue, at: place) { return true }
+        }
+    }
+
+    /// Never more than there is of that turn.
+    private static func subtract(
+        _ amount: Int64,
+        from place: ControlWord,
+        _ turn: UInt16,
+        _ words: MappedWords
+    ) {
+        while true {
+            let word = words.load(place)
+            let present = ClaimWord(rawValue: word)
+            guard present.turn == turn else { return }
+            let rest = ClaimWord(turn: turn, amount: present.amount - amount)
+            if words.replace(word, by: rest.rawValue, at: place) { return }
         }
     }
 
@@ -180,31 +215,35 @@ extension Control {
 
     /// Whether the claim counts still.
     func isStanding(_ claim: RoomClaim) -> Bool {
-        let word = ClaimWord(rawValue: claim.words.load(claim.word))
+        let word = ClaimWord(rawValue: claim.words.load(claim.bytesWord))
         return word.turn == claim.turn && word.counts(in: Self.turn(claim.words))
     }
 
     /// Takes off what was claimed, if it counts still; never more than there is.
     func giveBack(_ claim: RoomClaim) {
-        while true {
-            let word = claim.words.load(claim.word)
-            let present = ClaimWord(rawValue: word)
-            guard present.turn == claim.turn else { return }
-            let rest = ClaimWord(turn: claim.turn, bytes: present.bytes - claim.bytes)
-            if claim.words.replace(word, by: rest.rawValue, at: claim.word) { return }
+        Self.subtract(claim.bytes, from: claim.bytesWord, claim.turn, claim.words)
+        if claim.entries > 0 {
+            Self.subtract(Int64(claim.entries), from: claim.entriesWord, claim.turn, claim.words)
         }
     }
 
     /// What writers are about to take.
-    var claimedBytes: Int64 {
-        guard let words else { return 0 }
+    var claimed: ClaimedRoom {
+        guard let words else { return ClaimedRoom() }
         // Where nobody claims anything any more turns have to go on all the same, or claims of the dead would stay.
         let turn = writableWords.map { presentTurn($0) } ?? Self.turn(words)
-        return [ControlWord.evenClaims, .oddClaims].reduce(0) { sum, place in
+        func amount(_ place: ControlWord) -> Int64 {
             let word = ClaimWord(rawValue: words.load(place))
-            return sum + (word.counts(in: turn) ? word.bytes : 0)
+            return word.counts(in: turn) ? word.amount : 0
         }
+        return ClaimedRoom(
+            bytes: amount(.evenClaims) + amount(.oddClaims),
+            entries: Int(amount(.evenEntryClaims) + amount(.oddEntryClaims))
+        )
     }
+
+    /// Bytes of that.
+    var claimedBytes: Int64 { claimed.bytes }
 
     // MARK: Who makes room
 

@@ -14,6 +14,8 @@ struct TemporaryFile: ~Copyable {
     let isInShard: Bool
     /// What it takes on disk, once it is written.
     var allocatedSize: Int64 = 0
+    /// Whether it keeps a name in `tmp/` as it may have got its place.
+    private(set) var isKept = false
 
     /// Creates one with a name that is in use nowhere.
     init(in store: StoreDirectory, mode: UInt32) throws(Errno) {
@@ -85,6 +87,7 @@ struct TemporaryFile: ~Copyable {
 
     /// Has it keep a name in `tmp/`, also after it was renamed away, so that no sweep sets its blocks free.
     mutating func keepName() throws(Errno) {
+        isKept = true
         guard let place else { return try giveName() }
         try unlessExists { () throws(Errno) in try place.area.directory.link(file, as: place.name) }
     }

@@ -5,32 +5,40 @@ import Platform
 /// Writing records, in either form.
 extension Entries {
     /// Makes `bytes` the record of `key`, whatever was there, and adds what that takes on disk to the usage; false where
-    /// an entry was replaced.
+    /// an entry was replaced, nil where there was none to replace and `mayCreate` is false.
     ///
     /// The caller holds the entry's stripe.
     ///
     /// `accessed` is the access time that a new entry gets; nil: the file system's present. One call to
     /// overwrite a record in an attribute, and one more where entries may take space of their own; four for a new
     /// entry, and one for its time. One more for a record of a length whose space is not known yet.
-    func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp?) throws(CacheError) -> Bool {
+    func write(
+        _ bytes: [UInt8],
+        for key: Digest,
+        accessed: Timestamp?,
+        mayCreate: Bool = true
+    ) throws(CacheError) -> Bool? {
         try describing("write an entry", directory.path(of: key, .entries)) { () throws(Errno) in
             if form == .attribute {
-                switch try writeAttribute(bytes, for: key, accessed) {
+                switch try writeAttribute(bytes, for: key, accessed, mayCreate) {
                 case .overwritten: return false
+                case .missing: return nil
                 case .created: return true
                 case .createdEmpty:
-                    _ = try writeSidecar(bytes, for: key, accessed)
+                    _ = try writeSidecar(bytes, for: key, accessed, mayCreate: true)
                     return true
                 case .refused: break
                 }
             }
-            return try writeSidecar(bytes, for: key, accessed)
+            return try writeSidecar(bytes, for: key, accessed, mayCreate: mayCreate)
         }
     }
 
     /// How an attempt to write an attribute ended.
     private enum AttributeOutcome {
         case overwritten, created
+        /// There is no entry, and none may be made.
+        case missing
         /// The record does not fit an attribute, or none can be set: the entry is there, without one.
         case createdEmpty
         /// The record does not fit an attribute, or none can be set.
@@ -40,11 +48,14 @@ extension Entries {
     private func writeAttribute(
         _ bytes: [UInt8],
         for key: Digest,
-        _ accessed: Timestamp?
+        _ accessed: Timestamp?,
+        _ mayCreate: Bool
     ) throws(Errno) -> AttributeOutcome {
         let path = StoreLayout.path(of: key)
         if expectedAllocation(ofRecord: bytes.count) > 0 { control.noteEntryWithSpace() }
-        if novelty.isLikely, let outcome = try create(bytes, at: path, for: key, accessed) { return outcome }
+        if mayCreate, novelty.isLikely, let outcome = try create(bytes, at: path, for: key, accessed) {
+            return outcome
+        }
         while true {
             // Only another writer of the key can make it wrong, and then the count until the next sweep.
             if let before = try allocation(ofEntry: path) {
@@ -74,6 +85,7 @@ extension Entries {
                     if error != .noEntry { throw error }
                 }
             }
+            if !mayCreate { return .missing }
             if let outcome = try create(bytes, at: path, for: key, accessed) {
                 novelty.note(isNew: true)
                 return outcome
@@ -166,12 +178,13 @@ extension Entries {
     /// Made once: putting an option set of another module together takes 2,000 instructions.
     private static let new: OpenFlags = [.writeOnly, .create, .exclusive]
 
-    /// False where an entry was replaced.
+    /// False where an entry was replaced, nil where there was none and `mayCreate` is false.
     private func writeSidecar(
         _ bytes: [UInt8],
         for key: Digest,
-        _ accessed: Timestamp?
-    ) throws(Errno) -> Bool {
+        _ accessed: Timestamp?,
+        mayCreate: Bool
+    ) throws(Errno) -> Bool? {
         let temporary = try TemporaryFile(in: directory, mode: FileMode.file)
         try temporary.file.writeAll(bytes.span)
         if let accessed { try temporary.file.setAccessTime(accessed) }
@@ -180,6 +193,7 @@ extension Entries {
         control.noteEntryWithSpace()
         // Only another writer of the key can make it wrong, and then the count until the next sweep.
         let replaced = try directory.entries.presentStatus(of: StoreLayout.path(of: key))?.allocatedSize
+        if replaced == nil, !mayCreate { return nil }
         try directory.entries.withShard(of: key) { (shard) throws(Errno) in
             try temporary.rename(to: shard, StoreLayout.fileName(of: key))
         }

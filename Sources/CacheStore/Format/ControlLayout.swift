@@ -54,6 +54,9 @@ enum ControlWord: Int {
     case remoteNotes = 25
     /// What was created before is not taken from other machines, ms since 1970; 0: everything is.
     case remoteBarrier = 26
+    /// Entries that writers are about to make, as ``evenClaims`` and ``oddClaims`` have bytes.
+    case evenEntryClaims = 27
+    case oddEntryClaims = 28
 }
 
 /// Where everything is in the control file, in 64-bit words.

@@ -87,16 +87,16 @@ extension CacheLimits {
     }
 
     /// The limits that a sweep has to bring about where the high mark is passed.
-    package func lowered(overhead: Int64) -> CacheLimits {
+    package func lowered(overhead: Int64, to mark: Double = lowMark) -> CacheLimits {
         var limits = self
         limits.maximumSize = maximumSize.map {
-            ByteCount(overhead + Self.share(Self.lowMark, of: $0.bytes - overhead))
+            ByteCount(overhead + Self.share(mark, of: $0.bytes - overhead))
         }
-        limits.maximumEntries = maximumEntries.map { Int(Self.share(Self.lowMark, of: Int64($0))) }
+        limits.maximumEntries = maximumEntries.map { Int(Self.share(mark, of: Int64($0))) }
         limits.minimumFree = minimumFree.map { floor in
             switch floor {
-            case .bytes(let bytes): .bytes(ByteCount(Int64(Double(bytes.bytes) * (2 - Self.lowMark))))
-            case .percent(let percent): .percent(FreeSpace.plausible(percent * (2 - Self.lowMark)))
+            case .bytes(let bytes): .bytes(ByteCount(Int64(Double(bytes.bytes) * (2 - mark))))
+            case .percent(let percent): .percent(FreeSpace.plausible(percent * (2 - mark)))
             }
         }
         return limits

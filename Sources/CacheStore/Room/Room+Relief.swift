@@ -105,14 +105,24 @@ extension Room {
     ///
     /// A sweep finds all of that, for a look at every file. In between the list that it leaves tells who is to go
     /// next: as long as that lasts, and not so much was replaced or removed since that orphans would do.
-    package func relieve(_ excess: Excess, now: Timestamp, pace: SweepPace) throws(CacheError) -> Relief {
+    ///
+    /// - Parameter orphaned: bytes of values that are known to be named by no entry any more.
+    package func relieve(
+        _ excess: Excess,
+        orphaned: Int64 = 0,
+        now: Timestamp,
+        pace: SweepPace
+    ) throws(CacheError) -> Relief {
         if let relief = currentImpasse(pace) { return relief }
-        if !orphansMayDo(for: excess) {
+        let orphansMayDo = self.orphansMayDo(for: excess, orphaned)
+        if !orphansMayDo {
             let report = try ListedEviction.run(excess, on: parts, now: now, pace: pace)
             guard let report else { return .busy }
             if !report.removed.isEmpty || !report.isExhausted { return .done }
         }
-        return try sweep(for: excess, now: now, pace: pace)
+        // Where they do, nothing else has to go.
+        let mark = orphansMayDo ? 1 : CacheLimits.lowMark
+        return try sweep(for: excess, downTo: mark, now: now, pace: pace)
     }
 
     /// What the last sweep that has found nothing to evict would find again at that pace; nil: look.
@@ -130,18 +140,24 @@ extension Room {
     /// to go.
     ///
     /// Each is taken to be as large as the mean. Then to evict first would cost values that are in use.
-    private func orphansMayDo(for excess: Excess) -> Bool {
+    private func orphansMayDo(for excess: Excess, _ orphaned: Int64) -> Bool {
         guard excess.bytes > 0, let usage = parts.control.usage, usage.entries > 0 else { return false }
         let replaced = Double(parts.control.replacedEntries)
-        return Double(usage.bytes) / Double(usage.entries) * replaced >= max(1, Double(excess.bytes) / 2)
+        let expected = max(Double(orphaned), Double(usage.bytes) / Double(usage.entries) * replaced)
+        return expected >= max(1, Double(excess.bytes) / 2)
     }
 
-    /// Sweeps down to the low mark, and below where more than that has to go: the list may have to do without who is
-    /// to go, and a sweep knows of no claims.
-    func sweep(for excess: Excess, now: Timestamp, pace: SweepPace) throws(CacheError) -> Relief {
+    /// Sweeps down to a mark, and below where more than that has to go: the list may have to do without who is to go, and a
+    /// sweep knows of no claims.
+    func sweep(
+        for excess: Excess,
+        downTo mark: Double = CacheLimits.lowMark,
+        now: Timestamp,
+        pace: SweepPace
+    ) throws(CacheError) -> Relief {
         let limits = configuration.limits
         var request = SweepRequest()
-        request.limits = try limitsOfSweep(for: excess, limits)
+        request.limits = try limitsOfSweep(for: excess, downTo: mark, limits)
         request.stripePatience = SweepRequest.hurriedStripePatience
         request.partialLife = .zero
         request.pace = pace
@@ -157,7 +173,7 @@ extension Room {
             && impasse.withLock { $0?.view } != before
         // What stays although it should go is nobody's to evict; or it is not there yet; or time ran out before it was
         // found.
-        let isPassing = before.claimed > 0 || isInUse
+        let isPassing = before.claimed != ClaimedRoom() || isInUse
         let effort = ContinuousClock.now - begin
         let impasse = Impasse(
             end: .now + (isPassing ? effort * Self.futileRest : max(.seconds(1), effort * Self.futileRest)),
@@ -169,8 +185,12 @@ extension Room {
         return impasse.relief
     }
 
-    private func limitsOfSweep(for excess: Excess, _ limits: CacheLimits) throws(CacheError) -> CacheLimits {
-        let lowered = limits.lowered(overhead: parts.overhead)
+    private func limitsOfSweep(
+        for excess: Excess,
+        downTo mark: Double,
+        _ limits: CacheLimits
+    ) throws(CacheError) -> CacheLimits {
+        let lowered = limits.lowered(overhead: parts.overhead, to: mark)
         let usage = parts.control.usage.flatMap { $0.isCounted ? $0 : nil }
         let isOfFreeSpace = excess.reason == .freeSpace
         guard usage != nil || isOfFreeSpace else { return lowered }
@@ -186,7 +206,7 @@ extension Room {
     /// What is known of the directory without a look at it.
     struct View: Equatable {
         var usage: StoreUsage?
-        var claimed: Int64 = 0
+        var claimed = ClaimedRoom()
         /// Entries that were replaced; counted where nothing is evicted, and only what they have left can go.
         var replaced = 0
     }
@@ -205,7 +225,7 @@ extension Room {
 
     private var view: View {
         guard configuration.limits.areBounding else { return View(replaced: parts.control.replacedEntries) }
-        return View(usage: parts.control.usage, claimed: parts.control.claimedBytes)
+        return View(usage: parts.control.usage, claimed: parts.control.claimed)
     }
 
     /// How many times longer than a sweep that found nothing to evict it takes until the next: so that such sweeps

@@ -77,8 +77,8 @@ package final class Room: Sendable {
     /// What the directory takes, as all processes have added it up; nil where that is not known: without a control
     /// file, or before the first sweep of one that was made anew.
     ///
-    /// `entering` so many entries, whose bytes are claimed already: what is to stay free is claimed by taking it off what
-    /// is available, but for so many bytes that are `written` already.
+    /// With what is claimed, and `entering` so many entries more. What is to stay free is claimed by taking it off what is
+    /// available, but for so many bytes that are `written` already.
     /// One system call where a minimum of free space is set, else none.
     package func occupancy(
         _ limits: CacheLimits,
@@ -86,13 +86,13 @@ package final class Room: Sendable {
         written: Int64 = 0
     ) throws(CacheError) -> Occupancy? {
         guard let usage = parts.control.usage, usage.isCounted else { return nil }
-        let claimed = parts.control.claimedBytes
+        let claimed = parts.control.claimed
         return Occupancy(
-            bytes: usage.plausibleBytes + claimed,
+            bytes: usage.plausibleBytes + claimed.bytes,
             overhead: parts.overhead,
-            entries: usage.plausibleEntries + entering,
+            entries: usage.plausibleEntries + claimed.entries + entering,
             space: limits.minimumFree == nil ? nil : try parts.directory.space(),
-            claimed: claimed - written
+            claimed: claimed.bytes - written
         )
     }
 
@@ -122,41 +122,53 @@ package final class Room: Sendable {
 
     // MARK: Claims
 
-    /// Claims room for a value of `length` bytes and its entry, waiting for it where there is none.
-    ///
-    /// What was claimed is to be given back once the value is stored, and counted as it was found, or has failed;
-    /// nil where nothing had to be claimed.
+    /// What a value of `length` bytes and its entry need; nil where nothing has to be claimed.
     ///
     /// - Parameters:
     ///   - length: of the value.
     ///   - record: the length of its record.
     ///   - entries: how many there will be more.
     ///   - isWritten: whether its bytes are on disk already.
-    ///   - now: the caller's time.
-    ///   - terms: what to do where there is none.
-    /// - Throws: ``CacheError/Code/valueTooLarge`` for one that can never fit, ``CacheError/Code/noRoom`` where
-    ///   nothing could be evicted in time.
-    func claim(
-        forLength length: Int,
-        record: Int,
-        entries: Int,
-        isWritten: Bool = false,
-        now: Timestamp,
-        _ terms: inout RoomTerms
-    ) throws(CacheError) -> RoomClaim? {
+    /// - Throws: ``CacheError/Code/valueTooLarge`` for one that can never fit.
+    func need(forLength length: Int, record: Int, entries: Int, isWritten: Bool) throws(CacheError) -> Need? {
         let limits = configuration.limits
         let value = parts.directory.expectedAllocation(of: length)
         let bytes = value + parts.entries.expectedAllocation(ofRecord: record)
         try refuse(length, taking: bytes, limits)
         guard limits.areBounding else { return nil }
         if !isWritten { try refuseHopeless(length, limits) }
+        return Need(bytes: bytes, entries: entries, written: isWritten ? value : 0)
+    }
+
+    /// The same for a value that takes the place of another: the difference.
+    ///
+    /// The old value goes when the next sweep finds that no entry names it any more: until then both are there.
+    func need(_ need: Need, of content: Content, replacing old: StoredEntry) -> Need {
+        var need = need
+        need.entries = 0
+        need.bytes = max(0, need.bytes - parts.entries.expectedAllocation(ofRecord: old.bytes.count))
+        if let value = old.record?.content, value.digest != content.digest {
+            need.replaced = parts.directory.expectedAllocation(of: value.length)
+        }
+        return need
+    }
+
+    /// Whether the old value should go first, as there is not room for both: it takes what is missing, and so much that
+    /// the sweep which that takes is no great thing beside it.
+    func shouldGoFirst(_ need: Need, _ excess: Excess) -> Bool {
+        let entries = parts.control.usage?.plausibleEntries ?? .max
+        return excess.entries == 0 && need.replaced >= excess.bytes
+            && need.replaced / Self.worthOfEntry >= Int64(clamping: entries)
+    }
+
+    /// Bytes: a sweep looks at an entry in about the time in which so many are written.
+    private static let worthOfEntry: Int64 = 4096
+
+    /// Has the directory counted if its control file was made anew.
+    func countIfUnknown(now: Timestamp, _ terms: inout RoomTerms) throws(CacheError) {
         var wait = wait(terms)
         defer { terms.spent += wait.elapsed }
         try countIfUnknown(now: now, &wait)
-        let need = Need(bytes: bytes, entries: entries, written: isWritten ? value : 0)
-        var claim: RoomClaim?
-        let excess = try attempt(need, limits, &claim)
-        return excess == nil ? claim : try waitForRoom(need, now, &wait)
     }
 
     /// Puts a claim that counts still in the place of one that was forgotten, if there is room at this moment; false:
@@ -167,8 +179,8 @@ package final class Room: Sendable {
     /// - Parameter written: bytes that are on disk already.
     func renew(_ claim: inout RoomClaim?, written: Int64) throws(CacheError) -> Bool {
         guard let old = claim, !parts.control.isStanding(old) else { return true }
-        let need = Need(bytes: old.bytes, entries: 1, written: written)
-        return try attempt(need, configuration.limits, &claim) == nil
+        let need = Need(bytes: old.bytes, entries: old.entries, written: written)
+        return try attempt(need, &claim) == nil
     }
 
     /// Gives back what was claimed.
@@ -177,53 +189,85 @@ package final class Room: Sendable {
     }
 
     /// What one put needs.
-    private struct Need {
+    struct Need {
         /// On disk, with its entry.
-        let bytes: Int64
-        let entries: Int
+        var bytes: Int64
+        var entries: Int
         /// So many of the bytes are on disk already.
         let written: Int64
+        /// Bytes of the value that it takes the place of.
+        var replaced: Int64 = 0
+        /// Bytes of values that no entry names any more for its sake.
+        var orphaned: Int64 = 0
+    }
+
+    /// The part of the size limit by which values that were replaced may pass it until the next sweep.
+    ///
+    /// Else each put that replaces a value would have to evict another. One in 128, so that all writers together stay well
+    /// below 1.05 times the limit.
+    private static let partForReplaced: Int64 = 128
+
+    /// By how much the size limit may be passed for now: where a value takes the place of one that is no smaller.
+    private func excessForNow(_ need: Need, _ limits: CacheLimits) -> Int64 {
+        need.bytes > need.replaced ? 0 : (limits.maximumSize?.bytes ?? 0) / Self.partForReplaced
+    }
+
+    /// What has to go before there is room; `occupancy` has it already.
+    private func lack(_ need: Need, _ occupancy: Occupancy, _ limits: CacheLimits) -> Excess? {
+        var excess = limits.excess(of: occupancy)
+        guard let reason = excess.reason else { return nil }
+        let forNow = excessForNow(need, limits)
+        if reason == .size, excess.freeSpace == 0, excess.size <= forNow { return nil }
+        guard need.replaced > 0 else { return limits.excess(of: occupancy, over: CacheLimits.roomMark) }
+        // Its own bytes take the place of those of the old value.
+        excess.size -= min(need.bytes, forNow, max(0, excess.size - 1))
+        return excess
     }
 
     /// Claims what is needed; else tells what has to go first, and leaves `claim` as it is.
-    private func attempt(
-        _ need: Need,
-        _ limits: CacheLimits,
-        _ claim: inout RoomClaim?
-    ) throws(CacheError) -> Excess? {
+    func attempt(_ need: Need, _ claim: inout RoomClaim?) throws(CacheError) -> Excess? {
+        let limits = configuration.limits
         // The claim first, the look afterwards: of two at once at least one sees the other's.
-        let fresh = parts.control.claim(need.bytes)
-        var granted = fresh
+        let fresh = parts.control.claim(need.bytes, entries: need.entries)
+        // What takes nothing more needs no room.
+        if need.bytes == 0, need.entries == 0 {
+            claim = fresh
+            return nil
+        }
         do throws(CacheError) {
-            if let occupancy = try occupancy(limits, entering: need.entries, written: need.written) {
+            if let occupancy = try occupancy(limits, written: need.written) {
                 if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) {
                     pressed.body()
                 }
-                if limits.excess(of: occupancy).reason != nil {
-                    giveBack(granted.take())
-                    let excess = limits.excess(of: occupancy, over: CacheLimits.roomMark)
-                    if excess.reason != nil { return excess }
+                if let lack = lack(need, occupancy, limits) {
+                    giveBack(fresh)
+                    return lack
                 }
             }
         } catch {
             giveBack(fresh)
             throw error
         }
-        claim = granted
+        claim = fresh
         return nil
     }
 
-    private func waitForRoom(
+    /// Claims what is needed once there is room, making some or waiting while somebody else does.
+    ///
+    /// - Throws: ``CacheError/Code/noRoom`` where nothing could be evicted in time.
+    func waitForRoom(
         _ need: Need,
-        _ now: Timestamp,
-        _ wait: inout JanitorWait
+        now: Timestamp,
+        _ terms: inout RoomTerms
     ) throws(CacheError) -> RoomClaim? {
         parts.counters.add(.roomWait)
+        var wait = wait(terms)
+        defer { terms.spent += wait.elapsed }
         wait.begin()
         var relief: Relief?
         while true {
             var claim: RoomClaim?
-            guard let excess = try attempt(need, configuration.limits, &claim) else { return claim }
+            guard let excess = try attempt(need, &claim) else { return claim }
             if let relief {
                 let goesOn =
                     switch relief {
@@ -236,7 +280,9 @@ package final class Room: Sendable {
                     throw noRoom(need.bytes, excess, relief, wait)
                 }
             }
-            relief = try relieve(excess, now: now + wait.elapsed, pace: SweepPace(until: wait.deadline))
+            let orphaned = relief == nil ? need.orphaned : 0
+            let pace = SweepPace(until: wait.deadline)
+            relief = try relieve(excess, orphaned: orphaned, now: now + wait.elapsed, pace: pace)
             if parts.configuration.isDue() { parts.configuration.look() }
         }
     }

@@ -45,6 +45,9 @@ struct Publication {
     /// may have written since.
     var seen: Generation?
 
+    /// Whether it is published whatever is there.
+    var isUnconditional: Bool { expected == nil && seen == nil }
+
     /// - Parameter accessed: the access time of a new entry, where it is not to be told by the record.
     /// - Throws: ``CacheError/Code/invalidArgument`` for a record that is too long, before anything is written for it.
     init(

@@ -74,6 +74,7 @@ extension Store {
         var claim = try claimRoom(
             forLength: 0,
             record: publication.bytes.count,
+            for: publication,
             now: record.created,
             &terms
         )

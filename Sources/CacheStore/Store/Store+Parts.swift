@@ -6,24 +6,59 @@ import Platform
 extension Store {
     // MARK: Room
 
-    /// Claims room, by the limits as they are now; see ``Room/claim(forLength:record:entries:isWritten:now:_:)``.
+    /// Claims room for a value of `length` bytes and its entry, by the limits as they are now, waiting for it where there
+    /// is none.
+    ///
+    /// What was claimed is to be given back once the value is stored, and counted as it was found, or has failed;
+    /// nil where nothing had to be claimed.
+    ///
+    /// - Parameters:
+    ///   - length: of the value.
+    ///   - record: the length of its record.
+    ///   - entries: how many there will be more, unless one is replaced.
+    ///   - isWritten: whether its bytes are on disk already.
+    ///   - publication: what it is for, where it may replace another value. That is looked for only where the limits leave
+    ///     no room for a new one.
+    ///   - now: the caller's time.
+    ///   - terms: what to do where there is no room.
+    /// - Throws: ``CacheError/Code/valueTooLarge`` for one that can never fit, ``CacheError/Code/noRoom`` where
+    ///   nothing could be evicted in time.
     func claimRoom(
         forLength length: Int,
         record: Int,
         entries: Int = 1,
         isWritten: Bool = false,
+        for publication: Publication? = nil,
         now: Timestamp,
         _ terms: inout RoomTerms
     ) throws(CacheError) -> RoomClaim? {
         if parts.configuration.isDue() { followConfiguration() }
-        return try room.claim(
-            forLength: length,
-            record: record,
-            entries: entries,
-            isWritten: isWritten,
-            now: now,
-            &terms
-        )
+        let whole = try room.need(forLength: length, record: record, entries: entries, isWritten: isWritten)
+        guard var need = whole else { return nil }
+        try room.countIfUnknown(now: now, &terms)
+        var claim: RoomClaim?
+        if try room.attempt(need, &claim) == nil { return claim }
+        if let publication, let old = try self.entries.read(publication.key) {
+            let difference = room.need(need, of: publication.content, replacing: old)
+            guard let excess = try room.attempt(difference, &claim) else { return claim }
+            if publication.isUnconditional, room.shouldGoFirst(difference, excess) {
+                try makeWay(for: publication.key, removing: old)
+                need.orphaned = difference.replaced
+            } else {
+                need = difference
+            }
+        }
+        return try room.waitForRoom(need, now: now, &terms)
+    }
+
+    /// Removes the entry that a put is about to replace, if it is still the one that was seen, so that a sweep sets its
+    /// value free.
+    private func makeWay(for key: Digest, removing observed: StoredEntry) throws(CacheError) {
+        try entries.stripes.withLock(.exclusive, stripe: key.stripe) { () throws(CacheError) in
+            guard StoredEntry.areSame(try entries.read(key), observed) else { return }
+            _ = try entries.writing(key, isRemoval: true) { () throws(CacheError) in try entries.delete(key) }
+            control.noteReplacement()
+        }
     }
 
     // MARK: Log

@@ -32,6 +32,7 @@ extension Store {
             var claim = try claimRoom(
                 forLength: 0,
                 record: publication.bytes.count,
+                for: publication,
                 now: publication.moment,
                 &terms
             )
@@ -43,6 +44,7 @@ extension Store {
         var claim = try claimRoom(
             forLength: content.length,
             record: publication.bytes.count,
+            for: publication,
             now: publication.moment,
             &terms
         )
@@ -75,7 +77,14 @@ extension Store {
                 do throws(CacheError) {
                     if let size = staged?.allocatedSize, try !count(size, &claim) { return nil }
                     guard try establish(content, &staged) else { return .objectMissing }
-                    return try writeEntry(publication, patience)
+                    let mayCreate = claim.map { $0.entries > 0 } ?? true
+                    let outcome = try writeEntry(publication, patience, mayCreate: mayCreate)
+                    // No sweep should take it for an orphan while an entry is claimed.
+                    if outcome == nil, var object = staged.take() {
+                        try objects.keep(&object)
+                        staged = consume object
+                    }
+                    return outcome
                 } catch {
                     // Whoever makes space now would take it for an orphan, if it has its name already.
                     if error.cause?.tellsOfFullDisk ?? false, var object = staged.take() {
@@ -86,10 +95,13 @@ extension Store {
                 }
             }
             if let outcome { return outcome }
+            // Where the entry that was to be replaced is gone, there will be one more.
+            room.giveBack(claim.take())
             claim = try claimRoom(
                 forLength: content.length,
                 record: publication.bytes.count,
                 isWritten: true,
+                for: publication,
                 now: publication.moment,
                 &terms
             )
@@ -123,6 +135,12 @@ extension Store {
             return true
         }
         let size = object.allocatedSize
+        // It has its name since an attempt before, and is counted.
+        if object.isKept, try objects.touch(content.digest), try objects.isPresent(content) {
+            control.addUsage(bytes: -size, entries: 0)
+            staged = consume object
+            return true
+        }
         var isNew = false
         do throws(CacheError) {
             // One that is there is counted already, and so is what takes its place.
@@ -151,29 +169,36 @@ extension Store {
         return true
     }
 
-    private func writeEntry(_ publication: Publication, _ patience: Duration) throws(CacheError)
-        -> PublishOutcome
-    {
+    /// nil where there was no entry to replace and none may be made, as none was claimed.
+    private func writeEntry(
+        _ publication: Publication,
+        _ patience: Duration,
+        mayCreate: Bool
+    ) throws(CacheError) -> PublishOutcome? {
         let key = publication.key
         // It comes while the kernel sees to the lock.
         control.prefetch(key)
         let mode: LockMode = publication.expected == nil ? .shared : .exclusive
         return try entries.stripes.withLock(mode, stripe: key.stripe, patience: patience) {
             () throws(CacheError) in
-            guard let expected = publication.expected else { return try writeRecord(publication, under: nil) }
+            guard let expected = publication.expected else {
+                return try writeRecord(publication, under: nil, mayCreate: mayCreate)
+            }
             // Before the look: what a later rule would make of the entry was not looked at.
             let rules = control.rulesVersion
             guard StoredEntry.areSame(try entries.read(key), expected) else { return .conflict }
             // A removal leaves no other trace of itself where there was no entry.
             if let seen = publication.seen, control.isCurrent(seen) != true { return .conflict }
-            return try writeRecord(publication, under: rules)
+            return try writeRecord(publication, under: rules, mayCreate: mayCreate)
         }
     }
 
     /// - Parameter rules: the version that must still be in force; nil: any.
-    private func writeRecord(_ publication: Publication, under rules: UInt64?) throws(CacheError)
-        -> PublishOutcome
-    {
+    private func writeRecord(
+        _ publication: Publication,
+        under rules: UInt64?,
+        mayCreate: Bool
+    ) throws(CacheError) -> PublishOutcome? {
         atStep?(.entryLocked)
         let key = publication.key
         publication.willWrite?()
@@ -181,6 +206,7 @@ extension Store {
         if publication.seen == nil, !publication.staysHere {
             note(key, .put(content: publication.content.digest, length: publication.content.length))
         }
+        var isMissing = false
         let (version, generation) = try entries.writing(key) { () throws(CacheError) -> UInt64? in
             // A rule that comes into force from here on may be meant for the value.
             let version = control.rulesVersion
@@ -190,10 +216,17 @@ extension Store {
                 bytes = publication.recordBytes(following: version)
             }
             control.noteCreated(publication.created)
-            let isNew = try entries.write(bytes, for: key, accessed: publication.accessed)
-            if !isNew { control.noteReplacement() }
+            let isNew = try entries.write(
+                bytes,
+                for: key,
+                accessed: publication.accessed,
+                mayCreate: mayCreate
+            )
+            isMissing = isNew == nil
+            if isNew == false { control.noteReplacement() }
             return version
         }
+        if isMissing { return nil }
         guard let version else { return .conflict }
         // One that came meanwhile may have raised the generation before this writer did.
         return .published(control.rulesVersion == version ? generation : nil)

@@ -45,14 +45,20 @@ extension Store {
         for key: Digest,
         _ draft: Record
     ) throws(CacheError) -> StagedCopy {
-        let record = try Publication(of: draft, for: key, in: directory).bytes.count
+        let publication = try Publication(of: draft, for: key, in: directory)
         let now = draft.created
         let length = try describing("read the length of a value for", directory.path) { () throws(Errno) in
             try source.lengthLeft()
         }
         var terms = RoomTerms()
         var claim = try length.flatMap { (length) throws(CacheError) in
-            try claimRoom(forLength: Int(clamping: length), record: record, now: now, &terms)
+            try claimRoom(
+                forLength: Int(clamping: length),
+                record: publication.bytes.count,
+                for: publication,
+                now: now,
+                &terms
+            )
         }
         var wait = room.wait(terms)
         var copied: Int64 = 0
@@ -94,6 +100,7 @@ extension Store {
                 forLength: length,
                 record: publication.bytes.count,
                 isWritten: true,
+                for: publication,
                 now: record.created,
                 &terms
             )

@@ -57,6 +57,40 @@ import Testing
         #expect(store.counters[.roomFailure] == 0)
     }
 
+    @Test func `entries are claimed, too, so that many writers at once keep within their number`() throws {
+        try limit { $0.limits.maximumEntries = 10 }
+        for index in 0..<9 { try put("key \(index)", in: store) }
+        var terms = RoomTerms()
+        let claim = try #require(try store.claimRoom(forLength: 10, record: 0, now: .now, &terms))
+        let impatient = try store(patience: .zero)
+        let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
+        #expect(error { try put("other", in: impatient) }?.code == .noRoom)
+        store.room.giveBack(claim)
+        try put("other", in: impatient)
+        #expect(store.control.claimed == ClaimedRoom() && store.control.usage?.entries == 10)
+        lock?.release()
+    }
+
+    @Test func `writers on many threads never pass the limit of keys`() throws {
+        try limit { $0.limits.maximumEntries = 20 }
+        let most = Locked(0)
+        var options = StoreOptions()
+        options.roomPatience = .seconds(600)
+        options.atStep = { [store] step in
+            guard step == .entryLocked else { return }
+            most.withLock { $0 = max($0, store.control.usage?.entries ?? 0) }
+        }
+        let writer = try Store(at: fixture.path, options: options)
+        onThreads(16) { number in
+            for round in 0..<20 {
+                let key = "key \(number * 1000 + round * (number % 3))"
+                #expect(throws: Never.self) { try self.put(key, 100, in: writer) }
+            }
+        }
+        #expect(most.withLock { $0 } <= 20)
+        #expect(store.control.usage == fixture.usageOnDisk() && fixture.entries.count <= 20)
+    }
+
     @Test func `claims of killed processes are forgotten, and no others`() throws {
         try limit { $0.limits.maximumEntries = 100 }
         _ = store.control.claim(1000)

@@ -91,6 +91,65 @@ import Testing
         #expect(store.counters[.roomWait] > 0 && store.counters[.roomFailure] == 0)
     }
 
+    @Test func `at the limit of keys an overwrite counts as no new key`() throws {
+        try limit { $0.limits.maximumEntries = 2 }
+        try put("a", in: store, at: .now - .seconds(100))
+        try put("b", in: store, at: .now - .seconds(50))
+        for count in 1...5 {
+            try put("b", 4096 + count, in: store)
+            #expect(try store.entries.read(Digest(ofKey: "a")) != nil)
+        }
+        #expect(store.counters[.sweptEntries] == 0 && store.control.usage?.entries == 2)
+    }
+
+    @Test func `a key that is gone before it is overwritten is claimed as a new one`() throws {
+        try limit { $0.limits.maximumEntries = 1 }
+        try put("a", in: store)
+        let slow = Locked<Store?>(nil)
+        var options = StoreOptions()
+        options.atStep = { step in
+            guard step == .written, slow.withLock({ $0.take() }) != nil else { return }
+            #expect(throws: Never.self) {
+                #expect(try self.store.remove(Digest(ofKey: "a")))
+                try self.put("b", in: self.store)
+            }
+        }
+        let writer = try Store(at: fixture.path, options: options)
+        slow.withLock { $0 = writer }
+        try put("a", 5000, in: writer)
+        #expect(slow.withLock { $0 } == nil)
+        #expect(try store.entries.read(Digest(ofKey: "a")) != nil)
+        #expect(store.control.usage?.entries == 1 && fixture.entries.count == 1)
+    }
+
+    @Test func `at the limit of size values that are replaced evict no others`() throws {
+        let count = 300
+        try limitToBlocks(Int64(count))
+        for index in 0..<count { try put("key \(index)", in: store, at: .now - .seconds(1000 - index)) }
+        let limit = try #require(store.configuration.limits.maximumSize).bytes
+        for round in 1...50 {
+            let bytes = SeededGenerator.bytes(4000, seed: UInt64(round))
+            let record = Record(content: Content(of: bytes.span), created: .now)
+            try store.put(bytes.span, for: Digest(ofKey: "key 299"), record)
+            #expect(allocatedSize(at: fixture.path) <= limit + limit / 50)
+        }
+        #expect(store.counters[.sweptSize] == 0 && fixture.entries.count == count)
+        #expect(store.control.usage == fixture.usageOnDisk())
+    }
+
+    @Test func `a large value that is replaced goes first where there is no room for both`() throws {
+        try limit { $0.limits.maximumSize = .mebibytes(20) }
+        for index in 0..<30 { try put("key \(index)", 100_000, in: store, at: .now - .seconds(100 - index)) }
+        for round in 0..<3 {
+            let bytes = SeededGenerator.bytes(8_000_000, seed: UInt64(round))
+            let record = Record(content: Content(of: bytes.span), created: .now)
+            try store.put(bytes.span, for: Digest(ofKey: "large"), record)
+            #expect(fixture.entries.count == 31)
+            #expect(allocatedSize(at: fixture.path) <= 21 << 20)
+        }
+        #expect(store.counters[.sweptSize] == 0 && store.control.usage == fixture.usageOnDisk())
+    }
+
     @Test func `a limit of size holds for what the directory takes on disk`() throws {
         try limitToBlocks(64)
         let start = Timestamp.now - .seconds(1000)
