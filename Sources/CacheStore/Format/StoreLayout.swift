@@ -129,6 +129,9 @@ package enum StoreLayout {
     /// What the names of values that are fetched piece by piece begin with; the key's digest follows.
     static let partialPrefix = "part-"
 
+    /// Files in the root that grow with use.
+    static let growingFiles: [RelativePath] = [rules, events, olderEvents, outbox]
+
     /// The file in `tmp/` of a value that is fetched: `part-ab12…`.
     static func partialName(_ key: Digest) -> RelativePath {
         var name: RelativePath = "part-"

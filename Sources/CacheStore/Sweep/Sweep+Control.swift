@@ -96,18 +96,24 @@ extension Sweep {
         let directory = parts.directory
         // The file of the `janitor` lock, which a first sweep fills and a dry run before it does not.
         var bytes = directory.fileSystem.blockSize
+        var growing = allocatedToPartialFiles()
         bestEffort { () throws(Errno) in
             bytes += try directory.root.descriptor.status().allocatedSize
             for name in try directory.root.names()
             where name != "\(StoreLayout.candidates)" && name.utf8.count < RelativePath.capacity {
                 let status = try directory.root.presentStatus(of: RelativePath(name))
-                if let status, status.kind == .regular || StoreLayout.partNames.contains(name) {
+                guard let status, status.kind == .regular || StoreLayout.partNames.contains(name) else {
+                    continue
+                }
+                if StoreLayout.growingFiles.contains(where: { name == "\($0)" }) {
+                    growing += status.allocatedSize
+                } else {
                     bytes += status.allocatedSize
                 }
             }
         }
         let keepsList = request.limits.areBounding
-        let sum = state.value.withLock { [bytes] state in
+        let sum = state.value.withLock { [bytes, growing] state in
             state.pass.overhead += bytes
             if keepsList {
                 let count = state.report.entries.count
@@ -115,10 +121,27 @@ extension Sweep {
                 state.pass.overhead += directory.allocation(of: length)
             }
             // Shards that are to come are reckoned with.
-            state.pass.overhead = max(state.pass.overhead, directory.usualOverhead)
+            state.pass.overhead = max(state.pass.overhead, directory.usualOverhead) + growing
             return state.pass.overhead
         }
         if !request.isDryRun { parts.control.noteOverhead(bytes: sum) }
+    }
+}
+
+extension Sweep {
+    /// What values take that are fetched bit by bit, or were.
+    private func allocatedToPartialFiles() -> Int64 {
+        var bytes: Int64 = 0
+        bestEffort { () throws(Errno) in
+            let temporaries = try parts.directory.root.openDirectory(StoreLayout.temporaries)
+            for name in try temporaries.names() where name.hasPrefix(StoreLayout.partialPrefix) {
+                guard let path = StoreLayout.path(ofTemporary: name) else { continue }
+                if let status = try temporaries.presentStatus(of: path), status.kind == .regular {
+                    bytes += status.allocatedSize
+                }
+            }
+        }
+        return bytes
     }
 }
 

@@ -194,4 +194,21 @@ import Testing
         try fixture.sweep()
         #expect(fixture.store.control.replacedEntries == 0)
     }
+
+    @Test func `what grows with use is overhead beside what is reckoned with for directories`() throws {
+        let fixture = try StoreFixture()
+        try fixture.sweep()
+        let before = try #require(fixture.store.control.overhead)
+        let key = Digest(ofKey: "fetched").description
+        let files = ["outbox": 300_000, "events": 200_000, "tmp/part-" + key: 1_000_000]
+        for (name, length) in files {
+            try Data(repeating: 1, count: length).write(to: URL(fileURLWithPath: fixture.path + "/" + name))
+        }
+        // What nobody knows stays nobody's.
+        try Data(repeating: 1, count: 100_000).write(to: URL(fileURLWithPath: fixture.path + "/tmp/notes"))
+        _ = try? fixture.sweep()
+        let taken = try files.keys.reduce(0) { try $0 + FileStatus.of(fixture.path + "/" + $1).allocatedSize }
+        #expect(fixture.store.control.overhead == before + taken)
+        #expect(fixture.store.parts.overhead == before + taken)
+    }
 }
