@@ -38,9 +38,11 @@ extension Control {
 
     private func make() throws(CacheError) {
         do throws(Errno) {
+            // Nobody changes them meanwhile: who does has the `format` lock.
+            let rules = try RuleFile.marks(in: directory.root)
             // Before the new one has its place: killed in between, nobody goes on with the old one.
             let old = try ControlFile.retire(in: directory.root, file)
-            try replace()
+            try replace(rules)
             old?.close()
         } catch {
             if error == .wouldBlock { throw unreachable }
@@ -50,12 +52,10 @@ extension Control {
     }
 
     /// Where there is no room for another one, there is none afterwards.
-    private func replace() throws(Errno) {
+    private func replace(_ rules: RuleMarks) throws(Errno) {
         do throws(Errno) {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
             let mapping = directory.capabilities.sharedMapping
-            // Nobody changes them meanwhile: who does has the `format` lock.
-            let rules = RuleFile.marks(in: directory.root)
             try ControlMaking.make(in: draft.file, mapping, of: directory.path, rules) { () throws(Errno) in
                 try draft.rename(to: directory.root, StoreLayout.control)
                 return false

@@ -74,6 +74,17 @@ extension Control {
         return nil
     }
 
+    /// False where their file is gone, damaged, or not for this process to read.
+    package func rulesAreKnown() throws(CacheError) -> Bool {
+        do throws(CacheError) {
+            if case .unknown = try rulesInForce() { return false }
+            return true
+        } catch {
+            guard error.concernsOneFile else { throw error }
+            return false
+        }
+    }
+
     /// The number of the latest rules in force; 0 for none.
     ///
     /// Two loads.
@@ -145,7 +156,7 @@ extension Control {
         }
     }
 
-    /// Has everything go that is there, if there are rules that nobody can read: some of it may have been removed.
+    /// Has everything go that is there, if there are rules whose file is gone or damaged: some of it may have been removed.
     func restoreRules(now: Timestamp) throws(CacheError) {
         try changingRules(()) { (rules, words, _) throws(CacheError) -> Void in
             let version = words.load(.rulesVersion)
@@ -170,7 +181,7 @@ extension Control {
     /// Runs `change` with the rules of the file under the `format` lock, and with the words of the control file at the
     /// path, which nobody replaces meanwhile; gives `otherwise` where there is none.
     ///
-    /// What could not be read is one rule by which everything goes, not written yet.
+    /// A damaged file counts as one rule by which everything goes, not written yet.
     private func changingRules<Outcome>(
         _ otherwise: Outcome,
         _ change: (inout RemovalRules, MappedWords, Timestamp) throws(CacheError) -> Outcome

@@ -7,7 +7,7 @@ enum RulesInForce: Sendable {
     case nothing
     /// Of these the ones up to a number.
     case these(RemovalRules, upTo: UInt64)
-    /// There are some that nobody can read: which values are still meant to be there is not known.
+    /// There are some whose file is gone or damaged: which values are still meant to be there nobody can know.
     case unknown
 }
 

@@ -202,7 +202,7 @@ struct StoreSetup {
             let fileSystem = try root.descriptor.fileSystem().kind
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
             if mapping == .none { return }
-            let rules = RuleFile.marks(in: root)
+            let rules = try RuleFile.marks(in: root)
             try drafting(in: root) { (file, _) throws(Errno) -> Void in
                 try ControlMaking.make(in: file, mapping, of: path, rules) { () throws(Errno) in
                     try root.link(file, as: StoreLayout.control)

@@ -8,8 +8,11 @@ import Platform
 package final class StoredEntry: Sendable {
     /// The record's bytes, by which a later look can tell whether it is still the same.
     package let bytes: [UInt8]
-    /// nil where the bytes are no record, or nobody can read the rules that it would have to be judged by.
+    /// nil where the bytes are no record, or ``isUndecided``.
     package let record: Record?
+    /// Whether the bytes are a record, and the rules by which it would have to be judged are gone or damaged: to readers it
+    /// is a miss.
+    let isUndecided: Bool
     /// When the last of the rules was made that have changed the record.
     ///
     /// Whoever has seen that rule in force is later than this, though the call may have asked for the time before.
@@ -18,6 +21,7 @@ package final class StoredEntry: Sendable {
     init(of key: Digest, _ bytes: [UInt8]) {
         self.bytes = bytes
         record = RecordCodec.decode(bytes, for: key)
+        isUndecided = false
         judged = .distantPast
     }
 
@@ -25,6 +29,7 @@ package final class StoredEntry: Sendable {
     fileprivate init(_ stored: StoredEntry, _ record: Record?, judged: Timestamp = .distantPast) {
         bytes = stored.bytes
         self.record = record
+        isUndecided = record == nil
         self.judged = judged
     }
 

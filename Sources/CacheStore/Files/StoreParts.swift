@@ -36,7 +36,7 @@ package struct StoreParts: Sendable {
     ) throws(CacheError) -> Bool {
         let isDeleted = try entries.stripes.withLock(.exclusive, stripe: key.stripe, patience: patience) {
             () throws(CacheError) in
-            guard try entries.read(key)?.bytes == bytes else { return false }
+            guard try entries.recordBytes(key) == bytes else { return false }
             if let content, try objects.isPresent(content) { return false }
             return try entries.delete(key)
         }

@@ -28,12 +28,20 @@ extension Sweep {
     /// The rules in force, with which it begins: before the barrier, so that who has not seen them has published when the
     /// entries are read.
     ///
-    /// Where nobody can read them everything goes from now on; but for show nothing is changed.
+    /// Where their file is gone or damaged everything goes from now on; but for show nothing is changed. Where this process
+    /// can't read the file, or can't put another one in its place, nothing goes by rules: the sweep reports the file, and
+    /// removes what is to go anyway.
     func presentRules() throws(CacheError) -> RulesInForce {
-        let rules = try parts.control.rulesInForce()
-        guard case .unknown = rules, !request.isDryRun else { return rules }
-        try parts.control.restoreRules(now: begin.time)
-        return try parts.control.rulesInForce()
+        do throws(CacheError) {
+            let rules = try parts.control.rulesInForce()
+            guard case .unknown = rules, !request.isDryRun else { return rules }
+            try parts.control.restoreRules(now: begin.time)
+            return try parts.control.rulesInForce()
+        } catch {
+            guard error.concernsOneFile || error.cause?.meaning == .notAFile else { throw error }
+            state.value.withLock { $0.rulesAreUnreadable = true }
+            return .unknown
+        }
     }
 
     /// Takes off the rules that nothing is left to be done for, after everything was looked at.

@@ -119,6 +119,9 @@ package struct Sweep: Sendable {
 
     private func report(isComplete: Bool) -> CollectionReport {
         var report = state.value.withLock { $0.finishedReport }
+        if state.value.withLock({ $0.rulesAreUnreadable }) {
+            report.unreadable.append("\(StoreLayout.rules)")
+        }
         report.isDryRun = request.isDryRun
         report.isComplete = isComplete
         report.worked = pacer.busy

@@ -5,7 +5,7 @@ import Platform
 /// Holding entries against the objects that they name, all of which have been read.
 extension Verification {
     func verifyEntry(_ key: Digest) throws(CacheError) {
-        guard let stored = try parts.entry(key)?.stored else { return }
+        guard let stored = try entry(key) else { return }
         state.value.withLock { $0.report.entries += 1 }
         switch try condition(of: key, stored) {
         case .sound: return
@@ -16,6 +16,19 @@ extension Verification {
         _ = try repair { (patience) throws(CacheError) in
             try parts.deleteEntry(key, ifStill: stored.bytes, patience: patience)
         }
+    }
+
+    /// nil where it is gone, or a rule has removed it.
+    ///
+    /// Without the rules an entry is judged as if there were none: which ones they remove is not known, and none of them is
+    /// damaged for it.
+    private func entry(_ key: Digest) throws(CacheError) -> StoredEntry? {
+        if rulesAreKnown {
+            guard let stored = try parts.entry(key)?.stored else { return nil }
+            if !stored.isUndecided { return stored }
+        }
+        guard try parts.directory.status(of: key, .entries)?.kind == .regular else { return nil }
+        return try parts.entries.recordBytes(key).map { StoredEntry(of: key, $0) }
     }
 
     private enum Condition {
@@ -49,7 +62,7 @@ extension Verification {
         _ stored: StoredEntry
     ) throws(CacheError) -> Condition {
         // Swept because the entry had been overwritten: then it is another one now, judged next time.
-        try parts.entries.read(key)?.bytes == stored.bytes ? .dangling : .sound
+        try parts.entries.recordBytes(key) == stored.bytes ? .dangling : .sound
     }
 
     /// Holds an object that was put aside against the entry that names it, of which no more is read than that says.

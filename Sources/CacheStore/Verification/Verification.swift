@@ -37,6 +37,8 @@ package struct Verification: Sendable {
     let condemning = Locked<Void>.Box(())
     /// nil: all of it.
     private var sample: Sample?
+    /// False where the file of rules is damaged, gone, or not for this process to read: it is reported.
+    private(set) var rulesAreKnown = true
 
     /// Verifies the store of these parts, and deletes what is corrupt or dangling where that is asked for.
     ///
@@ -56,6 +58,7 @@ package struct Verification: Sendable {
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> VerifyReport {
         var verification = Verification(parts: parts, options: options, found: found, progress: progress)
+        verification.rulesAreKnown = try parts.control.rulesAreKnown()
         verification.sample = try verification.chosenSample()
         try verification.verifyAll(.objects)
         try verification.verifyAll(.entries)
@@ -106,6 +109,7 @@ package struct Verification: Sendable {
         var report = state.value.withLock { $0.report }
         if options.sample == nil { report.orphans = objects.unreferenced }
         report.unrecognised.sort()
+        if !rulesAreKnown { report.unreadable.append("\(StoreLayout.rules)") }
         report.unreadable.sort()
         report.metadataIsLost = RecordLoss.isLikely(without: report.unfinishedEntries, of: report.entries)
         report.isClean = report.isClean && report.unreadable.isEmpty && !report.metadataIsLost

@@ -194,22 +194,89 @@ import Testing
         #expect(try fixture.sweep().entries.count == 1)
     }
 
-    @Test(arguments: [Errno.accessDenied, .inputOutput])
-    func `a file that may not be read, as it is root's or the disk fails, is a damaged one`(
-        error: Errno
-    ) throws {
+    @Test(arguments: [Errno.accessDenied, .notPermitted, .inputOutput])
+    func `rules that this process can't read are an error to it, and remove nothing`(error: Errno) throws {
         try put("value", "key", in: store)
         #expect(store.enact(.remove, .prefix("other"), now: .now))
-        // Which the other store has not read: it is the first file that it opens.
-        let isFirst = Locked(true)
-        try SystemCall.withFaults { call in
-            guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
-            return .error(error)
-        } _: { () throws in
-            #expect(try get("key", in: other) == nil)
+        // The file is the first that whoever has not read it opens.
+        func refusingFirstOpen<Result>(_ body: () throws -> Result) throws -> Result {
+            let isFirst = Locked(true)
+            return try SystemCall.withFaults(
+                { call in
+                    guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
+                    return .error(error)
+                },
+                body
+            )
         }
-        #expect(other.counters[.corruptRecord] == 1)
+        let failure = #expect(throws: CacheError.self) {
+            try refusingFirstOpen { try get("key", in: other) }
+        }
+        #expect(failure?.path == fixture.path + "/rules")
+        #expect(other.counters[.corruptRecord] == 0)
         #expect(try get("key", in: other) == "value")
+    }
+
+    /// Puts a rule in force that is meant for none of the values, and has its file be another user's.
+    private func hideRules() throws {
+        for key in ["a", "b", "c"] { try put(key, key, in: store) }
+        #expect(store.enact(.remove, .prefix("other"), now: .now))
+        #expect(rename(fixture.path + "/rules", fixture.path + "/hidden") == 0)
+    }
+
+    private func restoreRules() throws {
+        _ = rmdir(fixture.path + "/rules")
+        #expect(rename(fixture.path + "/hidden", fixture.path + "/rules") == 0)
+        for key in ["a", "b", "c"] { #expect(try get(key, in: store) == key) }
+        #expect(try Verification.run(on: other, isRepairing: false).isClean)
+    }
+
+    @Test(arguments: [false, true])
+    func `a verification without the rules reports them, and repairs no entry for it`(isRepairing: Bool)
+        throws
+    {
+        try hideRules()
+        let third = try StoreFixture.open(fixture.path)
+        let report = try Verification.run(on: third, isRepairing: isRepairing)
+        #expect(report.unreadable == ["rules"] && !report.isClean)
+        #expect(report.corruptEntryCount == 0 && report.repaired == 0 && report.entries == 3)
+        #expect(fixture.entries.count == 3)
+        try restoreRules()
+    }
+
+    @Test func `with a directory in the place of the rules a collection ends, and removes nothing for it`()
+        throws
+    {
+        try put("old", "over", in: store, created: .now - .seconds(100))
+        try hideRules()
+        try FileManager.default.createDirectory(
+            atPath: fixture.path + "/rules",
+            withIntermediateDirectories: false
+        )
+        let third = try StoreFixture.open(fixture.path)
+        var request = SweepRequest()
+        request.limits.maximumAge = .seconds(50)
+        let report = try Sweep.run(request, on: third.parts, now: .now)
+        #expect(report.unreadable == ["rules"] && report.isComplete)
+        #expect(report.removed.keys.allSatisfy { $0 == .age || $0 == .orphan })
+        #expect(report.removed[.age]?.count == 1 && report.entries.count == 3)
+        try restoreRules()
+    }
+
+    @Test func `who can't read the rules makes no control file`() throws {
+        try put("value", "key", in: store)
+        #expect(store.enact(.remove, .prefix("other"), now: .now))
+        let third = try StoreFixture.open(fixture.path)
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let rules = fixture.path + "/rules"
+        let identity = try FileStatus.of(rules).identity
+        #expect(throws: CacheError.self) {
+            try SystemCall.withFaults({ call in call == .read ? .error(.inputOutput) : nil }) {
+                try third.control.prepare { _ in [] }
+            }
+        }
+        #expect(!FileManager.default.fileExists(atPath: fixture.path + "/control"))
+        #expect(try FileStatus.of(rules).identity == identity)
     }
 
     @Test(arguments: [1, .max, 1 << 63, 1 << 62 + 1] as [UInt64])

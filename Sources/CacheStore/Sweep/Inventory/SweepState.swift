@@ -42,6 +42,8 @@ struct SweepState {
     var ruleWatch = RuleWatch()
     /// Bytes on disk of values that are being fetched, or were in part.
     var partialBytes: Int64 = 0
+    /// Whether it goes by no rules, as this process can't read them.
+    var rulesAreUnreadable = false
     private var allocation: SweepAllocation
     private let expiredOnly: Bool
     /// In a dry run that passes over everything again, where the pass before has come to: up to there entries count as
