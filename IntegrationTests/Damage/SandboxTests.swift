@@ -152,4 +152,16 @@ extension Tool {
         #expect(try tool.run(refusing: Self.setting, refusal, ["gc"]).status == 0)
         try expectWhole()
     }
+
+    @Test func `a pipe in the place of the configuration holds no command up`() throws {
+        try fill()
+        try #require(mkfifo(tool.directory + "/config.json", 0o600) == 0)
+        for command in [
+            ["put", "new"], ["get", "key 0"], ["has", "key 0"], ["stats"], ["run", "--", "echo", "ran"],
+        ] {
+            let words = command.map { "'\($0)'" }.joined(separator: " ")
+            let run = try tool.shell("timeout -s KILL 60 \"$TOOL\" \(words) </dev/null")
+            #expect(run.status == 0, "\(command): \(run.error)")
+        }
+    }
 }

@@ -32,7 +32,7 @@ package enum StoreLayout {
     static let readme: RelativePath = "README"
     package static let control: RelativePath = "control"
     /// Limits and defaults that belong to the directory.
-    static let configuration: RelativePath = "config.json"
+    package static let configuration: RelativePath = "config.json"
     /// What to evict next, as the last sweep saw it.
     static let candidates: RelativePath = "candidates"
     /// How such files of all versions begin.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Platform
 
 /// Whether a directory is shared with other machines, as cheaply as that can be found out.
@@ -9,11 +10,12 @@ enum RemoteNotice {
 
     /// Whether `config.json` in the directory at `path` has the word `"remote"`.
     ///
-    /// One system call where there is no such file, else three. What the file means is for those to find out
+    /// Three system calls where there is no such file, else seven. What the file means is for those to find out
     /// who use it.
     static func isPresent(in path: String) -> Bool {
         do throws(Errno) {
-            let file = try FileDescriptor(opening: path + "/config.json", .readOnly)
+            // As every file of a cache is opened: whatever is in its place, this neither follows it nor waits for it.
+            let file = try Directory(opening: path).open(StoreLayout.configuration, .readOnly)
             return try file.readToEnd(limit: longest).map(mentionsRemote) ?? false
         } catch {
             return false
