@@ -153,6 +153,64 @@ extension Tool {
         try expectWhole()
     }
 
+    /// Whether the kernel has Landlock, and lets this process use it.
+    static let canForbidMoves: Bool = {
+        do {
+            let run = try Tool().run(refusing: ["between-directories"], .permission, ["--version"])
+            return run.status == 0
+        } catch {
+            return false
+        }
+    }()
+
+    @Test(
+        .enabled(if: SandboxTests.canForbidMoves, "no Landlock here"),
+        arguments: ["between-directories", "linkat"]
+    )
+    func `a cache is made and used where nothing can be moved or linked`(refused: String) throws {
+        let errors: [Refusal] =
+            refused == "linkat" ? Self.refusals.filter { $0.errno != EACCES } : [.permission]
+        for refusal in errors {
+            let tool = try Tool()
+            let large = String(repeating: "large ", count: 50_000)
+            func run(_ words: [String], input: String = "") throws -> String {
+                let run = try tool.run(refusing: [refused], refusal, words, input: input)
+                #expect(run.status == 0, "\(refusal.name) \(words): \(run.error)")
+                return run.output
+            }
+            for value in ["one", large, "two"] {
+                _ = try run(["put", "key"], input: value)
+                #expect(try run(["get", "key"]) == value)
+            }
+            #expect(try run(["config", "set", "max-size", "20M"]).isEmpty)
+            // A value with metadata that no attribute has room for.
+            let tags = (0..<200).flatMap { ["--tag", "tag number \($0) of many"] }
+            _ = try run(["put", "tagged"] + tags, input: large)
+            _ = try run(["put", "tagged"] + tags, input: "small")
+            #expect(try run(["get", "tagged"]) == "small")
+            #expect(try run(["run", "--", "echo", "ran"]) == "ran\n")
+            _ = try run(["gc"])
+            #expect(try tool.run("get", "key").output == "two")
+            #expect(try tool.run("verify").status == 0)
+            #expect(tool.files().contains("config.json"))
+            #expect(!tool.files().contains { $0.contains("put-") }, "\(tool.files())")
+        }
+    }
+
+    @Test
+    func `a collection deletes the copies that a killed process has left in the place of what it wrote`()
+        throws
+    {
+        try fill()
+        let shard = try #require(tool.files("entries").first).prefix(2)
+        for folder in ["", "entries/\(shard)/"] { makeFile("\(tool.directory)/\(folder)put-left0", "copy") }
+        let run = try tool.run("gc", "--json")
+        let report = try JSONSerialization.jsonObject(with: run.outputData) as? [String: Any]
+        #expect(report?["unrecognised"] as? [String] == [])
+        #expect(!tool.files().contains { $0.contains("put-") }, "\(tool.files())")
+        try expectWhole()
+    }
+
     @Test func `a pipe in the place of the configuration holds no command up`() throws {
         try fill()
         try #require(mkfifo(tool.directory + "/config.json", 0o600) == 0)

@@ -20,7 +20,10 @@ extension StoreSetup {
             try ifExists { () throws(Errno) in try root.openDirectory(StoreLayout.locks).names() }
         }
         let isBegun = locks.map { $0.contains("format") || ($0.isEmpty && names == ["locks"]) } ?? false
-        let foreign = names.filter { !StoreLayout.ownNames.contains($0) }.sorted()
+        // A copy on its way to its place is ours, too.
+        let foreign = names.filter {
+            !StoreLayout.ownNames.contains($0) && StoreLayout.path(ofTemporary: $0) == nil
+        }
         guard foreign.isEmpty, isBegun ? true : try isRemnant(names, in: root) else {
             throw CacheError(.notACache, to: "use", path: path)
         }

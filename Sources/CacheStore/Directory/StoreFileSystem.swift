@@ -133,11 +133,11 @@ extension StoreSetup {
             case .noRoom:
                 probe.capabilities.attributes = .writable
                 return probe
-            case .unsupported, .forbidden:
+            // Whatever it is, who only reads does not need it.
+            default:
                 return try self.probe(reading: probe) { () throws(Errno) in
                     try file.attribute(StoreLayout.recordAttribute)
                 }
-            default: throw error
             }
         }
     }

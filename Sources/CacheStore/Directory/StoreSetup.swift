@@ -188,7 +188,7 @@ struct StoreSetup {
         try makePart(StoreLayout.objects, in: root)
         try makePart(StoreLayout.temporaries, in: root)
         try makeLocks(in: root)
-        if isNew { try makeControl(in: root) }
+        if isNew { makeControl(in: root) }
         try makePart(StoreLayout.entries, in: root)
     }
 
@@ -196,9 +196,11 @@ struct StoreSetup {
     /// once; but where another process was first with either, as `locks/` was deleted meanwhile, it is completed, or
     /// made, later.
     ///
-    /// It is large, as these files go: where there is no room for it just now, the cache is opened without.
-    private func makeControl(in root: borrowing Directory) throws(CacheError) {
-        do throws(Errno) {
+    /// It is large, as these files go, and may have to be in memory: there may be no room for it just now, or no `/dev/shm`
+    /// that this process may write.
+    private func makeControl(in root: borrowing Directory) {
+        // Whatever keeps it from being made: the cache works without, and each process that opens it tries again.
+        bestEffort { () throws(Errno) in
             let fileSystem = try root.descriptor.fileSystem().kind
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
             if mapping == .none { return }
@@ -208,17 +210,6 @@ struct StoreSetup {
                     try root.link(file, as: StoreLayout.control)
                     return try root.makeDirectoryIfMissing(StoreLayout.entries, mode: FileMode.directory)
                 }
-            }
-        } catch {
-            switch error {
-            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported: return
-            // No `/dev/shm`, or none that this process may use.
-            case .noEntry, .accessDenied: return
-            // There is one.
-            case .exists: return
-            // No file has a second name on this file system.
-            case .notPermitted, .notImplemented: return
-            default: throw CacheError(errno: error, "make", path: "\(path)/\(StoreLayout.control)")
             }
         }
     }
@@ -260,6 +251,13 @@ struct StoreSetup {
         let draft = StoreLayout.freshTemporary("setup-")
         let file = try temporaries.open(draft, [.readWrite, .create], mode: FileMode.file)
         defer { bestEffort { () throws(Errno) in try temporaries.unlink(draft) } }
-        try write(file) { (name) throws(Errno) in try temporaries.rename(draft, to: root, name) }
+        try write(file) { (name) throws(Errno) in
+            do throws(Errno) {
+                try temporaries.rename(draft, to: root, name)
+            } catch {
+                guard error.leavesCopy else { throw error }
+                try root.publish(copyOf: file, as: name)
+            }
+        }
     }
 }

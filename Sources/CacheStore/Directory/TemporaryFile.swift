@@ -67,13 +67,35 @@ struct TemporaryFile: ~Copyable {
             try rename(to: target, path)
             return true
         }
-        return try unlessExists { () throws(Errno) in try target.link(file, as: path) }
+        do throws(Errno) {
+            return try unlessExists { () throws(Errno) in try target.link(file, as: path) }
+        } catch {
+            guard error.leavesCopy else { throw error }
+            try target.publish(copyOf: file, as: path)
+            return true
+        }
     }
 
     /// Moves one with a name to its place, replacing what is there.
     borrowing func rename(to target: borrowing Directory, _ path: RelativePath) throws(Errno) {
         guard let place else { throw .noEntry }
-        try place.area.directory.rename(place.name, to: target, path)
+        do throws(Errno) {
+            try place.area.directory.rename(place.name, to: target, path)
+        } catch {
+            guard error.leavesCopy else { throw error }
+            try target.publish(copyOf: file, as: path)
+        }
+    }
+
+    /// Puts it in the place of what is there, in one step.
+    mutating func replace(in target: borrowing Directory, _ path: RelativePath) throws(Errno) {
+        do throws(Errno) {
+            try giveName()
+        } catch {
+            guard error.leavesCopy else { throw error }
+            return try target.publish(copyOf: file, as: path)
+        }
+        try rename(to: target, path)
     }
 
     /// Gives it a name in `tmp/` if it has none, locked before anybody can see it.
@@ -90,6 +112,32 @@ struct TemporaryFile: ~Copyable {
         isKept = true
         guard let place else { return try giveName() }
         try unlessExists { () throws(Errno) in try place.area.directory.link(file, as: place.name) }
+    }
+}
+
+extension Directory {
+    /// Writes a copy of `file`, under another name in the same directory, and gives it the name `path`, replacing what is
+    /// there, in one step.
+    ///
+    /// Needs no link, and no rename between directories. The copy is on the medium before it has the name, as the file may
+    /// have to be. A crash leaves a `put-` file that nobody has locked, which the next collection deletes.
+    func publish(copyOf file: borrowing FileDescriptor, as path: RelativePath) throws(Errno) {
+        let status = try file.status()
+        let place = path.description
+        let folder = place.lastIndex(of: "/").map { String(place[...$0]) } ?? ""
+        let name = RelativePath(folder + StoreLayout.freshTemporary().description)
+        let copy = try open(name, [.readWrite, .create, .exclusive], mode: status.permissions)
+        do throws(Errno) {
+            _ = try copy.tryLock(.exclusive)
+            try file.rewind()
+            try copy.copyAll(from: file)
+            try copy.setAccessTime(status.accessed)
+            try copy.synchronize()
+            try rename(name, to: self, path)
+        } catch {
+            bestEffort { () throws(Errno) in try unlink(name) }
+            throw error
+        }
     }
 }
 

@@ -156,9 +156,8 @@ extension Objects {
     /// Puts a staged object in the place of an unusable one, in one step.
     func replace(_ digest: Digest, with staged: inout TemporaryFile) throws(CacheError) {
         try describing("replace an object", directory.path(of: digest, .objects)) { () throws(Errno) in
-            try staged.giveName()
             try directory.objects.withShard(of: digest) { (shard) throws(Errno) in
-                try staged.rename(to: shard, StoreLayout.fileName(of: digest))
+                try staged.replace(in: shard, StoreLayout.fileName(of: digest))
             }
             if isDurable { try directory.objects.synchronizeNames(of: digest) }
         }

@@ -10,6 +10,8 @@ extension StoreParts {
     /// touched.
     package struct Listing: Sendable {
         var files: [File] = []
+        /// Names of copies on their way to a place in the shard, or that a killed process has left there.
+        var temporaries: [String] = []
         package var unrecognised: [String] = []
 
         package var digests: [Digest] { files.map(\.digest) }
@@ -73,7 +75,12 @@ extension StoreParts {
                     let isRegular = file.kind == .regular
                     listing.files.append(File(digest: digest, inode: inode, isRegular: isRegular))
                 } else {
-                    listing.unrecognised.append("\(place)/\(String(decoding: name))")
+                    let name = String(decoding: name)
+                    if name.hasPrefix("put-"), StoreLayout.path(ofTemporary: name) != nil {
+                        listing.temporaries.append(name)
+                    } else {
+                        listing.unrecognised.append("\(place)/\(name)")
+                    }
                 }
             }
             return found

@@ -50,6 +50,10 @@ extension Errno {
     /// Whether other files may well be as they should: a damaged sector or inode, or permissions that somebody has changed.
     var concernsOneFile: Bool { meaning == .forbidden || meaning == .mediumFails }
 
+    /// Whether giving a file its name fails with this where a copy of it, written in the directory of the name, can get that
+    /// name: links and renames between directories, or links at all, may be forbidden (a sandbox), or not be there.
+    var leavesCopy: Bool { self == .crossDevice || self == .notPermitted || meaning == .unsupported }
+
     /// Whether setting an attribute fails with this where the same record can be written as a sidecar: the attribute has no
     /// room, may not be set, or something that is no file is in the entry's place.
     ///

@@ -9,6 +9,8 @@ extension Sweep {
         let others = try deleteStaleTemporaries()
         state.value.withLock { $0.report.unrecognised += others }
         guard pacer.mayGoOn() else { return false }
+        // Copies on their way to a place in the root, where nothing can be moved there.
+        _ = try deleteUnlocked(in: parts.directory.root, ".", path: StoreLayout.path(ofTemporary:))
         // The lock of a computation is held as long as its process computes, and a permit as long as somebody has it.
         // Who acquires one while it is held here finds that its name has gone, and makes a new one.
         _ = try deleteUnlocked(in: parts.directory.locks, StoreLayout.locks) { name in
@@ -42,11 +44,23 @@ extension Sweep {
         _ place: RelativePath,
         path: (String) -> RelativePath?
     ) throws(CacheError) -> [String] {
+        let names = try describing("clean", self.path(of: place)) { () throws(Errno) in try directory.names()
+        }
+        return try deleteUnlocked(names, in: directory, place, path: path)
+    }
+
+    /// The same of the files with these names.
+    func deleteUnlocked(
+        _ names: [String],
+        in directory: borrowing Directory,
+        _ place: RelativePath,
+        path: (String) -> RelativePath? = StoreLayout.path(ofTemporary:)
+    ) throws(CacheError) -> [String] {
         var tally = CollectionReport.Tally()
         var others: [String] = []
         var partialBytes: Int64 = 0
         try describing("clean", self.path(of: place)) { () throws(Errno) in
-            for name in try directory.names() {
+            for name in names {
                 do throws(Errno) {
                     guard let path = path(name) else {
                         others.append("\(place)/\(name)")

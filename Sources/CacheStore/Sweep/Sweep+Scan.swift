@@ -244,6 +244,9 @@ extension Sweep {
                 state.report.unrecognised += unrecognised
             }
             guard let directory = found else { return nil }
+            if !listing.temporaries.isEmpty {
+                _ = try deleteUnlocked(listing.temporaries, in: directory, StoreLayout.shards[shard])
+            }
             // One that can be listed can be looked at; else the overhead is counted too low by it.
             let status = bestEffort { () throws(Errno) in try directory.descriptor.status() }
             if let status { state.value.withLock { $0.pass.overhead += status.allocatedSize } }

@@ -31,6 +31,7 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let noSpace = Errno(rawValue: ENOSPC)
     package static let quotaExceeded = Errno(rawValue: EDQUOT)
     package static let fileTooLarge = Errno(rawValue: EFBIG)
+    package static let crossDevice = Errno(rawValue: EXDEV)
     package static let noDevice = Errno(rawValue: ENODEV)
     package static let notDirectory = Errno(rawValue: ENOTDIR)
     package static let isDirectory = Errno(rawValue: EISDIR)

@@ -160,6 +160,46 @@ import Testing
         #expect(code(opening: path) == .notACache)
     }
 
+    @Test(arguments: [Errno.readOnlyFileSystem, .accessDenied, .inputOutput, .invalidArgument, .outOfMemory])
+    func `a cache is made without a control file where that can't be had`(error: Errno) throws {
+        let path = directory.path + "/cache"
+        let key = Digest(ofKey: "key")
+        let capabilities = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .memory)
+        // The words in memory are what is given its blocks.
+        let store = try SystemCall.withFaults({ $0 == .allocate ? .error(error) : nil }) {
+            try StoreFixture.open(path, .attribute, .zero, capabilities)
+        }
+        let bytes = Array("value".utf8)
+        try store.put(bytes.span, for: key, Record(content: Content(of: bytes.span), created: .now))
+        #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data(bytes))
+    }
+
+    @Test func `the format says whether records can be in attributes, and all go by it`() throws {
+        func format(_ path: String) throws -> String {
+            try String(contentsOfFile: path + "/format", encoding: .utf8)
+        }
+        let sidecars = try StoreFixture(assuming: Capabilities(attributes: .absent, unnamedFiles: true))
+        #expect(try format(sidecars.path) == "diskcache 1 sidecars\n")
+        let free = try StoreFixture.open(sidecars.path)
+        #expect(free.entries.form == .sidecar && free.directory.capabilities.attributes == .absent)
+        let chosen = try StoreFixture(.sidecar)
+        #expect(try format(chosen.path) == "diskcache 1 sidecars\n")
+
+        let attributes = try StoreFixture()
+        #expect(try format(attributes.path) == "diskcache 1\n")
+        try attributes.put("value", "key")
+        let absent = Capabilities(attributes: .absent, unnamedFiles: true)
+        // Also without the file: an empty entry may have its record in an attribute.
+        for isGone in [false, true] {
+            if isGone { try FileManager.default.removeItem(atPath: attributes.path + "/format") }
+            let error = #expect(throws: CacheError.self) {
+                try StoreFixture.open(attributes.path, .attribute, .zero, absent)
+            }
+            #expect(error?.reason?.contains("extended attributes") == true)
+            #expect(try attributes.get("key") == "value")
+        }
+    }
+
     @Test func `a newer format is refused, an unreadable one too`() throws {
         try write("diskcache 2\n", to: "format")
         #expect(code(opening: directory.path) == .newerFormat)
