@@ -211,6 +211,22 @@ extension Tool {
         try expectWhole()
     }
 
+    @Test(.enabled(if: getuid() == 0, "needs to mount"))
+    func `where inodes are used up the message says so`() throws {
+        let mount = try Mount("tmpfs", options: "size=64m,nr_inodes=900")
+        let script = """
+            export DISKCACHE_DIR='\(mount.path)/cache'
+            printf x | "$TOOL" put first || exit 99
+            cd '\(mount.path)' && i=0 && while : > "f$i"; do i=$((i + 1)); done 2>/dev/null
+            head -c 100000 /dev/urandom | "$TOOL" put second
+            """
+        let run = try tool.shell(script)
+        #expect(
+            run.status == 73 && run.error.contains("inodes that are used up"),
+            "\(run.status) \(run.error)"
+        )
+    }
+
     @Test func `a pipe in the place of the configuration holds no command up`() throws {
         try fill()
         try #require(mkfifo(tool.directory + "/config.json", 0o600) == 0)

@@ -52,7 +52,7 @@ package enum DiskCacheTool {
         } catch let error as CacheError {
             // Whoever read our output has gone: not worth a word, as with any filter.
             if error.errno == Errno.brokenPipe.rawValue { return .inputOutput }
-            return report(error.message, ExitStatus(error.code))
+            return report(message(of: error), ExitStatus(error.code))
         } catch let error as Errno {
             if error == .brokenPipe { return .inputOutput }
             if error == .tooManyOpenFiles {
@@ -63,6 +63,14 @@ package enum DiskCacheTool {
         } catch {
             return report("\(error)", .internal)
         }
+    }
+
+    /// What the error says, and that it is inodes that are used up, where that is why the kernel says ENOSPC.
+    private static func message(of error: CacheError) -> String {
+        guard error.errno == Errno.noSpace.rawValue, let path = error.path,
+            let space = FileSystemSpace(nearest: path), space.totalInodes > 0, space.availableInodes == 0
+        else { return error.message }
+        return error.message + "; it is inodes that are used up (df -i), so delete files, however small"
     }
 
     private static func dispatch(_ words: [[UInt8]], _ network: (any Network)?) throws -> ExitStatus {

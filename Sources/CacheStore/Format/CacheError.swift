@@ -152,7 +152,10 @@ extension CacheError {
             "raise the limit of this process on the size of files (ulimit -f)"
         case .noSpace: "free some space, or trim the cache with `diskcache gc --max-size`"
         case .permissionDenied:
-            "run this as the user who owns it, or use a directory of your own: a cache has one user"
+            """
+            run this as the user who owns it, or use a directory of your own: a cache has one user \
+            (or allow it, if a sandbox forbids it)
+            """
         case .untrusted: "use a new directory; or, if you trust everything in it, chmod o-w or chown it"
         case .readOnly: "choose a directory on a writable file system"
         case .busy: "try again; a process that holds it may be stopped"
@@ -171,6 +174,11 @@ extension CacheError {
         case .outOfMemory: "use the calls for files, which need little memory, or raise the limit (ulimit -v)"
         case .tooManyOpenFiles: "close some files, or raise the limit (ulimit -n)"
         case .tooManyLinks, .nameTooLong, .noEntry: "choose another path"
+        case .notImplemented, .notSupported, .invalidArgument, .crossDevice:
+            "allow that call, if a sandbox refuses it, or use a directory on another file system"
+        case .accessDenied, .notPermitted: "allow that call, if a sandbox refuses it"
+        case .inputOutput, .structureNeedsCleaning, .badMessage:
+            "look for errors of the disk in the kernel's log (dmesg)"
         default: "run `diskcache doctor` on the directory"
         }
     }

@@ -64,6 +64,10 @@ extension DirectoryFacts {
                 "move it away, so that the cache can make its own: until then whatever needs it fails"
             },
 
+            .risk("rules", !rulesAreKnown, "`rules` can't be read: it says which values were removed") {
+                "chown it to user \(owner); or delete it: then the next collection removes everything"
+            },
+
             .risk("keys", isCopy, "\(lost) of \(sampled) have lost their metadata and can't be read") {
                 "copy the directory again with extended attributes (cp -a, rsync -aX), or run `diskcache gc`"
             },

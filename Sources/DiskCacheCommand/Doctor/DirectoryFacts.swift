@@ -38,6 +38,8 @@ struct DirectoryFacts {
     /// How many entries were looked at, and how many of them have no record.
     var sampledEntries = 0
     var entriesWithoutRecord = 0
+    /// False if the file of rules is damaged, gone, or not for this process to read.
+    var rulesAreKnown = true
     /// The layout of a control file that opening the cache replaced, because it was another version's.
     var replacedControlVersion: UInt64?
 
@@ -104,6 +106,7 @@ extension DirectoryFacts {
             facts.control = store.control.condition
             // Shards that don't exist yet are counted too, as for the limits.
             facts.overhead = max(facts.overhead, store.parts.overhead)
+            facts.rulesAreKnown = try store.control.rulesAreKnown()
             facts.sampleEntries(of: store.parts)
             facts.lookAtCollections(of: store)
             store.followConfiguration()

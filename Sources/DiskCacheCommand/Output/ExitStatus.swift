@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import DiskCache
+import Platform
 
 /// The command's exit status: 0, 1 for a miss, otherwise as in sysexits.h.
 enum ExitStatus: Int32 {
@@ -54,5 +56,21 @@ struct Failure: Error, CustomStringConvertible {
     /// A mistake on the command line.
     static func usage(_ message: String) -> Failure {
         Failure(.usage, message)
+    }
+}
+
+/// Runs system calls about neither the cache nor the output, and says of a failure what was being done.
+func doing<Value: ~Copyable>(
+    _ operation: String,
+    _ body: () throws(Errno) -> Value
+) throws(CacheError) -> Value {
+    do throws(Errno) {
+        return try body()
+    } catch {
+        throw CacheError(
+            .inputOutput,
+            "\(operation): \(error): \(CacheError.advice(on: error))",
+            cause: error
+        )
     }
 }

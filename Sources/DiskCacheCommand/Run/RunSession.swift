@@ -84,7 +84,10 @@ struct RunSession: ~Copyable {
     // MARK: Using the cache
 
     private mutating func attempt(_ cache: SharedCache) throws -> FlightCourse.Event {
-        if waiting == nil { waiting = try RunWaiting(within: order.waitLimit) }
+        if waiting == nil {
+            let limit = order.waitLimit
+            waiting = try doing("receive signals") { () throws(Errno) in try RunWaiting(within: limit) }
+        }
         let lock = try lock ?? cache.flightLock(forKey: order.key)
         self.lock = lock
         return .attempted(try cache.attempt(lock))
@@ -97,7 +100,11 @@ struct RunSession: ~Copyable {
             hindrance = RunWaiting.words(lock?.holder)
             return .timedOut
         }
-        guard let lock, let signal = try waiting?.pause(before: lock) else { return .done }
+        let received = try doing("wait for another process") { () throws(Errno) -> Signal? in
+            guard let lock else { return nil }
+            return try waiting?.pause(before: lock)
+        }
+        guard let signal = received else { return .done }
         waiting = nil
         end = .killed(signal)
         return .cancelled
@@ -185,8 +192,12 @@ struct RunSession: ~Copyable {
             return unstartable(error)
         }
         cache?.count(.computation)
-        let outcome = try command.follow(signals) { stream, bytes in
-            recorder?.add(bytes, of: stream)
+        let outcome: RunningCommand.Outcome
+        do throws(Errno) {
+            outcome = try command.follow(signals) { stream, bytes in recorder?.add(bytes, of: stream) }
+        } catch {
+            let advice = CacheError.advice(on: error)
+            throw Failure(.inputOutput, "run: wait for the command and its output: \(error): \(advice)")
         }
         end = outcome.end
         self.outcome = outcome
@@ -195,10 +206,12 @@ struct RunSession: ~Copyable {
         return .computed
     }
 
-    /// Without a free descriptor the command's output can't be read, so the command takes the place of this
+    /// Without a free descriptor, or signals, the command's output can't be read, so the command takes the place of this
     /// process.
     private mutating func computeUnheard(_ error: Errno) -> FlightCourse.Event {
-        Notice.warn("the result is not stored: \(error): close some files, or raise the limit (ulimit -n)")
+        Notice.warn(
+            "the result is not stored: read the command's output: \(error): \(CacheError.advice(on: error))"
+        )
         lock?.release(isStored: false)
         var request = SpawnRequest(bytes: order.words)
         request.input = .null

@@ -53,7 +53,7 @@ enum ServeCommand: Command {
         // Whoever waits behind a put that waits for room is not to wait for a minute.
         configuration.roomPatience = .seconds(5)
         // Before there is another thread, at which a signal could arrive.
-        let end = try EndRequest()
+        let end = try doing("receive signals") { () throws(Errno) in try EndRequest() }
         // Where nobody reads the answers, the cache is closed all the same.
         Signal.brokenPipe.ignore()
         let cache = try arguments.open(arguments.directory(), configuration, sharing: true)

@@ -123,6 +123,23 @@ package struct FileSystemSpace: Sendable, Equatable {
     package let accessTimes: AccessTimes
 }
 
+extension FileSystemSpace {
+    /// Of the file system that `path` is on, or what is above it where there is no such directory; nil where none can be
+    /// looked at.
+    package init?(nearest path: String) {
+        var parts = path.split(separator: "/")
+        let root = path.hasPrefix("/") ? "/" : "./"
+        while true {
+            let place = root + parts.joined(separator: "/")
+            if let space = try? Directory(opening: place).descriptor.fileSystemSpace() {
+                self = space
+                return
+            }
+            if parts.popLast() == nil { return nil }
+        }
+    }
+}
+
 extension FileDescriptor {
     /// C: `fstatvfs`.
     package func fileSystemSpace() throws(Errno) -> FileSystemSpace {
