@@ -31,6 +31,8 @@ final class FollowedConfiguration: Sendable {
     private let state = Locked(State())
     /// By ``Timestamp/monotonicMilliseconds``.
     private let nextLook = Atomic<UInt64>(0)
+    /// ``CacheLimits/maximumAge`` in nanoseconds, for who looks often; the most that there can be for none.
+    private let maximumAge = Atomic<Int64>(.max)
 
     init(of directory: StoreDirectory) {
         self.directory = directory
@@ -38,6 +40,11 @@ final class FollowedConfiguration: Sendable {
 
     /// As it was when last looked at.
     var present: DirectoryConfiguration { state.withLock { $0.configuration } }
+
+    /// How long ago a value may have been stored, in nanoseconds; `Int64.max` where there is no such limit.
+    ///
+    /// One load.
+    var longestAge: Int64 { maximumAge.load(ordering: .relaxed) }
 
     /// Why the file that is there can't be used; the one before it counts on.
     var failure: CacheError? { state.withLock { $0.failure } }
@@ -73,7 +80,11 @@ final class FollowedConfiguration: Sendable {
             let isKnown = state.withLock { $0.file == present && ($0.failure == nil || present != nil) }
             if isKnown { return }
             let configuration = try DirectoryConfiguration.read(in: directory.root, path)
-            state.withLock { $0 = State(configuration: configuration, file: present) }
+            state.withLock { state in
+                state = State(configuration: configuration, file: present)
+                let age = configuration.limits.maximumAge?.saturatingNanoseconds ?? .max
+                maximumAge.store(age, ordering: .relaxed)
+            }
         } catch {
             // What was read stays as bad as it is; anything else, a want of descriptors for one, passes.
             let known = error.code == .badConfiguration ? mark : nil

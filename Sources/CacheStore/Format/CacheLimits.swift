@@ -18,8 +18,8 @@ public struct CacheLimits: Sendable, Equatable {
     public var minimumFree: FreeSpace?
     /// How long ago a value may have been stored before it is removed.
     ///
-    /// It may still be returned until a collection removes it, a minute at most. For exact ends use
-    /// expirations.
+    /// It may still be returned from disk until a collection removes it, a minute at most, but not from memory. For exact
+    /// ends use expirations.
     public var maximumAge: Duration?
     /// How long ago a value may have been used last before it is removed.
     public var maximumIdleTime: Duration?

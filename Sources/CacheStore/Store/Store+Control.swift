@@ -69,6 +69,11 @@ extension Store {
     /// The limits and defaults that belong to the directory, as this process saw them last.
     package var configuration: DirectoryConfiguration { parts.configuration.present }
 
+    /// How long ago a value may have been stored, in nanoseconds; `Int64.max` where there is no such limit.
+    ///
+    /// One load.
+    package var longestAge: Int64 { parts.configuration.longestAge }
+
     /// Why the configuration that is there now can't be used; nil: it can.
     package var configurationFailure: CacheError? { parts.configuration.failure }
 

@@ -74,7 +74,7 @@ extension Store {
             if attempt == 0, let generation {
                 switch records.knowledge(of: key, at: generation) {
                 case .absence: return countedMiss(of: key)
-                case .record(let known) where known.record.isFresh(at: now):
+                case .record(let known) where known.record.isFresh(at: now) && !isTooOld(known.record, now):
                     let entry = StoreHit<Void>(Record(known.record), stored: nil, generation)
                     if case .found(let value) = try read(entry.record.content) {
                         return hit(value, key, entry, now, known: known.accessed)
@@ -116,6 +116,12 @@ extension Store {
     /// The generation under which what is read from now on may be held; nil where nothing may.
     func heldGeneration(of key: Digest) -> Generation? {
         control.generation(of: key).flatMap { $0.hasWriters ? nil : $0 }
+    }
+
+    /// Whether a value is older than the directory's limit: its entry may have been removed, while its object is there
+    /// for another key.
+    private func isTooOld(_ record: RecordCore, _ now: Timestamp) -> Bool {
+        record.created.advanced(byNanoseconds: longestAge) < now
     }
 
     private func countedMiss<Value: ~Copyable>(of key: Digest) -> StoreHit<Value>? {

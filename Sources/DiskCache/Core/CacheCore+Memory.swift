@@ -3,6 +3,7 @@
 import CacheStore
 import FoundationEssentials
 import Platform
+import Synchronization
 
 extension CacheCore {
     /// The verdict on a value that may be returned, at ``moment``.
@@ -111,9 +112,29 @@ extension CacheCore {
         isOnly: Bool = false
     ) {
         guard let memory else { return }
-        let accessDue = coarseNow.advanced(byNanoseconds: store.accesses.granularity)
-        let stamp = MemoryStamp(generation: generation, heldUntil: end, accessDue: accessDue)
-        memory.keep(item, by: stamp, isOnly: isOnly)
+        let now = coarseNow
+        let age = followLongestAge(of: store, memory)
+        let accessDue = now.advanced(byNanoseconds: store.accesses.granularity)
+        var stamp = MemoryStamp(generation: generation, heldUntil: end, accessDue: accessDue)
+        if age != .max {
+            stamp.end = min(stamp.end, item.created.advanced(byNanoseconds: age))
+            // On disk it is until the next collection.
+            if !(now < stamp.end) { return }
+        }
+        memory.keep(item, by: stamp, isOnly: isOnly, upToAge: age)
+    }
+
+    /// Has values in memory end by the directory's present limit of age.
+    ///
+    /// Two loads where nothing has changed.
+    func followLimits() {
+        if let memory { _ = followLongestAge(of: store, memory) }
+    }
+
+    private func followLongestAge(of store: Store, _ memory: MemoryTier) -> Int64 {
+        let age = store.longestAge
+        if age != memory.longestAge.load(ordering: .relaxed) { memory.limitAge(to: age) }
+        return age
     }
 
     /// Has values that have expired leave memory, though nobody asks for them.

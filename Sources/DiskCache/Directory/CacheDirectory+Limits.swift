@@ -13,6 +13,7 @@ extension CacheDirectory {
     public func limits() throws(CacheError) -> CacheLimits {
         try withStore { (store, _) throws(CacheError) in
             store.followConfiguration()
+            cache.core.followLimits()
             if let failure = store.configurationFailure { throw failure }
             return store.configuration.limits
         }
@@ -53,6 +54,7 @@ extension CacheDirectory {
             }
         }
         if let refusal { throw refusal }
+        cache.core.followLimits()
         return limits
     }
 }

@@ -168,6 +168,7 @@ final class Janitor: Sendable {
     private func followConfiguration() {
         let store = core.store
         store.followConfiguration()
+        core.followLimits()
         let failure = store.configurationFailure
         let granularity = store.accesses.granularity
         let (isNew, before) = rounds.withLock { rounds in

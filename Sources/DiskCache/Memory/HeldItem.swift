@@ -59,6 +59,9 @@ class HeldItem: @unchecked Sendable {
     /// The value, whatever its type; nil where there is none.
     var anyValue: (any Sendable)? { nil }
 
+    /// When the value was stored.
+    var created: Timestamp { .distantFuture }
+
     /// What the cache keeps about the value.
     func makeRecord() -> Record { preconditionFailure("a value has a record") }
 
@@ -105,6 +108,8 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
     final override var isWhole: Bool { wholeCost == nil }
 
     final override var anyValue: (any Sendable)? { value }
+
+    final override var created: Timestamp { record.created }
 
     override func makeRecord() -> Record { record }
 

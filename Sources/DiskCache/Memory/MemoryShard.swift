@@ -138,6 +138,17 @@ struct MemoryShard: ~Copyable, Sendable {
         }
     }
 
+    /// Has each value end at this age at the latest, in nanoseconds.
+    mutating func limitAge(to age: Int64) {
+        for position in 0..<table.count {
+            table[position].item?.use { item in
+                let end = item.created.advanced(byNanoseconds: age)
+                if end < item.stamp.end { item.stamp.end = end }
+                firstEnd = min(firstEnd, end)
+            }
+        }
+    }
+
     /// The items that have come to their end at `now`.
     ///
     /// A walk through all places, but only where there may be such an item, and not within 16 s of the last one: where

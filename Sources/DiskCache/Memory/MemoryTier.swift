@@ -36,6 +36,8 @@ final class MemoryTier: Sendable {
     private let onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)?
     /// Hits that are to be recorded on disk.
     let dueAccesses = Locked(DueAccesses())
+    /// How long ago a value may have been stored that is held, in nanoseconds; `Int64.max` for however long.
+    let longestAge = Atomic<Int64>(.max)
 
     /// An empty tier.
     ///
@@ -114,6 +116,14 @@ final class MemoryTier: Sendable {
         return change { ledger, removed in admit(item, isOnly: isOnly, &ledger, &removed) }
     }
 
+    /// The same for a value that ends at this age at the latest, in nanoseconds.
+    func keep(_ item: HeldItem, by stamp: MemoryStamp, isOnly: Bool, upToAge age: Int64) {
+        keep(item, by: stamp, isOnly: isOnly)
+        // It was not there yet when all others were given another limit meanwhile.
+        let present = longestAge.load(ordering: .sequentiallyConsistent)
+        if present < age { endValues(at: present) }
+    }
+
     private func admit(
         _ item: HeldItem,
         isOnly: Bool,
@@ -148,6 +158,17 @@ final class MemoryTier: Sendable {
     /// Each shard's lock is held for a walk through its values.
     func advanceAccesses(to moment: Timestamp) {
         for shard in 0..<Self.shardCount { shards.withLock(at: shard) { $0.advanceAccesses(to: moment) } }
+    }
+
+    /// Has each value end at this age at the latest, in nanoseconds.
+    ///
+    /// A walk through all values where that is less than before.
+    func limitAge(to age: Int64) {
+        if age < longestAge.exchange(age, ordering: .sequentiallyConsistent) { endValues(at: age) }
+    }
+
+    private func endValues(at age: Int64) {
+        for shard in 0..<Self.shardCount { shards.withLock(at: shard) { $0.limitAge(to: age) } }
     }
 
     // MARK: Dropping

@@ -95,6 +95,86 @@ import Testing
         }
     }
 
+    // MARK: Age
+
+    @Test(arguments: [CacheConfiguration.Keeping.memoryAndDisk, .memoryOnly])
+    func `no value in memory is older than the directory's limit, however late that is set`(
+        keeps: CacheConfiguration.Keeping
+    ) throws {
+        let pair = try Pair { $0.janitor.isEnabled = false }
+        let (cache, clock) = (pair.cache, pair.fixture.clock)
+        let inMemory = ReadOptions(source: .memory)
+        func put(_ key: String) throws {
+            try cache.put("value", forKey: key, options: PutOptions(keeps: keeps))
+        }
+        try put("first")
+        clock.advance(by: 5)
+        try cache.directory.updateLimits { $0.maximumAge = .seconds(10) }
+        try put("second")
+        clock.advance(by: 4)
+        for key in ["first", "second"] { #expect(try cache.get(forKey: key)?.source == .memory) }
+        clock.advance(by: 2)
+        #expect(try cache.get(forKey: "first", reading: inMemory) == nil)
+        #expect(try cache.get(forKey: "second")?.source == .memory)
+        try cache.directory.collect()
+        for cache in [cache, pair.other] { #expect(try text(cache, "first") == nil) }
+        // Another process changes it, which this one sees as it looks each second, or with its next value.
+        try pair.other.directory.updateLimits { $0.maximumAge = .seconds(5) }
+        cache.core.store.followConfiguration()
+        try put("third")
+        #expect(try cache.get(forKey: "second", reading: inMemory) == nil)
+        try pair.other.directory.updateLimits { $0.maximumAge = nil }
+        cache.core.store.followConfiguration()
+        cache.core.followLimits()
+        try put("fourth")
+        clock.advance(by: 1000)
+        #expect(try cache.get(forKey: "fourth")?.source == .memory)
+    }
+
+    @Test func `a value that is too old is not taken into memory, and expires there by itself`() throws {
+        let pair = try Pair { $0.janitor.isEnabled = false }
+        let (cache, clock) = (pair.cache, pair.fixture.clock)
+        try pair.other.put("value", forKey: "key")
+        try cache.directory.updateLimits { $0.maximumAge = .seconds(10) }
+        clock.advance(by: 4)
+        #expect(try cache.get(forKey: "key")?.source == .disk)
+        #expect(try cache.get(forKey: "key")?.source == .memory)
+        clock.advance(by: 20)
+        cache.core.dropExpired()
+        #expect(cache.memory.count == 0)
+        for _ in 0..<2 { #expect(try cache.get(forKey: "key")?.source == .disk, "no collection was yet") }
+        #expect(cache.memory.count == 0)
+    }
+
+    @Test func `nor does a known record keep a value whose object is there for another key`() throws {
+        let pair = try Pair {
+            $0.janitor.isEnabled = false
+            $0.memory = .none
+        }
+        let (cache, clock) = (pair.cache, pair.fixture.clock)
+        try cache.put("value", forKey: "old")
+        try cache.directory.updateLimits { $0.maximumAge = .seconds(10) }
+        clock.advance(by: 9)
+        try cache.put("value", forKey: "young")
+        for key in ["old", "young"] { #expect(try text(cache, key) == "value") }
+        clock.advance(by: 2)
+        try cache.directory.collect()
+        #expect(try text(cache, "old") == nil && text(cache, "young") == "value")
+    }
+
+    @Test func `a reader's own longest age counts in memory too`() throws {
+        let pair = try Pair()
+        let cache = pair.cache
+        let young = ReadOptions(maximumAge: .seconds(10))
+        try cache.put("value", forKey: "key")
+        pair.fixture.clock.advance(by: 11)
+        #expect(try cache.get(forKey: "key")?.source == .memory)
+        #expect(try cache.get(forKey: "key", reading: young) == nil)
+        let memory = ReadOptions(maximumAge: .seconds(10), source: .memory)
+        #expect(try cache.get(forKey: "key", reading: memory) == nil)
+        #expect(cache.value(forKey: "key", reading: young) { Data("new".utf8) } == Data("new".utf8))
+    }
+
     // MARK: Cost
 
     @Test func `a cost is that of the put, else that of the configuration, else the size`() throws {
