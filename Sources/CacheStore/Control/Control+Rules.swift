@@ -145,8 +145,11 @@ extension Control {
             atStep(.locked)
             // Not all entries that are there may be known to be older than that.
             guard words.load(.latestCreated) & 1 == 1 else { return .impossible }
-            rules.dropSuperfluous(upTo: words.load(.rulesVersion))
-            guard rules.rules.count < RemovalRules.most else { return .full }
+            let inForce = words.load(.rulesVersion)
+            rules.dropSuperfluous(upTo: inForce)
+            guard rules.rules.count < RemovalRules.most || rules.mergeTwo(upTo: inForce, now: now) else {
+                return .full
+            }
             let latest = latestTime(words, now)
             rules.add(effect, selection, latest: latest, at: now, clock: clock)
             try write(rules)
@@ -167,10 +170,10 @@ extension Control {
     }
 
     /// Takes off rules that nothing is left to be done for.
-    func retire(_ numbers: Set<UInt64>) throws(CacheError) {
+    func retire(_ over: [RemovalRule]) throws(CacheError) {
         try changingRules(()) { (rules, words, clock) throws(CacheError) -> Void in
             let before = rules.rules.count
-            rules.retire(numbers, upTo: words.load(.rulesVersion), clock: clock)
+            rules.retire(over, upTo: words.load(.rulesVersion), clock: clock)
             guard rules.rules.count < before else { return }
             try write(rules)
             words.store(rules.rules.isEmpty ? 0 : rules.version, at: .rulesVersion)

@@ -22,6 +22,37 @@ package struct RemovalRule: Sendable, Equatable {
     /// When it was made, by the clock of who made it.
     let moment: Timestamp
 
+    /// The rule in whose place and in that of `earlier` it may stand, where both have values of one selection expire.
+    ///
+    /// It expires values when the earlier one did, and they are stale no longer than either let them be. Of those that the
+    /// earlier was not meant for, ``Record/applying(_:accessed:)`` sees to it that none is stale for longer than by itself.
+    /// So no value comes back; some are stale for less long (``loss(with:now:)``).
+    fileprivate func merged(with earlier: RemovalRule) -> RemovalRule? {
+        guard earlier.selection == selection, earlier.latest <= latest, earlier.moment <= moment,
+            case .expire(let first) = earlier.effect, case .expire(let second) = effect,
+            (first == nil) == (second == nil)
+        else { return nil }
+        let period = first.flatMap { first in second.map { min(first, $0 + (moment - earlier.moment)) } }
+        return RemovalRule(
+            number: number,
+            effect: .expire(staleFor: period),
+            selection: selection,
+            latest: latest,
+            moment: earlier.moment
+        )
+    }
+
+    /// How much of its stale period a value may lose if `merged` takes the place of this rule, as a share of that.
+    fileprivate func loss(in merged: RemovalRule, now: Timestamp) -> Double {
+        guard case .expire(let own?) = effect, case .expire(let left?) = merged.effect else {
+            // That of each value: as if it were an hour.
+            return (latest - merged.moment) / .seconds(3600)
+        }
+        // What is over already is lost to nobody.
+        let lost = latest + own - max(now, merged.moment + left)
+        return max(.zero, lost) / max(own, .milliseconds(1))
+    }
+
     /// Whether a value is one of those.
     func isMeant(for record: Record) -> Bool {
         record.created <= latest && number > record.followedRule && selection.mayInclude(record)
@@ -91,10 +122,12 @@ package struct RemovalRules: Sendable, Equatable {
 
     /// Takes off those of which nothing is left to do, and those above `number`, which are not in force.
     ///
+    /// One that has taken another into itself since it was looked at is another rule, and stays.
+    ///
     /// Who made these was killed before they were. The new version is above theirs: with it they would come into force
     /// although no generation was raised for them.
-    mutating func retire(_ numbers: Set<UInt64>, upTo number: UInt64, clock: Timestamp) {
-        rules.removeAll { $0.number > number || numbers.contains($0.number) }
+    mutating func retire(_ over: [RemovalRule], upTo number: UInt64, clock: Timestamp) {
+        rules.removeAll { $0.number > number || over.contains($0) }
         raiseVersion(clock)
     }
 
@@ -106,6 +139,24 @@ package struct RemovalRules: Sendable, Equatable {
                 $0.number > rule.number && $0.latest >= rule.latest && $0.selection.covers(rule.selection)
             }
         }
+    }
+
+    /// Makes one rule of two that are in force and have values of one selection expire: of those that lose least by it.
+    ///
+    /// - Returns: false if there are no such two.
+    mutating func mergeTwo(upTo number: UInt64, now: Timestamp) -> Bool {
+        var best: (earlier: Int, later: Int, merged: RemovalRule, loss: Double)?
+        for later in rules.indices where rules[later].number <= number {
+            let selection = rules[later].selection
+            let earlier = rules[..<later].lastIndex { $0.effect != .remove && $0.selection == selection }
+            guard let earlier, let merged = rules[later].merged(with: rules[earlier]) else { continue }
+            let loss = rules[later].loss(in: merged, now: now)
+            if loss < best?.loss ?? .infinity { best = (earlier, later, merged, loss) }
+        }
+        guard let best else { return false }
+        rules[best.later] = best.merged
+        rules.remove(at: best.earlier)
+        return true
     }
 
     private mutating func raiseVersion(_ clock: Timestamp) {
@@ -144,7 +195,13 @@ extension Record {
                 let expiry = record.expiry(accessed: time, now: rule.moment)
                 // What had expired by itself stays as it was: it must not be stale for longer.
                 if let expiry, expiry <= rule.moment { continue }
+                // It may be later than that moment, and have expired since, if the rule stands for several.
+                let isLater = created > rule.moment || followedRule != 0
+                let end = isLater ? expiry.map { $0 + (record.staleFor ?? .zero) } : nil
                 record.expire(at: rule.moment, staleFor: period)
+                if let end, let period = record.staleFor, rule.moment + period > end {
+                    record.staleFor = end - rule.moment
+                }
             }
         }
         return record

@@ -54,7 +54,7 @@ extension Sweep {
         guard !request.isDryRun, !hasSkipped, isWhole else { return }
         parts.control.noteAllCreated(watch.latestCreated)
         guard case .these(let rules, let number) = rules, !watch.areAllKept else { return }
-        let over = Set(rules.rules.map(\.number).filter { $0 <= number }).subtracting(watch.kept)
+        let over = rules.rules.filter { $0.number <= number && !watch.kept.contains($0.number) }
         if over.isEmpty { return }
         do throws(CacheError) {
             try parts.control.retire(over)

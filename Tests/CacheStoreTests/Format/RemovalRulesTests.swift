@@ -154,6 +154,140 @@ import Testing
         #expect(try applied(rules, record(created: begin)) == nil)
     }
 
+    // MARK: Merging
+
+    /// Rules by which all values expire, a minute apart.
+    private func chain(_ count: Int, staleFor period: Duration?) -> RemovalRules {
+        var rules = RemovalRules()
+        for minute in 0..<count {
+            let moment = begin + .seconds(60 * minute)
+            rules.add(.expire(staleFor: period), .all, latest: moment, at: moment, clock: moment)
+        }
+        return rules
+    }
+
+    private func expectMerged(_ rules: inout RemovalRules, now: Timestamp) {
+        let isMerged = rules.mergeTwo(upTo: .max, now: now)
+        #expect(isMerged)
+    }
+
+    @Test func `two rules of one selection become one, if both are in force and have values expire`() {
+        var made = rules([
+            (.expire(staleFor: .seconds(60)), .prefix("a")), (.remove, .prefix("b")),
+            (.expire(staleFor: .seconds(60)), .all), (.expire(staleFor: nil), .prefix("a")),
+            (.remove, .tagged("t")), (.expire(staleFor: .seconds(30)), .all),
+        ])
+        let before = made
+        let isEarly = made.mergeTwo(upTo: made.rules[4].number, now: begin)
+        #expect(!isEarly && made == before)
+        let last = made.rules[5]
+        expectMerged(&made, now: begin)
+        #expect(
+            made.rules.map(\.selection) == [.prefix("a"), .prefix("b"), .prefix("a"), .tagged("t"), .all]
+        )
+        #expect(
+            made.rules[4].number == last.number && made.rules[4].effect == .expire(staleFor: .seconds(30))
+        )
+        let isMerged = made.mergeTwo(upTo: .max, now: begin)
+        #expect(!isMerged)
+    }
+
+    @Test func `rules that are over are merged first, then those that are close`() {
+        var made = chain(10, staleFor: .seconds(300))
+        let now = begin + .seconds(540)
+        // Those of the first minutes are over at the end of the last.
+        for _ in 0..<4 { expectMerged(&made, now: now) }
+        #expect(made.rules.map(\.moment) == [0, 5, 6, 7, 8, 9].map { begin + .seconds(60 * $0) })
+        expectMerged(&made, now: now)
+        #expect(made.rules.count == 5)
+    }
+
+    @Test func `one tag that expires every minute keeps nearly all of a long stale period`() throws {
+        var made = RemovalRules()
+        let (hours, count) = (Duration.seconds(3 * 3600), 400)
+        for minute in 0..<count {
+            let moment = begin + .seconds(60 * minute)
+            if made.rules.count == RemovalRules.most { expectMerged(&made, now: moment) }
+            made.add(.expire(staleFor: hours), .tagged("t"), latest: moment, at: moment, clock: moment)
+        }
+        let end = begin + .seconds(60 * (count - 1))
+        for minute in stride(from: count - 179, to: count, by: 7) {
+            // Stored a second before a call, and stale for so long from then on; what is over is lost to nobody.
+            var value = record(created: begin + .seconds(60 * minute - 1))
+            value.details.tags = ["t"]
+            let left = try #require(try applied(made, value))
+            let period = try #require(left.expires.flatMap { expires in left.staleFor.map { expires + $0 } })
+            let whole = begin + .seconds(60 * minute) + hours
+            #expect(period <= whole && whole - max(period, end) < hours / 16)
+            #expect(left.freshness(at: end, accessed: .distantPast) != .fresh)
+        }
+    }
+
+    /// Of values as puts would store them while these rules come into force, some with clocks that differ.
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `what merged rules leave of a value is never better than what the rules left`(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        func seconds(_ range: ClosedRange<Int>) -> Duration {
+            .seconds(Int.random(in: range, using: &generator))
+        }
+        var made = RemovalRules()
+        var times: [Timestamp] = []
+        let ownPeriods = Bool.random(using: &generator)
+        for _ in 0..<12 {
+            let moment = (times.last ?? begin) + seconds(1...20)
+            times.append(moment)
+            let latest = moment + (Int.random(in: 0..<4, using: &generator) == 0 ? seconds(0...15) : .zero)
+            let period = ownPeriods ? nil : seconds(0...60)
+            let selection = [KeySelection.all, .prefix("k")].randomElement(using: &generator) ?? .all
+            made.add(
+                .expire(staleFor: period),
+                selection,
+                latest: max(latest, made.latest),
+                at: moment,
+                clock: moment
+            )
+        }
+        let last = try #require(times.last)
+        var values: [Record] = []
+        for _ in 0..<300 {
+            let moment = begin + seconds(-30...250)
+            let created = moment + (Bool.random(using: &generator) ? seconds(-10...10) : .zero)
+            var value = record(created: created)
+            if Bool.random(using: &generator) { value.expires = created + seconds(0...120) }
+            if Bool.random(using: &generator) { value.staleFor = seconds(0...90) }
+            let inForce = zip(made.rules, times).prefix { $0.1 <= moment }.map(\.0)
+            if let number = inForce.last?.number, created <= inForce.map(\.latest).max() ?? created {
+                value.followedRule = number
+            }
+            values.append(value)
+        }
+        let before = made
+        while made.mergeTwo(upTo: .max, now: last) {
+            for value in values {
+                let (old, new) = (
+                    try #require(try applied(before, value)), try #require(try applied(made, value))
+                )
+                for second in 0..<200 {
+                    let now = last + .seconds(second)
+                    let (was, left) = [old, new].map { $0.freshness(at: now, accessed: .distantPast) }.pair
+                    #expect(was == left || was == .stale && left == .expired, "\(value)")
+                }
+            }
+        }
+        #expect(made.rules.count < 12)
+    }
+
+    @Test func `a rule that has taken another into itself is not taken off with the one that was looked at`()
+    {
+        var made = chain(3, staleFor: .seconds(60))
+        let over = [made.rules[1], made.rules[2]]
+        expectMerged(&made, now: begin)
+        let merged = made.rules.filter { !over.contains($0) }
+        #expect(merged.count == 1)
+        made.retire(over, upTo: .max, clock: begin)
+        #expect(made.rules == merged)
+    }
+
     @Test func `what a later rule in force removes anyway is dropped, and nothing else`() {
         var made = rules([
             (.remove, .prefix("a/b")), (.expire(staleFor: nil), .prefix("a/c")), (.remove, .tagged("t")),
@@ -165,4 +299,9 @@ import Testing
         made.dropSuperfluous(upTo: .max)
         #expect(made.rules.map(\.selection) == [.tagged("t"), .prefix("a"), .all])
     }
+}
+
+extension Array {
+    /// The two elements of an array that has two.
+    fileprivate var pair: (Element, Element) { (self[0], self[1]) }
 }

@@ -341,6 +341,24 @@ import Testing
         #expect(try rulesInFile == 2, "what it covers goes with the next")
     }
 
+    @Test func `one tag may expire any number of times, and no call has to collect`() throws {
+        let begin = Timestamp.now
+        for number in 0..<RemovalRules.most + 20 {
+            let now = begin + .seconds(number)
+            try put("\(number)", "\(number)", in: store, created: now) { $0.details.tags = ["tag"] }
+            #expect(store.enact(.expire(staleFor: .seconds(86400)), .tagged("tag"), now: now))
+        }
+        #expect(try rulesInFile == RemovalRules.most)
+        #expect(store.cumulative?[.sweep] == 0)
+        let now = begin + .seconds(100)
+        for number in 0..<RemovalRules.most + 20 {
+            for store in [store, other] {
+                #expect(try get("\(number)", in: store, now: now) == nil)
+                #expect(try get("\(number)", in: store, now: now, stale: true) == "\(number)")
+            }
+        }
+    }
+
     @Test func `who reads the file late, as later rules have taken the place of one, goes by these`() throws {
         try put("value", "a", in: store)
         #expect(store.enact(.remove, .prefix("a"), now: .now))
