@@ -14,9 +14,16 @@ struct InvalidationModelTests {
         #expect(outcome.states > 1_000_000, "\(outcome.states)")
     }
 
+    @Test("lose nothing that is put after them, whoever else puts")
+    func isSoundWithTwoWriters() {
+        let outcome = InvalidationModel.explore(nil, writers: 2)
+        #expect(outcome.trace == nil, "\(outcome.trace?.joined(separator: "\n") ?? "")")
+        #expect(outcome.states > 100_000, "\(outcome.states)")
+    }
+
     @Test("need each part of their protocol", arguments: InvalidationModel.Mistake.allCases)
     func mistakeIsFound(_ mistake: InvalidationModel.Mistake) {
-        let outcome = InvalidationModel.explore(mistake)
+        let outcome = InvalidationModel.explore(mistake, writers: mistake.writers)
         #expect(outcome.trace != nil, "\(mistake) in \(outcome.states) states")
     }
 }

@@ -51,6 +51,15 @@ extension Control {
         return words.load(ControlLayout.generations + index) == word
     }
 
+    /// Whether somebody is writing a key of the word of `key`, or was killed while writing one.
+    ///
+    /// Two loads.
+    func hasWriters(of key: Digest) -> Bool {
+        guard let words else { return false }
+        let word = words.load(ControlLayout.generations + Generation.index(of: key))
+        return GenerationWord(rawValue: word).hasWriters
+    }
+
     // MARK: Writing
 
     /// A writer's place in a word of the table.

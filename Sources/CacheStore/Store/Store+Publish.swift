@@ -178,7 +178,10 @@ extension Store {
         let key = publication.key
         // It comes while the kernel sees to the lock.
         control.prefetch(key)
-        let mode: LockMode = publication.expected == nil ? .shared : .exclusive
+        // Else a put that has asked for the rules before the latest came, and is still to write, would take this one's
+        // place with a record that is judged by that rule.
+        let mustBeAlone = control.rulesVersion != 0 && control.hasWriters(of: key)
+        let mode: LockMode = publication.expected == nil && !mustBeAlone ? .shared : .exclusive
         return try entries.stripes.withLock(mode, stripe: key.stripe, patience: patience) {
             () throws(CacheError) in
             guard let expected = publication.expected else {

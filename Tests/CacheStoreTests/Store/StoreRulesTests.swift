@@ -124,6 +124,52 @@ import Testing
         #expect(try get("key", in: other) == "new")
     }
 
+    @Test(arguments: [RemovalRule.Effect.remove, .expire(staleFor: nil)])
+    func `what is put after a rule stays, though a put from before it is slow`(effect: RemovalRule.Effect)
+        throws
+    {
+        try put("old", "key", in: store)
+        let (isWriting, mayWrite) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let done = DispatchSemaphore(value: 0)
+        let isFirst = Locked<Bool>.Box(true)
+        Thread.detachNewThread {
+            SystemCall.withFaults { call in
+                // It has asked for the rules, and is to write the record.
+                guard call == .setAttribute, isFirst.value.withLock({ exchange(&$0, with: false) }) else {
+                    return nil
+                }
+                isWriting.signal()
+                mayWrite.wait()
+                return nil
+            } _: {
+                try? self.put("slow", "key", in: self.store)
+            }
+            done.signal()
+        }
+        isWriting.wait()
+        #expect(store.enact(effect, .all, now: .now))
+        let (tries, isStored) = (Locked<Int>.Box(0), Locked<Bool>.Box(false))
+        Thread.detachNewThread {
+            SystemCall.withFaults { call in
+                if call == .lock { tries.value.withLock { $0 += 1 } }
+                return nil
+            } _: {
+                try? self.put("new", "key", in: self.other)
+            }
+            isStored.value.withLock { $0 = true }
+            done.signal()
+        }
+        // A put takes two locks, and tries again where it waits.
+        waitUntil("it is stored, or waits for the other") {
+            isStored.value.withLock { $0 } || tries.value.withLock { $0 > 4 }
+        }
+        mayWrite.signal()
+        for _ in 0..<2 { done.wait() }
+        for store in [store, other] { #expect(try get("key", in: store) == "new") }
+        try fixture.sweep()
+        for store in [store, other] { #expect(try get("key", in: store) == "new") }
+    }
+
     // MARK: What expires
 
     @Test func `what a rule has expire is stale for all until its period is over, then the rule goes`()

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension InvalidationModel.Model {
-    /// The next step of a put: its time of creation is taken, the stripe and the generation, the number of the rules in
-    /// force; the entry is written; it ends.
-    func advancePut(at clock: UInt8, in state: inout State) -> Bool {
-        var me = state.writer
+    /// The next step of a put: its time of creation is taken, then whether it has to be alone, the stripe and the
+    /// generation, the number of the rules in force; the entry is written; it ends.
+    func advancePut(by writer: Int, at clock: UInt8, in state: inout State) -> Bool {
+        var me = state.writers[writer]
+        let others = state.writers.indices.filter { $0 != writer && state.writers[$0].isWriting }
         switch me.step {
         case .idle:
             guard state.puts < InvalidationModel.mostPuts else { return false }
             state.puts += 1
             me.entry = InvalidationModel.Entry(put: state.puts, created: clock)
             // One that was left half done may come into force with the next.
-            state.isUndisturbed = state.maker.step == .idle && state.made == state.inForce
+            me.isUndisturbed = state.maker.step == .idle && state.made == state.inForce
             me.step = .stamped
         case .stamped:
-            // A writer more; as one word with a version here, in which nobody else writes.
+            // Who is at it may have asked for the rules before the latest came.
+            me.isAlone = state.inForce != 0 && !others.isEmpty && mistake != .besideAnother
+            me.step = .looked
+        case .looked:
+            guard me.isAlone ? others.isEmpty : !others.contains(where: { state.writers[$0].isAlone }) else {
+                return false
+            }
+            // A writer more.
             state.raiseGeneration()
-            me.isLatest = true
+            me.isLatest = others.isEmpty
             me.step = .locked
         case .locked:
             me.number = state.inForce
@@ -35,10 +43,10 @@ extension InvalidationModel.Model {
                 state.memory = me.entry
             }
             state.ended |= 1 << (me.entry.put - 1)
-            state.mustFind = state.isUndisturbed
+            state.mustFind = state.mustFind || me.isUndisturbed
             me = InvalidationModel.Writer()
         }
-        state.writer = me
+        state.writers[writer] = me
         return true
     }
 
@@ -58,9 +66,9 @@ extension InvalidationModel.Model {
         var me = state.maker
         switch me.step {
         case .idle:
-            guard max(state.made, state.inForce) < InvalidationModel.mostRules else { return false }
+            guard max(state.made, state.inForce) < mostRules else { return false }
             me.meant = state.ended
-            state.isUndisturbed = false
+            for writer in state.writers.indices { state.writers[writer].isUndisturbed = false }
             state.mustFind = false
             state.reader.mustFind = false
         case .file:
@@ -102,7 +110,7 @@ extension InvalidationModel.Model {
         case .word:
             me.isLatest = true
             // While a put is under way nothing is kept.
-            me.mayKeep = ![.locked, .numbered, .written].contains(state.writer.step)
+            me.mayKeep = !state.writers.contains { $0.isWriting }
             me.step = .state
         case .state:
             if !state.isReady, mistake != .readinessUnchecked { me.mayKeep = false }
@@ -148,7 +156,7 @@ extension InvalidationModel.Model {
     /// those rules off.
     func advanceCollection(in state: inout State) -> Bool {
         var me = state.collector
-        let isWriting = [.locked, .numbered, .written].contains(state.writer.step)
+        let isWriting = state.writers.contains { $0.isWriting }
         switch me.step {
         case .idle:
             me.rules = state.rules(upTo: state.inForce)

@@ -3,9 +3,9 @@
 /// An explicit-state model of the rules by which many values are removed in one step (`RemovalRules`).
 ///
 /// A process puts values under one key, one after the other, and reads it, from memory or from disk; another makes rules
-/// that are meant for all that is there; a collection deletes what they are meant for and takes them off. One step is one
-/// system call or one atomic operation, sequentially consistent; the maker of rules and the collection may die before
-/// each. The clock shows one of two times at each look, as it likes.
+/// that are meant for all that is there; a collection deletes what they are meant for and takes them off. Or two put at
+/// the same time, and there is one rule. One step is one system call or one atomic operation, sequentially consistent; the
+/// maker of rules and the collection may die before each. The clock shows one of two times at each look, as it likes.
 ///
 /// Of the generation, which only grows, a state says who still has it as it is now: whoever has an older one never has
 /// the latest again.
@@ -47,10 +47,15 @@ enum InvalidationModel {
         /// Who finds a file that is forming by a rule that was never finished leaves the generations as they are, and the
         /// rule is in force before they are raised.
         case healedUnraised
+        /// A put does not wait for another that may have asked for the rules before the latest came.
+        case besideAnother
+
+        /// How many put at the same time where it is found.
+        var writers: Int { self == .besideAnother ? 2 : 1 }
     }
 
     /// What a put has done.
-    enum PutStep: UInt8 { case idle, stamped, locked, numbered, written }
+    enum PutStep: UInt8 { case idle, stamped, looked, locked, numbered, written }
     /// What the maker of a rule does next.
     enum RuleStep: UInt8 { case idle, file, close, raise, word, ready }
     enum ReadStep: UInt8 { case idle, memory, word, state, rules, record }
@@ -71,6 +76,13 @@ enum InvalidationModel {
         var number: UInt8 = 0
         /// Whether nobody has raised the generation since.
         var isLatest = false
+        /// Whether it has the stripe exclusively, or waits for it so.
+        var isAlone = false
+        /// Whether it began when no rule was under way, and none has begun since.
+        var isUndisturbed = false
+
+        /// Whether it counts as a writer in the key's word, and holds its stripe.
+        var isWriting: Bool { step.rawValue >= PutStep.locked.rawValue }
     }
 
     struct Maker: Hashable {
@@ -115,34 +127,42 @@ enum InvalidationModel {
         /// Held by the generation as it is now, else as good as none.
         var memory = Entry()
         var puts: UInt8 = 0
-        var writer = Writer()
+        var writers: [Writer]
         var maker = Maker()
         var reader = Reader()
         var collector = Collector()
         /// Puts that have ended, and those that no read may see that begins now.
         var ended: UInt8 = 0
         var gone: UInt8 = 0
-        /// The last put began when no rule was under way, and none has begun since; and it has ended.
-        var isUndisturbed = false
+        /// A put has ended that began when no rule was under way, and none has begun since.
         var mustFind = false
         var isBroken = false
+
+        init(writers: Int) {
+            self.writers = Array(repeating: Writer(), count: writers)
+        }
     }
 
     /// What looks at the clock has what it shows.
-    enum Move { case put(UInt8), rule(UInt8), crashOfRule, heal, read, collect, crashOfCollection }
+    enum Move { case put(Int, UInt8), rule(UInt8), crashOfRule, heal, read, collect, crashOfCollection }
 
     static let mostPuts: UInt8 = 2
     static let mostRules: UInt8 = 2
 
     struct Model {
         let mistake: Mistake?
+        /// How many put at the same time.
+        let writers: Int
+
+        /// With two who put, one: else there are too many states.
+        var mostRules: UInt8 { writers == 1 ? InvalidationModel.mostRules : 1 }
     }
 
     /// Visits all states until a promise is broken; says how many there are, and the way to that.
     ///
     /// Here, where it is compiled with optimization: there are 1.6 million.
-    static func explore(_ mistake: Mistake?) -> (states: Int, trace: [String]?) {
-        var space = StateSpace(of: Model(mistake: mistake))
+    static func explore(_ mistake: Mistake?, writers: Int = 1) -> (states: Int, trace: [String]?) {
+        var space = StateSpace(of: Model(mistake: mistake, writers: writers))
         let found = space.visit { state, _ in state.isBroken ? true : nil }
         return (space.states.count, found?.trace)
     }
@@ -152,7 +172,8 @@ extension InvalidationModel.State {
     /// What was held by the generation is so no longer.
     mutating func raiseGeneration() {
         memory = InvalidationModel.Entry()
-        (writer.isLatest, reader.isLatest) = (false, false)
+        for writer in writers.indices { writers[writer].isLatest = false }
+        reader.isLatest = false
     }
 
     /// The rules of the file up to a number, without those that were taken off.
@@ -172,7 +193,7 @@ extension InvalidationModel.Model: ExploredModel {
     typealias State = InvalidationModel.State
     typealias Move = InvalidationModel.Move
 
-    var initialStates: [State] { [State()] }
+    var initialStates: [State] { [State(writers: writers)] }
 
     func addSuccessors(of state: State, to next: inout [State], by moves: inout [Move]) {
         if state.isBroken { return }
@@ -182,8 +203,12 @@ extension InvalidationModel.Model: ExploredModel {
             next.append(copy)
             moves.append(move)
         }
-        add(.put(0)) { advancePut(at: 0, in: &$0) }
-        if state.writer.step == .idle { add(.put(1)) { advancePut(at: 1, in: &$0) } }
+        for writer in state.writers.indices {
+            add(.put(writer, 0)) { advancePut(by: writer, at: 0, in: &$0) }
+            if state.writers[writer].step == .idle {
+                add(.put(writer, 1)) { advancePut(by: writer, at: 1, in: &$0) }
+            }
+        }
         add(.rule(0)) { advanceRule(at: 0, in: &$0) }
         if state.maker.step == .file { add(.rule(1)) { advanceRule(at: 1, in: &$0) } }
         add(.crashOfRule) { state in
@@ -213,7 +238,7 @@ extension InvalidationModel.Model: ExploredModel {
     func summary(of state: State) -> String {
         """
         disk \(state.disk), memory \(state.memory), \(state.isReady ? "ready" : "forming"), \
-        rules \(state.made) to \(state.latest), in force \(state.inForce), retired \(state.retired), put \(state.writer.step), rule \(state.maker.step), \
+        rules \(state.made) to \(state.latest), in force \(state.inForce), retired \(state.retired), puts \(state.writers.map(\.step)), rule \(state.maker.step), \
         read \(state.reader.step), collection \(state.collector.step), gone \(state.gone)
         """
     }
