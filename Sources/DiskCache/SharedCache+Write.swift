@@ -168,10 +168,7 @@ extension SharedCache {
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func touch(forKey key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
-        return try withStore { (store, now) throws(CacheError) in
-            guard try store.liveEntry(digest, now: now, allowingStale: false) != nil else { return false }
-            return try store.touch(digest, now: now)
-        }
+        return try withStore { (store, _) throws(CacheError) in try store.touch(digest) { now } }
     }
 
     /// Gives the value of `key` another expiration, and keeps everything else that was stored with it.

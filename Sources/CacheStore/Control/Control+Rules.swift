@@ -102,6 +102,11 @@ extension Control {
         return created.milliseconds <= Int64(clamping: latest)
     }
 
+    /// The latest time of creation that was noted; nil where there is no control file.
+    var latestCreated: Timestamp? {
+        words.map { Timestamp(milliseconds: Int64(clamping: $0.load(.latestCreated) >> 1)) }
+    }
+
     /// Sees to it that later rules are meant for values of this time of creation.
     ///
     /// One load, and an atomic step for one put of those in a millisecond.

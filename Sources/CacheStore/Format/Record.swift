@@ -126,7 +126,12 @@ struct RecordCore: Sendable, Equatable {
 
     /// Whether it may be given out to anybody, if accesses don't prolong it.
     func isFresh(at now: Timestamp) -> Bool {
-        now.nanoseconds < expires.nanoseconds
+        now.nanoseconds < expires.nanoseconds && !isOfFuture(at: now)
+    }
+
+    /// Whether it was stored by a clock that was ahead: how old it is, and when it ends, nobody knows.
+    func isOfFuture(at now: Timestamp) -> Bool {
+        created.advanced(byNanoseconds: -Record.clockToleranceNanoseconds) > now
     }
 
     fileprivate static func span(_ nanoseconds: Int64) -> Duration? {
@@ -153,24 +158,32 @@ extension Record {
     /// When the entry was last written or read, as far as `accessed`, its file's access time, tells.
     ///
     /// An overwrite leaves the file's time as it was, so the later of the two counts. A time that lies far
-    /// in the future was set by a clock that has been put back since, and counts for nothing.
+    /// in the future was set by a clock that has been put back since, and counts for nothing; one of creation neither.
     package func lastUse(accessed: Timestamp, now: Timestamp) -> Timestamp {
-        accessed > now + Self.newestAccess ? created : max(accessed, created)
+        let isAccessed = accessed <= now + Self.clockTolerance
+        if isOfFuture(at: now) { return isAccessed ? accessed : Timestamp(nanoseconds: 0) }
+        return isAccessed ? max(accessed, created) : created
     }
 
-    /// How far an access time may lie after `now`.
+    /// How far an access, or the creation of a value, may lie after `now`.
     ///
-    /// A caller takes the time before it looks, so others' accesses since then are later than its `now`, and
-    /// are accesses all the same. One minute: a process that is not stopped is never delayed so long, and a
-    /// clock that is put back by less does no harm, as a value then expires when the clock says so.
-    private static let newestAccess: Duration = .seconds(60)
+    /// A caller takes the time before it looks, so what others have read or stored since then is later than its `now`,
+    /// and counts all the same. One minute: a process that is not stopped is never delayed so long, and a clock that is
+    /// put back by less does no harm, as a value then expires when the clock says so.
+    package static let clockTolerance = Duration.nanoseconds(clockToleranceNanoseconds)
+    static var clockToleranceNanoseconds: Int64 { 60_000_000_000 }
+
+    /// Whether it was stored by a clock that was ahead: then it is given to nobody before that time has come.
+    ///
+    /// Where the clock was put back, all values may be; so a collection leaves them alone.
+    package func isOfFuture(at now: Timestamp) -> Bool { core.isOfFuture(at: now) }
 
     /// The moment of expiry, nil for never.
     ///
     /// Of `accessed` only a sliding expiration takes notice.
     package func expiry(accessed: Timestamp, now: Timestamp) -> Timestamp? {
         guard let expires else { return nil }
-        guard let idleLifetime, accessed > latestUncountedAccess, accessed <= now + Self.newestAccess else {
+        guard let idleLifetime, accessed > latestUncountedAccess, accessed <= now + Self.clockTolerance else {
             return expires
         }
         return max(expires, accessed + idleLifetime)
@@ -194,6 +207,7 @@ extension Record {
 
     /// How good the value is at `now`.
     package func freshness(at now: Timestamp, accessed: Timestamp) -> Freshness {
+        if isOfFuture(at: now) { return .expired }
         guard let expiry = expiry(accessed: accessed, now: now), now >= expiry else { return .fresh }
         guard let staleFor else { return .expired }
         // The stale period follows the expiry wherever accesses have moved that.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+package import Platform
 
 /// What the processes of a cache tell each other through memory, and in `config.json`.
 extension Store {
@@ -63,6 +63,9 @@ extension Store {
 
     /// What all processes counted; nil where there is no control file.
     package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
+
+    /// The latest time of creation of any value since the control file was made; nil where there is no control file.
+    package var latestCreated: Timestamp? { control.latestCreated }
 
     // MARK: Configuration
 

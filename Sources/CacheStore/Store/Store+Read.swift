@@ -255,7 +255,7 @@ extension Store {
         _ now: Timestamp
     ) throws(CacheError) -> Freshness? {
         guard let record = stored.record else { return .fresh }
-        if record.expires == nil { return .fresh }
+        if record.expires == nil { return record.isOfFuture(at: now) ? .expired : .fresh }
         // What a rule has expired is over for all who go by that rule, else it could be given another expiration.
         let now = max(now, stored.judged)
         let freshness = record.freshness(at: now, accessed: .distantPast)

@@ -147,12 +147,16 @@ extension Store {
         control.noteReplacement()
     }
 
-    /// Counts as an access now.
+    /// Counts as an access, if a get would hit.
     ///
-    /// False where there is no such entry. Three system calls.
-    package func touch(_ key: Digest, now: Timestamp) throws(CacheError) -> Bool {
+    /// False where it would not. Five system calls.
+    ///
+    /// - Parameter clock: asked once the stripe is held: what expires while this waits for it is not prolonged.
+    package func touch(_ key: Digest, by clock: () -> Timestamp) throws(CacheError) -> Bool {
         try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
-            try entries.setAccessTime(of: key, to: now)
+            let now = clock()
+            guard try liveEntry(key, now: now, allowingStale: false) != nil else { return false }
+            return try entries.setAccessTime(of: key, to: now)
         }
     }
 

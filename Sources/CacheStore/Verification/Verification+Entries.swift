@@ -6,7 +6,11 @@ import Platform
 extension Verification {
     func verifyEntry(_ key: Digest) throws(CacheError) {
         guard let stored = try entry(key) else { return }
-        state.value.withLock { $0.report.entries += 1 }
+        let isOfFuture = stored.record?.isOfFuture(at: .now) ?? false
+        state.value.withLock { state in
+            state.report.entries += 1
+            if isOfFuture { state.report.futureEntries += 1 }
+        }
         switch try condition(of: key, stored) {
         case .sound: return
         case .unfinished: state.value.withLock { $0.report.unfinishedEntries += 1 }

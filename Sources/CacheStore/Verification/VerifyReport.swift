@@ -61,6 +61,10 @@ public struct VerifyReport: Sendable, Equatable, Codable {
     ///
     /// Not damage, unless ``metadataIsLost``. The next collection removes them.
     public package(set) var unfinishedEntries = 0
+    /// Entries that were stored by a clock that was ahead.
+    ///
+    /// Not damage. They are misses until that time has come, or they are stored again.
+    public package(set) var futureEntries = 0
     /// Whether so many entries are without metadata that it must have been lost, as in a copy of the directory
     /// without extended attributes.
     public package(set) var metadataIsLost = false

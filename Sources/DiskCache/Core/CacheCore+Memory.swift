@@ -48,7 +48,7 @@ extension CacheCore {
         let store = store
         let isCurrent = store.isCurrent(item.stamp.generation)
         if isCurrent == false, configuration.checksGenerations { return .invalidated }
-        if isOver(item.stamp, now) { return .expired }
+        if isOver(item.stamp, now) || now < item.start { return .expired }
         let isAccessDue = !(now < item.stamp.accessDue)
         if isAccessDue { item.stamp.accessDue = now.advanced(byNanoseconds: store.accesses.granularity) }
         judgement = Judgement(

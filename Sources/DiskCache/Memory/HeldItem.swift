@@ -13,6 +13,10 @@ class HeldItem: @unchecked Sendable {
     ///
     /// Guarded by the shard's lock.
     private(set) final var due = Timestamp.distantPast
+    /// Before that the clock was put back since the value was stored.
+    ///
+    /// Guarded by the shard's lock.
+    private(set) final var start = Timestamp.distantPast
     /// Tells the forms of one key's value apart: the metatype of the codec that has made it.
     final let form: ObjectIdentifier
     /// The key as the tier looks for it.
@@ -31,7 +35,10 @@ class HeldItem: @unchecked Sendable {
     ///
     /// Guarded by the shard's lock.
     final var stamp = MemoryStamp() {
-        didSet { due = isWhole ? stamp.due : .distantPast }
+        didSet {
+            due = isWhole ? stamp.due : .distantPast
+            start = created == .distantFuture ? .distantPast : created - Record.clockTolerance
+        }
     }
     final let key: String
     /// What it costs in memory.

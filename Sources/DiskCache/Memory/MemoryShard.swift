@@ -90,7 +90,9 @@ struct MemoryShard: ~Copyable, Sendable {
     /// processes.
     @inline(__always)
     private func isSettled(_ item: HeldItem, _ word: Int, at now: Timestamp) -> Bool {
-        guard now < item.due, let store, let generation = item.stamp.generation else { return false }
+        guard now < item.due, !(now < item.start), let store, let generation = item.stamp.generation else {
+            return false
+        }
         return store.use { $0.countsHit(generation.word, at: word, of: generation.mapping) }
     }
 

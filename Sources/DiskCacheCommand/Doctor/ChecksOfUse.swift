@@ -24,10 +24,15 @@ extension DirectoryFacts {
         let relation = "\(Quantity.text(size)) \(skew < .zero ? "behind" : "ahead of")"
         // Change times can't be set: if one is ahead of the clock, the clock was ahead when it was written.
         let lead = newestChange - max(skew, .zero)
+        let early =
+            "values were stored by a clock that was \(Quantity.text(newestValue)) ahead; they are misses until then"
         let future = "was set back: files here are dated \(Quantity.text(lead)) in the future"
         return [
             .risk("clock", lead > Self.tolerableSkew, future) {
-                "set it; if it is correct already, values expire late by that much (`diskcache clear` if that matters)"
+                "set it; if it is correct already, values that were stored then are misses until that time comes"
+            },
+            .risk("clock", newestValue > Record.clockTolerance, early) {
+                "set the clock if it is wrong; else store them again, or remove all with `diskcache clear`"
             },
             .fine("clock", clockSkew == nil, "not checked: the directory can't be written"),
             .risk("clock", size > Self.tolerableSkew, "the file system's is \(relation) the system's") {

@@ -71,6 +71,8 @@ struct DirectoryFacts {
     var clockSkew: Duration?
     /// How far the latest change of a part or file is ahead of the system's clock; negative: it is in the past.
     var newestChange = Duration.zero
+    /// How far the latest time of creation of any value is ahead of the system's clock; negative: it is in the past.
+    var newestValue = Duration.zero
     var collector: Collector?
     /// Whether the last collection was interrupted.
     var wasInterrupted = false
@@ -108,6 +110,7 @@ extension DirectoryFacts {
             facts.overhead = max(facts.overhead, store.parts.overhead)
             facts.rulesAreKnown = try store.control.rulesAreKnown()
             facts.sampleEntries(of: store.parts)
+            facts.newestValue = store.latestCreated.map { $0 - .now } ?? .zero
             facts.lookAtCollections(of: store)
             store.followConfiguration()
             facts.configuration = store.configuration

@@ -21,7 +21,7 @@ enum VerifyCommand: Command {
         JSON: objects, objectBytes (length), entries (all of what was checked), listedObjects, listedEntries
         (what there is), corruptObjects, corruptEntries, danglingEntries (names of files, the first 1000 of
         each), corruptObjectCount, corruptEntryCount, danglingEntryCount, unfinishedEntries (left by killed
-        puts) and orphans (values that no key names; left out with --sample), both of which the next gc
+        puts), futureEntries (stored by a clock that was ahead) and orphans (values that no key names; left out with --sample), both of which the next gc
         removes, metadataIsLost (whether so many are unfinished that this is a copy without extended
         attributes), unrecognised (files that are not ours), unreadable (files that could not be read),
         repaired (how many were deleted), isClean.
@@ -97,6 +97,10 @@ enum VerifyCommand: Command {
                 """
         } else if report.unfinishedEntries > 0 {
             text += "keys that were never finished, for gc to remove: \(report.unfinishedEntries)\n"
+        }
+        if report.futureEntries > 0 {
+            text +=
+                "keys that were stored by a clock that was ahead, and are misses until then: \(report.futureEntries)\n"
         }
         if let orphans = report.orphans, orphans > 0 {
             text += "values without a key, for gc to remove: \(orphans)\n"

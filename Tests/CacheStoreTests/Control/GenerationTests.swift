@@ -181,7 +181,7 @@ import Testing
         let record = fixture.record("two")
         #expect(try other.put([1].span, for: key, record, ifStill: nil) == .conflict)
         #expect(isCurrent(generation))
-        #expect(try other.touch(key, now: .now))
+        #expect(try other.touch(key) { .now })
         #expect(isCurrent(generation))
         try fixture.sweep { $0.limits.maximumEntries = 0 }
         #expect(fixture.entries.isEmpty)

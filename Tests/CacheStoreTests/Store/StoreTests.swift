@@ -21,6 +21,57 @@ import Testing
         #expect(try !fixture.store.remove(Digest(ofKey: "key")))
     }
 
+    @Test func `what was stored by a clock that was ahead is a miss for everybody until that time has come`()
+        throws
+    {
+        let fixture = try StoreFixture()
+        let now = Timestamp.now
+        let (key, value) = (Digest(ofKey: "key"), Array("value".utf8))
+        var record = fixture.record("value", created: now + .seconds(3600))
+        record.expires = now + .seconds(4200)
+        record.staleFor = .seconds(100_000)
+        for expires in [record.expires, nil] {
+            record.expires = expires
+            try fixture.store.put(value.span, for: key, record)
+            let other = try StoreFixture.open(fixture.path)
+            for store in [fixture.store, other] {
+                // The second look finds the record known.
+                for _ in 0..<2 {
+                    #expect(try store.get(key, now: now + .seconds(3600), allowingStale: false) != nil)
+                    #expect(try store.get(key, now: now, allowingStale: true) == nil)
+                    #expect(try store.liveEntry(key, now: now, allowingStale: true) == nil)
+                    #expect(try store.observe(key, now: now).value == nil)
+                }
+            }
+            try fixture.sweep(now: now) { $0.limits.maximumIdleTime = .seconds(1) }
+            #expect(fixture.entries.count == 1, "the clock may be wrong only now")
+        }
+        #expect(
+            try fixture.store.get(key, now: now + .seconds(3541), allowingStale: false) != nil,
+            "a minute early"
+        )
+        record.details.isNothing = true
+        try fixture.store.put(value.span, for: key, record)
+        #expect(try fixture.store.nothing(for: key, now: now) == nil)
+        #expect(try fixture.store.nothing(for: key, now: now + .seconds(3600)) != nil)
+        // Another value takes its place at once.
+        try fixture.put("new", "key")
+        #expect(try fixture.get("key") == "new")
+    }
+
+    @Test func `what was stored by a clock that was ahead goes first where there is no room`() throws {
+        let fixture = try StoreFixture()
+        let now = Timestamp.now
+        for (index, key) in ["a", "b", "c"].enumerated() {
+            let created = key == "b" ? now + .seconds(3600) : now - .seconds(100 * index + 100)
+            var record = fixture.record(key, created: created)
+            record.key = key
+            try fixture.store.put(Array(key.utf8).span, for: Digest(ofKey: key), record)
+        }
+        try fixture.sweep(now: now) { $0.limits.maximumEntries = 2 }
+        #expect(try fixture.get("a", now: now) == "a" && fixture.get("c", now: now) == "c")
+    }
+
     @Test(arguments: RecordForm.both)
     func `what is vacated is gone, fresh or not, and what takes its place may be held until the next write`(
         form: RecordForm

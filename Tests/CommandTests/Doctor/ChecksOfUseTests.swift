@@ -67,6 +67,14 @@ import Testing
         #expect(clock.state.hasPrefix("was set back") == isRisk)
     }
 
+    @Test(arguments: [(Duration.seconds(60), false), (.seconds(61), true)])
+    func `values of the future show that the clock was ahead`(newest: Duration, isRisk: Bool) throws {
+        let findings = ChecksTests.findings { $0.newestValue = newest }
+        let clock = try #require(findings.first { $0.subject == "clock" })
+        #expect((clock.level == .risk) == isRisk)
+        #expect(clock.state.contains("ahead") == isRisk)
+    }
+
     @Test(arguments: [
         (Duration.seconds(60), false, false), (.seconds(3600), false, false), (.seconds(3601), false, true),
         (.seconds(1), true, true),

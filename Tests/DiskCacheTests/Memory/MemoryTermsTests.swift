@@ -95,6 +95,30 @@ import Testing
         }
     }
 
+    // MARK: Clocks
+
+    @Test(arguments: [CacheConfiguration.Keeping.memoryAndDisk, .memoryOnly])
+    func `a value in memory that was stored by a clock that was ahead is a miss until that time has come`(
+        keeps: CacheConfiguration.Keeping
+    ) throws {
+        let pair = try Pair { $0.janitor.isEnabled = false }
+        let clock = pair.fixture.clock
+        let options = PutOptions(expires: .seconds(600), staleFor: .seconds(100_000), keeps: keeps)
+        let put: (SharedCache) throws -> Void = { try $0.put("early", forKey: "key", options: options) }
+        for cache in [pair.cache, pair.other] {
+            clock.advance(by: 3600)
+            try put(cache)
+            #expect(try cache.get(forKey: "key")?.source == .memory)
+            clock.advance(by: -3600)
+            for reading in [ReadOptions(), ReadOptions(acceptsStale: true), ReadOptions(source: .memory)] {
+                #expect(try cache.get(forKey: "key", reading: reading) == nil)
+            }
+            let value = cache.value(forKey: "key", options: options) { Data("new".utf8) }
+            #expect(value == Data("new".utf8))
+            #expect(try text(cache) == "new")
+        }
+    }
+
     // MARK: Age
 
     @Test(arguments: [CacheConfiguration.Keeping.memoryAndDisk, .memoryOnly])

@@ -104,6 +104,9 @@ extension SeenEntry {
         var verdict: RemovalReason?
         if record == nil {
             verdict = .corrupt
+        } else if record?.isOfFuture(at: now) ?? false {
+            // Where the clock was put back for a while, all may be. It is the first that goes for want of room.
+            verdict = nil
         } else if record?.freshness(at: now, accessed: status.accessed) == .expired {
             verdict = .expired
         } else if let age = limits.maximumAge, let created = record?.created, now - created > age {
