@@ -6,7 +6,7 @@ package import Platform
 ///
 /// For people to read: the kernel knows better who holds a lock, and nothing is decided by this.
 public struct ComputingProcess: Sendable, Equatable {
-    /// Its identifier, in its own PID namespace.
+    /// Its identifier, as this process sees it.
     public let processIdentifier: Int32
     /// Since when, by the system's clock.
     package let moment: Timestamp
@@ -16,15 +16,26 @@ public struct ComputingProcess: Sendable, Equatable {
         self.moment = moment
     }
 
-    /// Who computes the value of `key`, as far as the lock's file tells; nil where there is none.
+    /// Who has written its line into the file of a lock, if it holds that; nil also where this process does not see it.
     ///
-    /// Four system calls.
+    /// A number may be of another namespace, as in a container, where it is another process.
+    init?(holding file: borrowing FileDescriptor) throws(Errno) {
+        guard let noted = ComputingProcess(line: try file.read(Self.lineLength)),
+            ProcFiles.lockHolders(inode: try file.status().identity.inode).contains(noted.processIdentifier)
+        else { return nil }
+        self = noted
+    }
+
+    /// Who computes the value of `key`, as far as the lock's file and the kernel tell; nil where there is none that this
+    /// process sees.
+    ///
+    /// Eight system calls.
     package static func current(of key: Digest, in directory: StoreDirectory) throws(CacheError)
         -> ComputingProcess?
     {
         let path = StoreLayout.flightName(key)
         do throws(Errno) {
-            return ComputingProcess(line: try directory.locks.open(path, .readOnly).read(lineLength))
+            return try ComputingProcess(holding: directory.locks.open(path, .readOnly))
         } catch {
             // Something other than a file doesn't name anybody; taking the lock reports it.
             if error == .noEntry || error.tellsOfNoFile { return nil }

@@ -34,10 +34,13 @@ package final class FlightLock: Sendable {
         /// That of the flight that this waits for, or of its own.
         var file: FileDescriptor?
         var isHolding = false
+        /// Whether it was noted in the file that this waits for it.
+        var isNoted = false
     }
 
     private let directory: StoreDirectory
     private let path: RelativePath
+    private let isPermit: Bool
     private let owner = processGeneration
     private let state = Locked(State())
 
@@ -45,12 +48,14 @@ package final class FlightLock: Sendable {
     package init(of key: Digest, in directory: StoreDirectory) {
         self.directory = directory
         path = StoreLayout.flightName(key)
+        isPermit = false
     }
 
     /// A permit of the lock with this name; opens nothing yet.
     init(permit number: Int, of name: Digest, in directory: StoreDirectory) {
         self.directory = directory
         path = StoreLayout.permitName(name, number)
+        isPermit = true
     }
 
     /// Tries to get the lock; never waits.
@@ -61,20 +66,50 @@ package final class FlightLock: Sendable {
     /// - Throws: ``CacheError/Code/noSpace``, ``CacheError/Code/permissionDenied``, ``CacheError/Code/readOnly`` if the
     ///   file can't be made; other errors of open(2) and flock(2).
     package func attempt() throws(CacheError) -> Attempt {
+        try attempt(givesWay: false, waits: false) ?? .held
+    }
+
+    /// The same; nil where it is free and others wait for it, to whom it is left.
+    ///
+    /// - Parameters:
+    ///   - givesWay: whether it is left to them.
+    ///   - waits: whether the caller will try again until it has it, which is noted in a permit's file.
+    func attempt(givesWay: Bool, waits: Bool) throws(CacheError) -> Attempt? {
         try describing("lock", "\(directory.path)/\(StoreLayout.locks)/\(path)") { () throws(Errno) in
-            try state.withLock { (state) throws(Errno) in try attempt(&state) }
+            try state.withLock { (state) throws(Errno) in try attempt(&state, givesWay, waits) }
+        }
+    }
+
+    /// Whether nobody holds what this waits for but a collection, for a moment, to see whether the file may go; or
+    /// somebody else who asks this.
+    ///
+    /// Two system calls.
+    func isOnlyLookedAt() throws(CacheError) -> Bool {
+        try describing("lock", "\(directory.path)/\(StoreLayout.locks)/\(path)") { () throws(Errno) in
+            try state.withLock { (state) throws(Errno) in
+                guard let file = state.file.take() else { return false }
+                let isShared = try file.tryLock(.shared)
+                if isShared { file.unlock() }
+                state.file = consume file
+                return isShared
+            }
         }
     }
 
     /// Made once: putting an option set of another module together takes three allocations.
     private static let opening: OpenFlags = [.readWrite, .create]
 
-    private func attempt(_ state: inout State) throws(Errno) -> Attempt {
+    private func attempt(_ state: inout State, _ givesWay: Bool, _ waits: Bool) throws(Errno) -> Attempt? {
         if state.file == nil {
             state.file = try directory.locks.open(path, Self.opening, mode: FileMode.file)
+            state.isNoted = false
         }
         guard let file = state.file.take() else { return .held }
         guard try file.tryLock(.exclusive) else {
+            // So that its holder does not take it again at once. Where the mode can't be changed, it may.
+            if isPermit, waits, !exchange(&state.isNoted, with: true) {
+                bestEffort { () throws(Errno) in try file.setMode(Self.wantedMode) }
+            }
             state.file = consume file
             return .held
         }
@@ -83,7 +118,13 @@ package final class FlightLock: Sendable {
         let named = try directory.locks.presentStatus(of: path)
         guard named?.identity == status.identity else { return .ended(isUnstored: isMarked) }
         // Left by one who died after marking it.
-        if isMarked { try file.setMode(FileMode.file) }
+        let isWanted = status.permissions & Self.wantedBit != 0
+        if isWanted, givesWay {
+            file.unlock()
+            state.file = consume file
+            return nil
+        }
+        if isMarked || isWanted { try file.setMode(FileMode.file) }
         let holder = ComputingProcess(CurrentProcess.identifier, since: .now)
         // On a full disk the holder remains unknown, which is all that it costs.
         bestEffort { () throws(Errno) in try file.write(holder.line.span) }
@@ -96,8 +137,8 @@ package final class FlightLock: Sendable {
     ///
     /// Otherwise closes the file that this waits for.
     ///
-    /// In this order nobody else can hold a file that is about to lose its name. Three system calls. In a child that was
-    /// forked meanwhile the lock stays its parent's.
+    /// In this order nobody else can hold a file that is about to lose its name. Three system calls, four for a permit,
+    /// whose file stays where somebody waits for it. In a child that was forked meanwhile the lock stays its parent's.
     ///
     /// - Parameter isStored: false if the value was computed and could not be stored. That takes one more system call,
     ///   and those who wait need not compute one after another, in the hope that the next one can store it.
@@ -109,7 +150,9 @@ package final class FlightLock: Sendable {
             // A mode that can't be changed costs them just that.
             if !isStored { bestEffort { () throws(Errno) in try file.setMode(Self.unstoredMode) } }
             // A name that stays names a file that is free, which the next one takes over.
-            bestEffort { () throws(Errno) in try directory.locks.unlink(path) }
+            if !isPermit || !Self.isWanted(file) {
+                bestEffort { () throws(Errno) in try directory.locks.unlink(path) }
+            }
             // Not by closing alone: a child that was forked meanwhile has the file, too, until it executes something,
             // and those who wait would wait for it.
             file.unlock()
@@ -148,14 +191,25 @@ package final class FlightLock: Sendable {
     private static let unstoredMode = FileMode.file | unstoredBit
     private static let unstoredBit: UInt32 = 0o100
 
-    /// Who holds the lock that this waits for, as far as its file tells; nil before an attempt.
+    /// Permission bits that say that somebody waits for a permit.
+    private static let wantedMode = FileMode.file | wantedBit
+    private static let wantedBit: UInt32 = 0o010
+
+    private static func isWanted(_ file: borrowing FileDescriptor) -> Bool {
+        let permissions = bestEffort { () throws(Errno) in try file.status().permissions }
+        return (permissions ?? 0) & wantedBit != 0
+    }
+
+    /// Who holds the lock that this waits for, as far as its file and the kernel tell; nil before an attempt.
     ///
-    /// One system call.
+    /// Five system calls.
     package var holder: ComputingProcess? {
         state.withLock { state in
+            guard let file = state.file.take() else { return nil }
             // Nothing hangs on the answer.
-            let line = bestEffort { () throws(Errno) in try state.file?.read(ComputingProcess.lineLength) }
-            return (line ?? nil).flatMap { ComputingProcess(line: $0) }
+            let holder = bestEffort { () throws(Errno) in try ComputingProcess(holding: file) }
+            state.file = consume file
+            return holder ?? nil
         }
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Platform
+
 /// A lock that callers name, with one or more permits: for each a file of its own, which is locked as that of
 /// a flight.
 ///
@@ -31,16 +33,54 @@ package struct NamedLock: Sendable {
     ///
     /// - Throws: what ``FlightLock/attempt()`` throws.
     package func attempt() throws(CacheError) -> FlightLock? {
+        try attempt(givesWay: false, waits: false).permit
+    }
+
+    /// The same; a permit that is free, and that others wait for, is left to them.
+    ///
+    /// For the first attempt of who is ready to wait: else one that takes the lock again at once would leave the others no
+    /// time to find it free.
+    ///
+    /// - Parameters:
+    ///   - givesWay: whether it is left to them.
+    ///   - waits: whether the caller will try again until it has one.
+    /// - Returns: the permit, and whether one was left to others.
+    package func attempt(
+        givesWay: Bool,
+        waits: Bool
+    ) throws(CacheError) -> (permit: FlightLock?, isWanted: Bool) {
+        var isWanted = false
         for permit in permits {
-            var outcome = try permit.attempt()
+            var outcome = try permit.attempt(givesWay: givesWay, waits: waits)
             // Released meanwhile: the file that has the name now is another one.
-            while case .ended = outcome { outcome = try permit.attempt() }
+            while case .ended? = outcome { outcome = try permit.attempt(givesWay: givesWay, waits: waits) }
+            isWanted = isWanted || outcome == nil
             guard outcome == .acquired else { continue }
             for other in permits where other !== permit { other.abandon() }
-            return permit
+            return (permit, false)
         }
-        return nil
+        return (nil, isWanted)
     }
+
+    /// The last attempt of who waits no longer: a permit whose file a collection looks at is not taken for one that is
+    /// held.
+    ///
+    /// As ``attempt()``, and two system calls more for each permit that is held.
+    package func lastAttempt() throws(CacheError) -> FlightLock? {
+        let end = ContinuousClock.now + Self.longestLook
+        while true {
+            if let permit = try attempt() { return permit }
+            var isLookedAt = false
+            for permit in permits where try permit.isOnlyLookedAt() { isLookedAt = true }
+            guard isLookedAt, .now < end else { return nil }
+            sleepThread(for: .microseconds(50))
+        }
+    }
+
+    /// How long who comes leaves a lock to those who wait for it: they try again within ``longestPause``.
+    package static let courtesy: Duration = .milliseconds(25)
+    /// A collection has a file for microseconds; one that is stopped meanwhile is not waited for.
+    private static let longestLook: Duration = .milliseconds(100)
 
     /// Closes the files of attempts in vain.
     package func abandon() {

@@ -12,8 +12,9 @@ extension Sweep {
         // Copies on their way to a place in the root, where nothing can be moved there.
         _ = try deleteUnlocked(in: parts.directory.root, ".", path: StoreLayout.path(ofTemporary:))
         // The lock of a computation is held as long as its process computes, and a permit as long as somebody has it.
-        // Who acquires one while it is held here finds that its name has gone, and makes a new one.
-        _ = try deleteUnlocked(in: parts.directory.locks, StoreLayout.locks) { name in
+        // Who acquires one that was looked at here finds that its name has gone, and makes a new one. Shared, so that who
+        // can't get it sees that nobody holds it; there is one collection at a time.
+        _ = try deleteUnlocked(in: parts.directory.locks, StoreLayout.locks, .shared) { name in
             StoreLayout.isPassingLock(name) ? RelativePath(name) : nil
         }
         if !request.isDryRun { freshenPermanentFiles() }
@@ -42,11 +43,12 @@ extension Sweep {
     private func deleteUnlocked(
         in directory: borrowing Directory,
         _ place: RelativePath,
+        _ mode: LockMode = .exclusive,
         path: (String) -> RelativePath?
     ) throws(CacheError) -> [String] {
         let names = try describing("clean", self.path(of: place)) { () throws(Errno) in try directory.names()
         }
-        return try deleteUnlocked(names, in: directory, place, path: path)
+        return try deleteUnlocked(names, in: directory, place, mode, path: path)
     }
 
     /// The same of the files with these names.
@@ -54,6 +56,7 @@ extension Sweep {
         _ names: [String],
         in directory: borrowing Directory,
         _ place: RelativePath,
+        _ mode: LockMode = .exclusive,
         path: (String) -> RelativePath? = StoreLayout.path(ofTemporary:)
     ) throws(CacheError) -> [String] {
         var tally = CollectionReport.Tally()
@@ -67,7 +70,7 @@ extension Sweep {
                         continue
                     }
                     let outcome = try ifExists { () throws(Errno) -> Fate in
-                        try clean(path, in: directory)
+                        try clean(path, in: directory, mode)
                     }
                     switch outcome {
                     case .deleted(let size): tally.add(size)
@@ -129,10 +132,14 @@ extension Sweep {
     }
 
     /// Deletes a file that nobody holds locked, but for what somebody may still go on with.
-    private func clean(_ path: RelativePath, in directory: borrowing Directory) throws(Errno) -> Fate {
+    private func clean(
+        _ path: RelativePath,
+        in directory: borrowing Directory,
+        _ mode: LockMode
+    ) throws(Errno) -> Fate {
         let file = try directory.open(path, .readOnly)
         let isPartial = path.description.hasPrefix(StoreLayout.partialPrefix)
-        guard try file.tryLock(.exclusive) else {
+        guard try file.tryLock(mode) else {
             return isPartial ? .kept(try file.status().allocatedSize) : .spared
         }
         let status = try file.status()

@@ -14,7 +14,8 @@ extension SharedCache {
     /// Names of locks have nothing to do with keys: a lock keeps nobody from reading or writing any value.
     /// When its holder dies, at whatever instruction, the kernel frees it; whoever waits has it within 20 ms
     /// and the time until its thread gets a processor. It is not recursive: who asks for it a second time
-    /// waits for itself, also in another instance of this class. Nobody is served in the order of asking.
+    /// waits for itself, also in another instance of this class. Nobody is served in the order of asking, but who
+    /// has held it and asks again leaves it to one who waits already.
     ///
     /// Seven system calls for a lock that is free. While it waits, one for each permit every 10 to 20 ms, and
     /// a file is open for each.
@@ -38,9 +39,11 @@ extension SharedCache {
         let lock = try namedLock(name, permits: permits)
         var wait = LockWait(within: limit)
         while true {
-            if let permit = try attempt(lock) { return CacheLock(name, permit) }
-            guard let pause = wait.next() else { throw notToBeHad(lock, name) }
-            sleepThread(for: pause)
+            switch try attempt(lock, &wait) {
+            case .acquired(let permit): return CacheLock(name, permit)
+            case .pause(let pause): sleepThread(for: pause)
+            case .over: throw notToBeHad(lock, name)
+            }
         }
     }
 
@@ -61,12 +64,16 @@ extension SharedCache {
         let lock = try namedLock(name, permits: permits)
         var wait = LockWait(within: limit)
         while true {
-            let permit = try await offload(on: .reading) { () throws(CacheError) in try self.attempt(lock) }
-            if let permit { return CacheLock(name, permit) }
-            guard let pause = wait.next() else {
-                throw await offload(on: .reading) { self.notToBeHad(lock, name) }
+            let step: LockWait.Step
+            (step, wait) = try await offload(on: .reading) { [wait] () throws(CacheError) in
+                var wait = wait
+                return (try self.attempt(lock, &wait), wait)
             }
-            try await Task.sleep(for: pause)
+            switch step {
+            case .acquired(let permit): return CacheLock(name, permit)
+            case .pause(let pause): try await Task.sleep(for: pause)
+            case .over: throw await offload(on: .reading) { self.notToBeHad(lock, name) }
+            }
         }
     }
 
@@ -84,9 +91,9 @@ extension SharedCache {
         }
     }
 
-    /// A permit if one is free, without waiting; nil if all are held.
-    package func attempt(_ lock: NamedLock) throws(CacheError) -> FlightLock? {
-        try withStore { (_, _) throws(CacheError) in try lock.attempt() }
+    /// One attempt of a wait.
+    package func attempt(_ lock: NamedLock, _ wait: inout LockWait) throws(CacheError) -> LockWait.Step {
+        try withStore { (_, _) throws(CacheError) in try wait.attempt(lock) }
     }
 
     /// The error of who has waited for `lock` in vain, and waits no more: its files are closed.

@@ -70,8 +70,12 @@ enum LockCommand: Command {
         var line: ProgressLine?
         defer { line?.clear() }
         while true {
-            if let permit = try cache.attempt(lock) { return permit }
-            guard let pause = wait.next() else { throw cache.notToBeHad(lock, name) }
+            let pause: Duration
+            switch try cache.attempt(lock, &wait) {
+            case .acquired(let permit): return permit
+            case .pause(let length): pause = length
+            case .over: throw cache.notToBeHad(lock, name)
+            }
             if ContinuousClock.now >= silentUntil {
                 if line == nil { line = ProgressLine() }
                 line?.show(words(name, lock.holder))

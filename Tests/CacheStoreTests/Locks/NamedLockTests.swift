@@ -58,6 +58,66 @@ import Testing
         }
     }
 
+    @Test func `who is ready to wait leaves it to those who wait already, once`() throws {
+        let (holder, waiting, newcomer) = (lock(), lock(), lock())
+        let held = try #require(try holder.attempt())
+        #expect(try waiting.attempt(givesWay: true, waits: true).permit == nil)
+        held.release()
+        #expect(files.count == 1, "it says that somebody waits")
+        let first = try newcomer.attempt(givesWay: true, waits: true)
+        #expect(first.permit == nil && first.isWanted)
+        let next = try #require(try waiting.attempt())
+        #expect(try newcomer.attempt() == nil)
+        next.release()
+        // Of one that has given up waiting nothing is left but that.
+        let last = try #require(try newcomer.attempt())
+        last.release()
+        #expect(files.isEmpty)
+        #expect(try lock().attempt(givesWay: true, waits: true).permit != nil)
+    }
+
+    @Test func `who holds it is told only if it is a process that this one sees`() throws {
+        let held = try #require(try lock().attempt())
+        let waiting = lock()
+        #expect(try waiting.attempt() == nil)
+        #expect(waiting.holder?.processIdentifier == getpid())
+        // As a process of another namespace would have it.
+        let line = ComputingProcess(1, since: .now).line
+        try Data(line).write(to: URL(fileURLWithPath: "\(fixture.path)/locks/\(files[0])"), options: [])
+        #expect(waiting.holder == nil)
+        held.release()
+    }
+
+    @Test func `a collection holds the file that it looks at shared, and nobody takes that for a holder`()
+        throws
+    {
+        try #require(try lock().attempt()).abandon()
+        let path = "\(fixture.path)/locks/\(files[0])"
+        let looking = try FileDescriptor(opening: path, .readOnly)
+        #expect(try looking.tryLock(.shared))
+        #expect(try lock().attempt() == nil)
+        let calls = Locked<Int>.Box(0)
+        let kept = Locked<FileDescriptor?>.Box(looking)
+        let permit = try SystemCall.withFaults { call in
+            // The second is the question whether it is only looked at.
+            let count = calls.value.withLock { count in
+                if call == .lock { count += 1 }
+                return count
+            }
+            if count == 2 { kept.value.withLock { $0 = nil } }
+            return nil
+        } _: {
+            try lock().lastAttempt()
+        }
+        #expect(permit != nil)
+        #expect(try lock().lastAttempt() == nil, "now it is held")
+        permit?.abandon()
+        let other = try FileDescriptor(opening: path, .readOnly)
+        #expect(try other.tryLock(.shared))
+        try fixture.sweep()
+        #expect(files.isEmpty)
+    }
+
     @Test func `what was let go of is free at once, and its file goes with the next collection`() throws {
         try #require(try lock().attempt()).abandon()
         #expect(files == ["lock-\(name)-0"])

@@ -126,6 +126,26 @@ import Testing
         goesOn()
     }
 
+    @Test func `one that takes it again at once does not keep it from who waits`() throws {
+        let (turns, isServed) = (Locked<Int>.Box(0), Locked<Bool>.Box(false))
+        let lock = try cache.lock("name")
+        let (cache, other) = (cache, other)
+        let goesOn = expectBlocks {
+            try? other.lock("name").unlock()
+            isServed.value.withLock { $0 = true }
+        }
+        lock.unlock()
+        while !isServed.value.withLock({ $0 }) {
+            try cache.lock("name").unlock()
+            turns.value.withLock { $0 += 1 }
+        }
+        goesOn()
+        // Without courtesy it has had tens of thousands.
+        #expect(turns.value.withLock { $0 } < 1000)
+        try cache.directory.collect()
+        #expect(files.isEmpty)
+    }
+
     @Test func `the time for waiting is used up, and not more`() throws {
         let lock = try cache.lock("name")
         let limit = Duration.milliseconds(30)
