@@ -130,7 +130,7 @@ package enum StoreLayout {
     static let partialPrefix = "part-"
 
     /// Files in the root that grow with use.
-    static let growingFiles: [RelativePath] = [rules, events, olderEvents, outbox]
+    static let growingFiles: [RelativePath] = [rules, events, olderEvents, outbox, olderOutbox]
 
     /// The file in `tmp/` of a value that is fetched: `part-ab12…`.
     static func partialName(_ key: Digest) -> RelativePath {

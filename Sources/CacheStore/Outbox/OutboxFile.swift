@@ -169,7 +169,7 @@ package final class OutboxFile: Sendable {
             return true
         }
         guard isThere == true else { return }
-        let header = OutboxRecord(number: Store.outboxNumber(), .follows(upTo: offset))
+        let header = OutboxRecord(number: OutboxRecord.freshNumber(), .follows(upTo: offset))
         let bytes = header.encoded() + records
         let file = try TemporaryFile(in: directory, mode: FileMode.file)
         try file.file.writeAll(bytes.span)

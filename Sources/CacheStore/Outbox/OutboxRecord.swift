@@ -131,3 +131,13 @@ extension [UInt8] {
         }
     }
 }
+
+extension OutboxRecord {
+    /// A number that no other process chooses at the same time.
+    package static func freshNumber() -> UInt64 {
+        let process = UInt64(UInt32(bitPattern: CurrentProcess.identifier))
+        let thread = UInt64(truncatingIfNeeded: threadNumber)
+        let moment = UInt64(bitPattern: Timestamp.now.nanoseconds)
+        return SplitMix64.mix(moment ^ SplitMix64.mix(process << 32 ^ thread))
+    }
+}

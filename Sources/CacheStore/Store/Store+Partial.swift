@@ -61,7 +61,13 @@ extension Store {
             throw CacheError(errno: .noSpace, "fetch a value into", path: directory.path)
         }
         var terms = RoomTerms()
-        let claim = try claimRoom(forLength: Int(clamping: missing), now: now, &terms)
+        let claim = try claimRoom(
+            forLength: Int(clamping: missing),
+            record: 0,
+            entries: 0,
+            now: now,
+            &terms
+        )
         partial.count(counted + missing)
         room.giveBack(claim)
     }

@@ -21,7 +21,7 @@ extension Store {
     @inline(never)
     private func noteForOthers(_ key: Digest, _ work: OutboxRecord.Work) {
         let isAvoided = control.remoteNotes == .avoidance
-        let record = OutboxRecord(number: Self.outboxNumber(), entry: key, work: isAvoided ? .avoid : work)
+        let record = OutboxRecord(number: OutboxRecord.freshNumber(), entry: key, work: isAvoided ? .avoid : work)
         do throws(Errno) {
             try outbox.append(record)
         } catch {
@@ -34,14 +34,6 @@ extension Store {
     /// Notes for who sends that a key has to be looked after, whatever others have written.
     package func noteForRemote(_ key: Digest, _ work: OutboxRecord.Work) {
         noteForOthers(key, work)
-    }
-
-    /// One that no other process chooses at the same time.
-    package static func outboxNumber() -> UInt64 {
-        let process = UInt64(UInt32(bitPattern: CurrentProcess.identifier))
-        let thread = UInt64(truncatingIfNeeded: threadNumber)
-        let moment = UInt64(bitPattern: Timestamp.now.nanoseconds)
-        return SplitMix64.mix(moment ^ SplitMix64.mix(process << 32 ^ thread))
     }
 
     // MARK: Sending

@@ -104,7 +104,7 @@ extension Sweep {
         let directory = parts.directory
         // The file of the `janitor` lock, which a first sweep fills and a dry run before it does not.
         var bytes = directory.fileSystem.blockSize
-        var growing = allocatedToPartialFiles()
+        var growing: Int64 = 0
         bestEffort { () throws(Errno) in
             bytes += try directory.root.descriptor.status().allocatedSize
             for name in try directory.root.names()
@@ -133,23 +133,6 @@ extension Sweep {
             return state.pass.overhead
         }
         if !request.isDryRun { parts.control.noteOverhead(bytes: sum) }
-    }
-}
-
-extension Sweep {
-    /// What values take that are fetched bit by bit, or were.
-    private func allocatedToPartialFiles() -> Int64 {
-        var bytes: Int64 = 0
-        bestEffort { () throws(Errno) in
-            let temporaries = try parts.directory.root.openDirectory(StoreLayout.temporaries)
-            for name in try temporaries.names() where name.hasPrefix(StoreLayout.partialPrefix) {
-                guard let path = StoreLayout.path(ofTemporary: name) else { continue }
-                if let status = try temporaries.presentStatus(of: path), status.kind == .regular {
-                    bytes += status.allocatedSize
-                }
-            }
-        }
-        return bytes
     }
 }
 

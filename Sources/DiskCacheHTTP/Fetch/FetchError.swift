@@ -86,7 +86,7 @@ extension FetchError {
     /// Whether it may go well a moment later.
     var mayPass: Bool {
         if status == 407 { return false }
-        switch code {
+        return switch code {
         case .unreachable, .timedOut, .truncated, .protocolViolation: true
         default: false
         }

@@ -23,7 +23,7 @@ package final class ServerTier: RemoteTier {
         let credentials = try RemoteCredentials(from: configuration.credentials)
         let transport = Transport()
         var terms = Breaker.Terms()
-        terms.seed = Store.outboxNumber()
+        terms.seed = OutboxRecord.freshNumber()
         var levels: [RemoteLevel] = []
         for servers in configuration.levels {
             var level: [RemoteServer] = []

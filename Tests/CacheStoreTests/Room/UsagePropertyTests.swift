@@ -156,7 +156,7 @@ private struct RandomCalls {
                 _ = try store.rewrite(renewed, for: digest, ifStill: stored, now: now)
                 return "renew, key of \(name.utf8.count)"
             case 17:
-                _ = try store.touch(digest, now: now)
+                _ = try store.touch(digest) { now }
                 return "touch"
             case 18:
                 guard let stored = try store.entries.read(digest) else { return "nothing" }
