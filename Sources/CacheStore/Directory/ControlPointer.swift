@@ -95,7 +95,9 @@ struct ControlPointer: Equatable {
             // Taken for an orphan before it was locked; whoever needs one tries again within a second.
             guard try file.tryLock(.shared), try file.status().linkCount > 0 else { throw .noEntry }
             try file.allocate(ControlLayout.memoryByteCount)
-            let path = Array(try CurrentProcess.absolutePath(directory).utf8.prefix(ControlLayout.memoryPathSize))
+            let path = Array(
+                try CurrentProcess.absolutePath(directory).utf8.prefix(ControlLayout.memoryPathSize)
+            )
             try file.write(path.span, at: ControlLayout.byteCount)
             return file
         } catch {

@@ -21,7 +21,11 @@ extension Store {
     @inline(never)
     private func noteForOthers(_ key: Digest, _ work: OutboxRecord.Work) {
         let isAvoided = control.remoteNotes == .avoidance
-        let record = OutboxRecord(number: OutboxRecord.freshNumber(), entry: key, work: isAvoided ? .avoid : work)
+        let record = OutboxRecord(
+            number: OutboxRecord.freshNumber(),
+            entry: key,
+            work: isAvoided ? .avoid : work
+        )
         do throws(Errno) {
             try outbox.append(record)
         } catch {

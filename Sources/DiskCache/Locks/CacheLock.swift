@@ -26,7 +26,7 @@ public final class CacheLock: Sendable {
 
     /// Gives the lock back; nothing if that was done before.
     ///
-    /// Three system calls. Where the object goes without this, its file stays until somebody takes the lock
+    /// Four system calls. Where the object goes without this, its file stays until somebody takes the lock
     /// again, or until the next collection.
     @available(*, noasync, message: "it waits for the disk: use `whileHeld`, or let go of the lock")
     public func unlock() {

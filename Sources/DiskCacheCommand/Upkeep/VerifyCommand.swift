@@ -21,9 +21,10 @@ enum VerifyCommand: Command {
         JSON: objects, objectBytes (length), entries (all of what was checked), listedObjects, listedEntries
         (what there is), corruptObjects, corruptEntries, danglingEntries (names of files, the first 1000 of
         each), corruptObjectCount, corruptEntryCount, danglingEntryCount, unfinishedEntries (left by killed
-        puts), futureEntries (stored by a clock that was ahead) and orphans (values that no key names; left out with --sample), both of which the next gc
-        removes, metadataIsLost (whether so many are unfinished that this is a copy without extended
-        attributes), unrecognised (files that are not ours), unreadable (files that could not be read),
+        puts) and orphans (values that no key names; left out with --sample), both of which the next gc
+        removes, futureEntries (stored by a clock that was ahead), metadataIsLost (whether so many are
+        unfinished that this is a copy without extended attributes),
+        unrecognised (files that are not ours), unreadable (files that could not be read),
         repaired (how many were deleted), isClean.
 
         Exit status: 0 everything is sound; 65 something was corrupt, dangling, unreadable or lost, even if it

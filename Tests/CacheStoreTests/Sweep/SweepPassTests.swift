@@ -199,8 +199,7 @@ import Testing
         let fixture = try StoreFixture()
         try fixture.sweep()
         let before = try #require(fixture.store.control.overhead)
-        let key = Digest(ofKey: "fetched").description
-        let files = ["outbox": 300_000, "events": 200_000, "tmp/part-" + key: 1_000_000]
+        let files = ["outbox": 300_000, "events": 200_000]
         for (name, length) in files {
             try Data(repeating: 1, count: length).write(to: URL(fileURLWithPath: fixture.path + "/" + name))
         }

@@ -284,7 +284,7 @@ import Testing
         // As if a process had been killed between the last byte and the entry.
         let request = try HTTPRequest(place.request())
         let key = place.http.shelf.flightKey(request, nil, Seal(key: Data()))
-        let partial = try #require(try place.cache.partialFile(forKey: key))
+        let partial = try #require(try place.http.shelf.cache.partialFile(forKey: key))
         let stored = StoredResponse(
             fields: ["ETag": "\"a\"", "Cache-Control": "max-age=60"],
             requested: HTTPDate(seconds: 0),
