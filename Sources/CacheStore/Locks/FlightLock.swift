@@ -66,17 +66,28 @@ package final class FlightLock: Sendable {
     /// - Throws: ``CacheError/Code/noSpace``, ``CacheError/Code/permissionDenied``, ``CacheError/Code/readOnly`` if the
     ///   file can't be made; other errors of open(2) and flock(2).
     package func attempt() throws(CacheError) -> Attempt {
-        try attempt(givesWay: false, waits: false) ?? .held
+        try attempt(givesWay: false) ?? .held
     }
 
     /// The same; nil where it is free and others wait for it, to whom it is left.
     ///
-    /// - Parameters:
-    ///   - givesWay: whether it is left to them.
-    ///   - waits: whether the caller will try again until it has it, which is noted in a permit's file.
-    func attempt(givesWay: Bool, waits: Bool) throws(CacheError) -> Attempt? {
+    /// - Parameter givesWay: whether it is left to them.
+    func attempt(givesWay: Bool) throws(CacheError) -> Attempt? {
         try describing("lock", "\(directory.path)/\(StoreLayout.locks)/\(path)") { () throws(Errno) in
-            try state.withLock { (state) throws(Errno) in try attempt(&state, givesWay, waits) }
+            try state.withLock { (state) throws(Errno) in try attempt(&state, givesWay) }
+        }
+    }
+
+    /// Notes in the file of a permit that the caller waits for it, so that its holder does not take it again at once.
+    ///
+    /// One system call, the first time. Where the mode of the file can't be changed, the holder may take it again.
+    func noteWait() {
+        state.withLock { state in
+            guard let file = state.file.take() else { return }
+            if !state.isHolding, !exchange(&state.isNoted, with: true) {
+                bestEffort { () throws(Errno) in try file.setMode(Self.wantedMode) }
+            }
+            state.file = consume file
         }
     }
 
@@ -99,17 +110,13 @@ package final class FlightLock: Sendable {
     /// Made once: putting an option set of another module together takes three allocations.
     private static let opening: OpenFlags = [.readWrite, .create]
 
-    private func attempt(_ state: inout State, _ givesWay: Bool, _ waits: Bool) throws(Errno) -> Attempt? {
+    private func attempt(_ state: inout State, _ givesWay: Bool) throws(Errno) -> Attempt? {
         if state.file == nil {
             state.file = try directory.locks.open(path, Self.opening, mode: FileMode.file)
             state.isNoted = false
         }
         guard let file = state.file.take() else { return .held }
         guard try file.tryLock(.exclusive) else {
-            // So that its holder does not take it again at once. Where the mode can't be changed, it may.
-            if isPermit, waits, !exchange(&state.isNoted, with: true) {
-                bestEffort { () throws(Errno) in try file.setMode(Self.wantedMode) }
-            }
             state.file = consume file
             return .held
         }

@@ -51,14 +51,16 @@ package struct NamedLock: Sendable {
     ) throws(CacheError) -> (permit: FlightLock?, isWanted: Bool) {
         var isWanted = false
         for permit in permits {
-            var outcome = try permit.attempt(givesWay: givesWay, waits: waits)
+            var outcome = try permit.attempt(givesWay: givesWay)
             // Released meanwhile: the file that has the name now is another one.
-            while case .ended? = outcome { outcome = try permit.attempt(givesWay: givesWay, waits: waits) }
+            while case .ended? = outcome { outcome = try permit.attempt(givesWay: givesWay) }
             isWanted = isWanted || outcome == nil
             guard outcome == .acquired else { continue }
             for other in permits where other !== permit { other.abandon() }
             return (permit, false)
         }
+        // Not before all of them were tried: who gets another one waits for none.
+        if waits { for permit in permits { permit.noteWait() } }
         return (nil, isWanted)
     }
 

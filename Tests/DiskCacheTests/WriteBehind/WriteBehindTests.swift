@@ -261,7 +261,10 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         try await cache.put(Data("\"mine\"".utf8), forKey: "key", options: PutOptions(writing: .behind))
         while valve.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
         defer { valve.open() }
-        let other = try SharedCache(at: cache.path)
+        // By the same clock: what a clock has stored that is ahead of the reader's is a miss.
+        var configuration = CacheConfiguration()
+        configuration.now = cache.configuration.now
+        let other = try SharedCache(at: cache.path, configuration: configuration)
         #expect(try await other.typed(String.self).get(forKey: "key")?.value == "mine")
         func synchronously() throws -> [Data?] {
             [
