@@ -238,4 +238,10 @@ extension Tool {
             #expect(run.status == 0, "\(command): \(run.error)")
         }
     }
+
+    @Test func `fetch ends at once where no thread can be made`() throws {
+        let words = ["fetch", "--time-limit", "1h", "http://127.0.0.1:1/"]
+        let run = try tool.run(refusing: ["clone", "clone3"], Refusal(errno: EAGAIN, name: "EAGAIN"), words)
+        #expect(run.status == 69 && run.error.contains("there may be no more threads"), "\(run.error)")
+    }
 }

@@ -73,8 +73,19 @@ public final class HTTPCache: Sendable {
     }
 
     /// The same for threads that may block.
+    ///
+    /// - Throws: also ``FetchError/Code/other`` where the process can't have the threads that it takes.
     @available(*, noasync, message: "it blocks the thread: use `fetch`")
     public func fetchAndWait(_ request: FetchRequest) throws(FetchError) -> FetchResponse {
+        guard
+            Self.hasThreads.withLock({ known in
+                known = known || DetachedThread.areAvailable(Self.threadCount)
+                return known
+            })
+        else {
+            let reason = "there may be no more threads: raise the limit of processes (ulimit -u, pids.max)"
+            throw FetchError(.other, reason)
+        }
         let outcome = Monitored<Result<FetchResponse, FetchError>?>(nil)
         Task.detached { [self] in
             let result = await result(of: request)
@@ -85,6 +96,12 @@ public final class HTTPCache: Sendable {
         guard let ended else { throw FetchError(.other, "the fetch has not ended") }
         return try ended.get()
     }
+
+    /// Whether it is known that there are enough.
+    private static let hasThreads = Locked(false)
+    /// Those of Swift's pool, which looks after timers, too; one that transfers, one that resolves names, and those that
+    /// read and write the cache.
+    private static let threadCount = 6
 
     private func result(of request: FetchRequest) async -> Result<FetchResponse, FetchError> {
         do {
@@ -107,6 +124,9 @@ public final class HTTPCache: Sendable {
     public func settle() async {
         for task in refreshes.withLock({ Array($0.values) }) { await task.value }
     }
+
+    /// Whether anything is renewed in the background.
+    package var isRenewing: Bool { refreshes.withLock { !$0.isEmpty } }
 
     // MARK: For the extensions
 

@@ -65,6 +65,34 @@ package enum DetachedThread {
         }
     }
 
+    /// Whether so many more threads can run at the same time: makes them, and waits until they have ended.
+    ///
+    /// Swift's tasks and Dispatch's queues wait for ever where no thread can be made (`pids.max`, `ulimit -u`, a sandbox).
+    /// Who is about to wait for some asks first. 50 µs for each.
+    ///
+    /// C: `pthread_create`.
+    package static func areAvailable(_ count: Int) -> Bool {
+        let state = Monitored((isOver: false, running: 0))
+        var made = 0
+        do throws(Errno) {
+            while made < count {
+                try start("diskcache-try") {
+                    _ = state.wait { $0.isOver ? true : nil }
+                    state.withLock { $0.running -= 1 }
+                    state.wakeAll()
+                }
+                state.withLock { $0.running += 1 }
+                made += 1
+            }
+        } catch {
+            // EAGAIN, whatever the limit that was reached.
+        }
+        state.withLock { $0.isOver = true }
+        state.wakeAll()
+        _ = state.wait { $0.running == 0 ? true : nil }
+        return made == count
+    }
+
     private final class Start: Sendable {
         let name: StaticString
         let body: @Sendable () -> Void
