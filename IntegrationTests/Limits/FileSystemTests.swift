@@ -299,7 +299,7 @@ struct FileSystemTests {
         #expect(try cache.directory.verify().isClean)
     }
 
-    @Test func `a cache that is copied to where there are no attributes is not opened, and not emptied`() throws {
+    @Test func `a cache that is copied to where there are no attributes is not opened, nor emptied`() throws {
         let directory = try TemporaryDirectory()
         let original = try SharedCache(at: directory.path + "/cache")
         try original.put("value", forKey: "key")
