@@ -71,7 +71,7 @@ final class CommandNetwork: Network {
 
     /// Waits for what is renewed in the background.
     private func settle(_ downloads: [HTTPCache]) {
-        // Where no thread can be made, to make a task takes for ever.
+        // If no thread can be made, creating a task never returns.
         let downloads = downloads.filter(\.isRenewing)
         if downloads.isEmpty { return }
         let isSettled = Monitored(false)

@@ -67,8 +67,8 @@ package enum DetachedThread {
 
     /// Whether so many more threads can run at the same time: makes them, and waits until they have ended.
     ///
-    /// Swift's tasks and Dispatch's queues wait for ever where no thread can be made (`pids.max`, `ulimit -u`, a sandbox).
-    /// Who is about to wait for some asks first. 50 µs for each.
+    /// Swift's tasks and Dispatch's queues wait for ever if no thread can be made (`pids.max`, `ulimit -u`, a sandbox). A
+    /// blocking call that needs tasks checks this first.
     ///
     /// C: `pthread_create`.
     package static func areAvailable(_ count: Int) -> Bool {
