@@ -336,6 +336,18 @@ import Testing
         #expect(run.errorData.isEmpty, "\(run.error)")
     }
 
+    @Test(.enabled(if: canHideProc, "only root can take /dev away from a process"))
+    func `without /dev/null a command runs, and finds an empty input`() throws {
+        let run = try tool.shell(
+            """
+            unshare -m bash -c 'mount --make-rprivate / && mount -t tmpfs tmpfs /dev || exit 99
+            echo v | "$TOOL" run --key empty -- wc -c; echo v | "$TOOL" run --key empty -- wc -c
+            "$TOOL" lock L -- echo locked; echo v | "$TOOL" put k && "$TOOL" get k'
+            """
+        )
+        #expect(run.lines == ["0", "0", "locked", "v"], "\(run.lines) \(run.error)")
+    }
+
     static let canHideProc: Bool = {
         do {
             let script =

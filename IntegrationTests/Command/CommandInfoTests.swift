@@ -65,6 +65,14 @@ import Testing
         #expect(absent["state"] as? String == "absent")
     }
 
+    @Test func `of a value stored by a clock that is ahead it says so, and for how long it is a miss`() throws {
+        let created = Date(timeIntervalSinceNow: 3590)
+        try tool.cache { $0.now = { created } }.put("value", forKey: "ahead")
+        let status = try status("ahead")
+        #expect(status.line.hasPrefix("a miss for 59m ") && status.line.contains("clock that is ahead"))
+        #expect(status.exit == 1 && !status.line.contains("gc removes it"))
+    }
+
     @Test func `of a key that was removed the event log says by whom, and why`() throws {
         let store = try Store(at: tool.directory)
         try store.configure { (configuration) throws(CacheError) in

@@ -28,7 +28,7 @@ import Testing
                     ["max-size", "256.0 MiB"], ["max-entries", "1 000"], ["min-free", "2.5%"],
                     ["max-age", "30d"],
                     ["max-idle", "1m 30s"], ["max-value-size", "1.0 MiB"], ["event-log", "64.0 KiB"],
-                    ["assume-local", "-"],
+                    ["assume-local", "-"], ["share-memory", "-"],
                 ]
         )
         #expect(try tool.run("config", "get", "max-size").output == "268435456\n")
@@ -65,7 +65,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: tool.directory + "/config.json"))
     }
 
-    @Test func `a damaged configuration is told by those that need it, and gets go on`() throws {
+    @Test func `a damaged configuration stops those that need it, and gets go on`() throws {
         #expect(try tool.run("put", "key", input: Data("value".utf8)).status == 0)
         try Data("nonsense".utf8).write(to: URL(fileURLWithPath: tool.directory + "/config.json"))
         for command in [["config"], ["config", "set", "max-size", "1G"], ["gc"]] {
@@ -74,9 +74,12 @@ import Testing
         }
         #expect(try tool.run("get", "key").output == "value")
         let put = try tool.run("put", "other", input: Data("value".utf8))
-        #expect(put.status == 0 && put.output.isEmpty && put.error.split(separator: "\n").count == 1)
-        #expect(put.error.contains("stored without limits") && put.error.contains("config.json"))
-        #expect(try tool.run("get", "other").output == "value")
+        #expect(put.status == 78 && put.output.isEmpty && put.error.split(separator: "\n").count == 1)
+        #expect(put.error.contains("delete it to have no limits") && put.error.contains("config.json"))
+        #expect(try tool.run("get", "other").status == 1)
+        let computed = try tool.run("run", "--key", "other", "--", "echo", "value")
+        #expect(computed.status == 0 && computed.output == "value\n", "\(computed.error)")
+        #expect(try tool.run("get", "other").status == 1)
         #expect(try tool.run("doctor").status == 78)
     }
 

@@ -457,4 +457,46 @@ struct CopyOnWriteTests {
         #expect(blind.status == 75, "\(blind)")
         #expect(try cache.get(forKey: "key")?.value == Data("one\n".utf8))
     }
+
+    /// As steps of a build in containers, each with a `/dev/shm` of its own, and a process that has the cache open.
+    @Test(arguments: types)
+    func `containers that see no common dev shm share a cache that does without`(type: String) throws {
+        let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
+        let path = mount.path + "/cache"
+        let cache = try SharedCache(at: path)
+        try cache.put("old", forKey: "key")
+        #expect(try cache.get(forKey: "key")?.value == Data("old".utf8))
+        func run(_ command: String) throws -> (output: String, status: Int32) {
+            let script = """
+                mount --make-rprivate / && mount -t tmpfs tmpfs /dev/shm && export DISKCACHE_DIR="$1" && \(command)
+                """
+            return try BuiltCommand.run(
+                "/usr/bin/unshare",
+                ["-m", "sh", "-c", script, BuiltCommand.path, path]
+            )
+        }
+        #expect(try run("echo new | \"$0\" put key").status == 75)
+        #expect(try run("\"$0\" config set share-memory false").status == 0)
+        waitUntil("the process follows") {
+            ((try? run("echo new | \"$0\" put key").status) ?? 1) == 0
+                && (try? cache.get(forKey: "key")?.value) == Data("new\n".utf8)
+        }
+        // Each sees at once what another has stored, also where it has the value in memory.
+        for number in 0..<5 {
+            #expect(try run("echo \(number) | \"$0\" put key").status == 0)
+            #expect(try cache.get(forKey: "key")?.value == Data("\(number)\n".utf8))
+            try cache.put("\(number + 1)", forKey: "key")
+            #expect(try run("\"$0\" get key").output == "\(number + 1)")
+        }
+        let doctor = try run("\"$0\" doctor")
+        #expect(doctor.output.contains("share-memory is false"), "\(doctor)")
+        // And back again: what was stored meanwhile is found by whoever opens it.
+        #expect(
+            try BuiltCommand.run(BuiltCommand.path, ["config", "unset", "share-memory", "--dir", path]).status
+                == 0
+        )
+        let other = try SharedCache(at: path)
+        #expect(try other.get(forKey: "key")?.value == Data("5".utf8))
+        #expect(try other.directory.totals() != nil)
+    }
 }

@@ -111,6 +111,10 @@ int cplatform_fsetxattr(int descriptor, const char *name, const void *value, siz
 
 int cplatform_fremovexattr(int descriptor, const char *name) { return fremovexattr(descriptor, name); }
 
+int cplatform_replace_pages(void *pages, size_t size, void *place) {
+    return mremap(pages, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED ? -1 : 0;
+}
+
 int cplatform_clone(int source, int destination) { return ioctl(destination, FICLONE, source); }
 
 long cplatform_copy_file_range(int source, int destination, size_t count) {

@@ -120,6 +120,9 @@ struct cplatform_found cplatform_getopt_long(
     int count, char *const arguments[], const char *letters, const struct cplatform_option *options, bool is_first);
 
 /// Has the cache line at `address` fetched, which may be any, without waiting for it.
+/// Puts the pages at `pages` in the place of those at `place`, mremap(2); both are `size` bytes. 0, or -1 and errno.
+int cplatform_replace_pages(void *pages, size_t size, void *place);
+
 static inline void cplatform_prefetch(const void *address) { __builtin_prefetch(address); }
 
 /// The same for memory that is about to be changed: this processor takes the line for itself at once, where a

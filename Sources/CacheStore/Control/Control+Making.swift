@@ -75,10 +75,25 @@ extension Control {
             .busy,
             """
             use \(path): processes that use the cache share memory in a /dev/shm that this one does not see: give them \
-            one /dev/shm (containers: --ipc), or put the cache on ext4
+            one /dev/shm (containers: --ipc), put the cache on ext4, or have them do without: `diskcache config set \
+            share-memory false`
             """,
             path: path
         )
+    }
+
+    /// Has nobody go on with the file at the path.
+    ///
+    /// - Throws: also where processes use words that this one can't see.
+    func discard() throws(CacheError) {
+        do throws(Errno) {
+            let old = try ControlFile.retire(in: directory.root, file)
+            try ifExists { () throws(Errno) in try directory.root.unlink(StoreLayout.control) }
+            old?.close()
+        } catch {
+            if error == .wouldBlock { throw unreachable }
+            throw CacheError(errno: error, "discard the control file", path: path)
+        }
     }
 
     private func complete(_ barrier: Barrier) throws(CacheError) {

@@ -34,8 +34,8 @@ package enum RuleStep: String, Sendable, CaseIterable {
 /// raised, so that none that was held counts. So everybody who looks from then on reads the record, and whoever reads a
 /// record loads the word first.
 ///
-/// Killed before that step, the rule is in force with the next one, or never, if others are taken off before; killed in
-/// between, the file is made ready again like any other that is forming.
+/// Killed before that step, the rule never is in force: the next change of the rules drops it. Killed in between, the file
+/// is made ready again like any other that is forming.
 extension Control {
     // MARK: Reading
 
@@ -178,7 +178,7 @@ extension Control {
     func retire(_ over: [RemovalRule]) throws(CacheError) {
         try changingRules(()) { (rules, words, clock) throws(CacheError) -> Void in
             let before = rules.rules.count
-            rules.retire(over, upTo: words.load(.rulesVersion), clock: clock)
+            rules.retire(over, clock: clock)
             guard rules.rules.count < before else { return }
             try write(rules)
             words.store(rules.rules.isEmpty ? 0 : rules.version, at: .rulesVersion)
@@ -210,7 +210,10 @@ extension Control {
         let finding = try describing("read", rulesPath) { () throws(Errno) in
             try RuleFile.read(in: directory.root)
         }
-        if case .found(let rules) = finding, rules.version >= version { return rules }
+        if case .found(var rules) = finding, rules.version >= version {
+            rules.dropUnenforced(above: version)
+            return rules
+        }
         var rules = RemovalRules(version: version)
         if version != 0 {
             let now = Timestamp.now

@@ -21,12 +21,15 @@ package enum ControlCondition: Sendable {
 
 /// The control file as a store has it mapped now, if it has one.
 ///
-/// It can appear, when another process has made one, and be replaced. What was mapped once stays so until
-/// this object goes: others may be looking at it.
+/// It can appear, when another process has made one, and be replaced. The words of one that was replaced can be looked at
+/// until this object goes: then they are memory of this process, and say that they are superseded. Their address
+/// tells them from those of any other file. So whoever takes an answer from a word that can be 0 looks at the state
+/// after it.
 package final class Control: Sendable {
     private struct State {
         var file: ControlFile?
-        var retired: [ControlFile] = []
+        /// What keeps the addresses of earlier files taken: 3 MiB of addresses each, and a page or two.
+        var retired: [MappedFile] = []
         /// The file system can't have one, for nobody.
         var isImpossible = false
     }
@@ -78,7 +81,8 @@ package final class Control: Sendable {
     /// No system call.
     func rulesOut(_ key: Digest) -> Bool {
         guard let filter else { return false }
-        return !filter.mayContain(key)
+        // The state last: where the file is replaced meanwhile, the bits are gone.
+        return !filter.mayContain(key) && filter.words.areReady
     }
 
     /// The file whose filter a sweep can complete, by noting all entries from now on; nil where there is none to
@@ -157,9 +161,26 @@ package final class Control: Sendable {
 
     var path: String { "\(directory.path)/\(StoreLayout.control)" }
 
+    /// Goes on without a control file for good, and tells whoever else has it mapped.
+    func giveUp() {
+        let file = state.withLock { (state) -> ControlFile? in
+            state.isImpossible = true
+            filterSeal.store(0, ordering: .releasing)
+            readable.store(0, ordering: .releasing)
+            writable.store(0, ordering: .releasing)
+            defer { state.file = nil }
+            return state.file
+        }
+        guard let file else { return }
+        file.supersede()
+        let addresses = file.retire()
+        state.withLock { $0.retired.append(addresses) }
+    }
+
     private func adopt(_ file: ControlFile) {
         let replaced = state.withLock { (state) -> ControlFile? in
             let present = state.file
+            if state.isImpossible { return nil }
             // Replaced since it was found: another thread may have the later one already.
             if file.state == .superseded { return nil }
             // Another thread was first.
@@ -167,13 +188,15 @@ package final class Control: Sendable {
                 return nil
             }
             state.file = file
-            if let present { state.retired.append(present) }
             filterSeal.store(file.filterSeal, ordering: .releasing)
             readable.store(file.words.address, ordering: .releasing)
             writable.store(file.isWritable ? file.words.address : 0, ordering: .releasing)
             return present
         }
+        guard let replaced else { return }
         // Whoever else still has it mapped must not go on with it either.
-        if let replaced, replaced.identity != file.identity { replaced.supersede() }
+        if replaced.identity != file.identity { replaced.supersede() }
+        let addresses = replaced.retire()
+        state.withLock { $0.retired.append(addresses) }
     }
 }

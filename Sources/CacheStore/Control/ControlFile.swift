@@ -191,6 +191,14 @@ final class ControlFile: Sendable {
     /// Valid as long as this object lives.
     var words: MappedWords { mapping.words }
 
+    /// Lets go of the file: it, and the lock on the file that names it, go with the last reference to this object.
+    ///
+    /// - Returns: what keeps the address of ``words`` taken; they say from now on that they are superseded.
+    func retire() -> MappedFile {
+        mapping.detach(leaving: ControlState.superseded.rawValue, at: ControlWord.state.rawValue)
+        return mapping
+    }
+
     var isWritable: Bool { mapping.isWritable }
 
     /// nil for a word that nobody has written who knows this layout.

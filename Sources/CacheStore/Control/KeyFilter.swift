@@ -29,7 +29,7 @@ import Platform
 /// 2²³ bits in blocks of one cache line, four bits a key: of 100,000 keys 1 in 100,000 is asked for in vain on
 /// disk, of a million 1 in 40, of five million 2 in 3. Keys that are gone count, too.
 struct KeyFilter: Sendable {
-    private let words: MappedWords
+    let words: MappedWords
 
     init(in words: MappedWords) {
         self.words = words

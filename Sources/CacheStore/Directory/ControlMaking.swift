@@ -18,7 +18,8 @@ enum ControlMaking {
         _ rules: RuleMarks,
         publish: () throws(Errno) -> Bool
     ) throws(Errno) {
-        let identity = try file.status().identity
+        let status = try file.status()
+        let identity = status.identity
         let seal = filterSeal(of: identity, birthTime: file.birthTime)
         guard mapping == .memory else {
             try file.allocate(ControlLayout.byteCount)
@@ -29,6 +30,10 @@ enum ControlMaking {
         let pointer = ControlPointer()
         let words = try pointer.make(for: path)
         do throws(Errno) {
+            // Nobody takes words for the cache's that belong to another user than the file that names them.
+            if status.owner != CurrentProcess.effectiveUser {
+                try words.setOwner(status.owner, group: status.group)
+            }
             let own = pointerSeal(of: identity, birthTime: file.birthTime)
             let mapping = try initialize(words, rules, pointerSeal: own)
             try pointer.write(to: file)

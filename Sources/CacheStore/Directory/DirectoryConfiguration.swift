@@ -72,6 +72,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         // As where the key is missing.
         if limits.eventLogSize?.bytes == 0 { limits.eventLogSize = nil }
         if limits.assumesLocal == false { limits.assumesLocal = nil }
+        if limits.sharesMemory == true { limits.sharesMemory = nil }
     }
 
     /// Whether every limit that `given` has is here, as they are written.

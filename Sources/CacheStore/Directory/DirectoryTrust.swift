@@ -38,16 +38,19 @@ extension StoreSetup {
     /// Refuses a directory in which others may write.
     ///
     /// One system call; where it is another user's, one more for each directory up to one that is this user's or root's.
-    func checkTrust(in root: borrowing Directory) throws(CacheError) {
+    ///
+    /// - Returns: the status of the directory.
+    func checkTrust(in root: borrowing Directory) throws(CacheError) -> FileStatus {
         let user = CurrentProcess.effectiveUser
-        let problem = try describing("look at", path) { () throws(Errno) -> String? in
+        let trust = try describing("look at", path) { () throws(Errno) in
             var trust = DirectoryTrust(directory: try root.descriptor.status())
             if !trust.directory.isOwn(of: user) { trust.above = try above(root, of: user) }
-            return trust.problem(for: user)
+            return trust
         }
-        if let problem {
+        if let problem = trust.problem(for: user) {
             throw CacheError(.untrusted, to: "open the cache directory", path: path, detail: problem)
         }
+        return trust.directory
     }
 
     /// What `root` is in, to the first one that is this user's or root's, or to the top.
@@ -69,12 +72,9 @@ extension StoreSetup {
 
     /// The same for the directories in it, of which one that is missing is made for its owner alone.
     ///
-    /// One system call where others can't reach them, else five.
-    func checkTrust(inPartsOf root: borrowing Directory) throws(CacheError) {
-        let isReachable = try describing("look at", path) { () throws(Errno) in
-            try root.descriptor.status().permissions & 0o001 != 0
-        }
-        if !isReachable { return }
+    /// No system call where others can't reach them, else four.
+    func checkTrust(inPartsOf root: borrowing Directory, _ status: FileStatus) throws(CacheError) {
+        if status.permissions & 0o001 == 0 { return }
         for part in [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks, StoreLayout.temporaries] {
             let place = "\(path)/\(part)"
             let status = try describing("look at", place) { () throws(Errno) in

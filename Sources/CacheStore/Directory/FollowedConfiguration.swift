@@ -13,6 +13,8 @@ final class FollowedConfiguration: Sendable {
         var file: Mark?
         /// Why that file counts for nothing.
         var failure: CacheError?
+        /// Whether this process has read any, or that there is none.
+        var isKnown = false
     }
 
     /// What tells one state of the file from another: it is replaced, or written in place by an editor.
@@ -41,6 +43,20 @@ final class FollowedConfiguration: Sendable {
     /// As it was when last looked at.
     var present: DirectoryConfiguration { state.withLock { $0.configuration } }
 
+    /// The limits for a put.
+    ///
+    /// No system call where they were read; else one or four.
+    ///
+    /// - Throws: why they can't be read, where this process has never read them: what it stored might pass them.
+    func limitsForPut() throws(CacheError) -> CacheLimits {
+        // What kept it from being read may be over.
+        if state.withLock({ !$0.isKnown }) { look() }
+        return try state.withLock { (state) throws(CacheError) in
+            if let failure = state.failure, !state.isKnown { throw failure }
+            return state.configuration.limits
+        }
+    }
+
     /// How long ago a value may have been stored, in nanoseconds; `Int64.max` where there is no such limit.
     ///
     /// One load.
@@ -63,8 +79,8 @@ final class FollowedConfiguration: Sendable {
     /// Looks at the file.
     ///
     /// One system call, and three more where the file is another one. What can't be read, or parsed, leaves the
-    /// configuration as it was: a slip of the editor must neither stop a cache nor free it from its limits.
-    /// ``failure`` tells.
+    /// configuration as it was: a slip of the editor must neither stop a cache nor free it from its limits. A process
+    /// that has read none before stores nothing (``limitsForPut()``). ``failure`` tells.
     func look() {
         nextLook.store(Timestamp.monotonicMilliseconds + Self.interval, ordering: .relaxed)
         // Of before the reading: whoever writes the file meanwhile makes it another one.
@@ -81,7 +97,7 @@ final class FollowedConfiguration: Sendable {
             if isKnown { return }
             let configuration = try DirectoryConfiguration.read(in: directory.root, path)
             state.withLock { state in
-                state = State(configuration: configuration, file: present)
+                state = State(configuration: configuration, file: present, isKnown: true)
                 let age = configuration.limits.maximumAge?.saturatingNanoseconds ?? .max
                 maximumAge.store(age, ordering: .relaxed)
             }

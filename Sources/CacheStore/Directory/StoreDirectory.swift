@@ -30,11 +30,12 @@ package final class StoreDirectory: Sendable {
     ) throws(CacheError) {
         self.path = path
         let setup = StoreSetup(path: path, assumed: assumed, form: wanted)
-        root = try setup.openRoot()
+        let opened = try setup.openRoot()
         // Before anything is made in it.
-        try setup.checkTrust(in: root)
+        let status = try setup.checkTrust(in: opened)
+        root = opened.owned(by: Ownership(of: status, user: CurrentProcess.effectiveUser))
         let form = try setup.prepare(root)
-        try setup.checkTrust(inPartsOf: root)
+        try setup.checkTrust(inPartsOf: root, status)
         objects = try setup.openPart(StoreLayout.objects, of: root)
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)

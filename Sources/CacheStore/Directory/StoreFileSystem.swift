@@ -28,9 +28,14 @@ extension StoreSetup {
         let (kind, blockSize) = try describing("look at the file system of", path) { () throws(Errno) in
             try root.descriptor.fileSystem()
         }
-        let isAssumedLocal = kind.isRemote && assumesLocal(root)
+        // Asked only where it matters.
+        let configured = kind.isRemote || !kind.storesNeedNoRoom ? configuredLimits(root) : CacheLimits()
+        let isAssumedLocal = kind.isRemote && configured.assumesLocal == true
         if assumed == nil {
             found.capabilities.sharedMapping = SharedMapping(on: kind, isAssumedLocal: isAssumedLocal)
+        }
+        if found.capabilities.sharedMapping == .memory, configured.sharesMemory == false {
+            found.capabilities.sharedMapping = .none
         }
         if form == .sidecar { found.capabilities.attributes = .absent }
         if form == .attribute, found.capabilities.attributes == .absent {
@@ -53,14 +58,14 @@ extension StoreSetup {
         return CacheError(code, message, cause: cause, path: path, reason: reason)
     }
 
-    /// Whether the cache's configuration says that its file system is local; false where it can't be read, which is
-    /// reported to whoever needs its limits.
-    private func assumesLocal(_ root: borrowing Directory) -> Bool {
+    /// What the directory's configuration says; nothing where it can't be read, which is reported to whoever needs its
+    /// limits.
+    private func configuredLimits(_ root: borrowing Directory) -> CacheLimits {
         do throws(CacheError) {
             let path = "\(path)/\(StoreLayout.configuration)"
-            return try DirectoryConfiguration.read(in: root, path).limits.assumesLocal ?? false
+            return try DirectoryConfiguration.read(in: root, path).limits
         } catch {
-            return false
+            return CacheLimits()
         }
     }
 

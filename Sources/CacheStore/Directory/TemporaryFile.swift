@@ -10,8 +10,6 @@ struct TemporaryFile: ~Copyable {
     let file: FileDescriptor
     private let store: StoreDirectory
     private var place: (area: TemporaryArea, name: RelativePath)?
-    /// Whether it was made in the shard of its digest, which was no link then.
-    let isInShard: Bool
     /// What it takes on disk, once it is written.
     var allocatedSize: Int64 = 0
     /// Whether it keeps a name in `tmp/` as it may have got its place.
@@ -28,7 +26,6 @@ struct TemporaryFile: ~Copyable {
                 self.file = file
                 self.store = store
                 place = (area, name)
-                isInShard = false
                 return
             }
             // One that only looks, in a dry run, leaves it; it is not used, so away with it.
@@ -37,10 +34,9 @@ struct TemporaryFile: ~Copyable {
     }
 
     /// Takes over a file without a name.
-    init(unnamed file: consuming FileDescriptor, isInShard: Bool, in store: StoreDirectory) {
+    init(unnamed file: consuming FileDescriptor, in store: StoreDirectory) {
         self.file = file
         self.store = store
-        self.isInShard = isInShard
     }
 
     /// Takes over a file that is locked and has a name of its own in `tmp/`.
@@ -53,7 +49,6 @@ struct TemporaryFile: ~Copyable {
         self.file = file
         self.store = store
         place = (area, name)
-        isInShard = false
     }
 
     deinit {

@@ -194,8 +194,8 @@ extension Entries {
         // Only another writer of the key can make it wrong, and then the count until the next sweep.
         let replaced = try directory.entries.presentStatus(of: StoreLayout.path(of: key))?.allocatedSize
         if replaced == nil, !mayCreate { return nil }
-        try directory.entries.withShard(of: key) { (shard) throws(Errno) in
-            try temporary.rename(to: shard, StoreLayout.fileName(of: key))
+        try directory.entries.making(StoreLayout.shard(of: key)) { () throws(Errno) in
+            try temporary.rename(to: directory.entries, StoreLayout.path(of: key))
         }
         control.addUsage(bytes: taken - (replaced ?? 0), entries: replaced == nil ? 1 : 0)
         if isDurable { try directory.entries.synchronizeNames(of: key) }

@@ -45,9 +45,9 @@ extension Objects {
             guard directory.capabilities.unnamedFiles else {
                 return try TemporaryFile(in: directory, mode: FileMode.object)
             }
-            guard let digest else { return try unnamed(in: ".", isInShard: false) }
+            guard let digest else { return try unnamed(in: ".") }
             return try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
-                try unnamed(in: StoreLayout.shard(of: digest), isInShard: true)
+                try unnamed(in: StoreLayout.shard(of: digest))
             }
         }
     }
@@ -63,9 +63,9 @@ extension Objects {
         }
     }
 
-    private func unnamed(in place: RelativePath, isInShard: Bool) throws(Errno) -> TemporaryFile {
+    private func unnamed(in place: RelativePath) throws(Errno) -> TemporaryFile {
         let file = try directory.objects.open(place, Self.unnamed, mode: FileMode.object)
-        return TemporaryFile(unnamed: file, isInShard: isInShard, in: directory)
+        return TemporaryFile(unnamed: file, in: directory)
     }
 
     /// Made once: putting an option set of another module together takes 2,000 instructions.
@@ -137,15 +137,8 @@ extension Objects {
     func publish(_ staged: borrowing TemporaryFile, as digest: Digest) throws(CacheError) -> Bool {
         try describing("publish an object", directory.path(of: digest, .objects)) { () throws(Errno) in
             // Replaces, if need be, a file of the same bytes: readers of that one keep it open.
-            let isNew: Bool
-            if staged.isInShard {
-                isNew = try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
-                    try staged.publish(in: directory.objects, StoreLayout.path(of: digest))
-                }
-            } else {
-                isNew = try directory.objects.withShard(of: digest) { (shard) throws(Errno) in
-                    try staged.publish(in: shard, StoreLayout.fileName(of: digest))
-                }
+            let isNew = try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
+                try staged.publish(in: directory.objects, StoreLayout.path(of: digest))
             }
             novelty.note(isNew: isNew)
             if isNew && isDurable { try directory.objects.synchronizeNames(of: digest) }
@@ -156,8 +149,8 @@ extension Objects {
     /// Puts a staged object in the place of an unusable one, in one step.
     func replace(_ digest: Digest, with staged: inout TemporaryFile) throws(CacheError) {
         try describing("replace an object", directory.path(of: digest, .objects)) { () throws(Errno) in
-            try directory.objects.withShard(of: digest) { (shard) throws(Errno) in
-                try staged.replace(in: shard, StoreLayout.fileName(of: digest))
+            try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
+                try staged.replace(in: directory.objects, StoreLayout.path(of: digest))
             }
             if isDurable { try directory.objects.synchronizeNames(of: digest) }
         }

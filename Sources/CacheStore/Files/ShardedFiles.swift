@@ -32,16 +32,4 @@ extension Directory {
         try openDirectory(StoreLayout.shard(of: digest)).descriptor.synchronizeAll()
         try descriptor.synchronizeAll()
     }
-
-    /// Runs `body` with the shard of a digest, which is made if it is missing; a link in its place is not followed.
-    ///
-    /// linkat(2) and renameat(2) would follow one on the way to the new name. Two system calls besides.
-    func withShard<Value: ~Copyable>(
-        of digest: Digest,
-        _ body: (borrowing Directory) throws(Errno) -> Value
-    ) throws(Errno) -> Value {
-        try making(StoreLayout.shard(of: digest)) { () throws(Errno) in
-            try body(openDirectory(StoreLayout.shard(of: digest)))
-        }
-    }
 }

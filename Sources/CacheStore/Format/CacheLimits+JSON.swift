@@ -11,7 +11,8 @@
 ///   "maximumIdleTime": 604800,
 ///   "maximumValueSize": 67108864,  bytes
 ///   "eventLog": 1048576,           bytes; missing or 0: no log is kept
-///   "assumeLocal": true            the file system is local, though it does not look so
+///   "assumeLocal": true,           the file system is local, though it does not look so
+///   "shareMemory": false           processes do without a file in /dev/shm
 /// }
 /// ```
 ///
@@ -28,6 +29,7 @@ extension CacheLimits: Codable {
         maximumValueSize = try values.take("maximumValueSize", bytes, \.byteCount)
         eventLogSize = try values.take("eventLog", bytes, \.byteCount)
         assumesLocal = try values.take("assumeLocal", "neither true nor false", \.truth)
+        sharesMemory = try values.take("shareMemory", "neither true nor false", \.truth)
     }
 
     /// What ``init(taking:)`` takes.
@@ -41,6 +43,7 @@ extension CacheLimits: Codable {
         values["maximumValueSize"] = maximumValueSize.map { JSONValue($0) }
         values["eventLog"] = eventLogSize.map { JSONValue($0) }
         values["assumeLocal"] = assumesLocal.map { .bool($0) }
+        values["shareMemory"] = sharesMemory.map { .bool($0) }
         return values
     }
 

@@ -34,6 +34,13 @@ public struct CacheLimits: Sendable, Equatable {
     /// in processes that open the cache afterwards, so end all that have it open. If other machines write to
     /// the file system, processes may return old values.
     public var assumesLocal: Bool?
+    /// Whether processes may share memory by a file in `/dev/shm`, where the file system is one whose files can't be
+    /// mapped safely (XFS, Btrfs, overlay and others); nil leaves it as it was, which is true at first.
+    ///
+    /// false is for containers that have a `/dev/shm` each. Then a hit in memory costs one system call, to look at
+    /// the record, and nobody adds up what is stored: limits hold only when a collection ends. Processes that have the
+    /// cache open follow within a second. Before you set it to true again, end all that have it open.
+    public var sharesMemory: Bool?
 
     /// No limits, or a size alone.
     public init(maximumSize: ByteCount? = nil) {

@@ -120,15 +120,20 @@ package struct RemovalRules: Sendable, Equatable {
         )
     }
 
-    /// Takes off those of which nothing is left to do, and those above `number`, which are not in force.
+    /// Takes off those of which nothing is left to do.
     ///
     /// One that has taken another into itself since it was looked at is another rule, and stays.
-    ///
-    /// Who made these was killed before they were. The new version is above theirs: with it they would come into force
-    /// although no generation was raised for them.
-    mutating func retire(_ over: [RemovalRule], upTo number: UInt64, clock: Timestamp) {
-        rules.removeAll { $0.number > number || over.contains($0) }
+    mutating func retire(_ over: [RemovalRule], clock: Timestamp) {
+        rules.removeAll { over.contains($0) }
         raiseVersion(clock)
+    }
+
+    /// Takes off those above `number`, which are not in force.
+    ///
+    /// The process that made them was killed before they were. The next version is above theirs. With it they would come
+    /// into force, although no generation was raised for them, and although values were put since then.
+    mutating func dropUnenforced(above number: UInt64) {
+        rules.removeAll { $0.number > number }
     }
 
     /// Takes off those that are meant for nothing that a later one, in force already, would not remove.

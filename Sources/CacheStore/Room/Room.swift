@@ -129,9 +129,9 @@ package final class Room: Sendable {
     ///   - record: the length of its record.
     ///   - entries: how many there will be more.
     ///   - isWritten: whether its bytes are on disk already.
-    /// - Throws: ``CacheError/Code/valueTooLarge`` for one that can never fit.
+    /// - Throws: ``CacheError/Code/valueTooLarge`` for one that can never fit, and why the limits can't be read.
     func need(forLength length: Int, record: Int, entries: Int, isWritten: Bool) throws(CacheError) -> Need? {
-        let limits = configuration.limits
+        let limits = try parts.configuration.limitsForPut()
         let value = parts.directory.expectedAllocation(of: length)
         let bytes = value + parts.entries.expectedAllocation(ofRecord: record)
         try refuse(length, taking: bytes, limits)

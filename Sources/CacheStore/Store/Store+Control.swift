@@ -86,6 +86,11 @@ extension Store {
     package func followConfiguration() {
         FileSizeLimit.follow()
         parts.configuration.look()
+        if configuration.limits.sharesMemory == false, directory.capabilities.sharedMapping == .memory,
+            !control.isImpossible
+        {
+            control.giveUp()
+        }
         // Accesses are noted as exactly as the present limits ask for.
         accesses.adjust(to: configuration.limits.areBounding ? control.expectedHorizon : nil)
     }
@@ -100,7 +105,14 @@ extension Store {
     ) throws(CacheError) {
         // A limit may be what the full disk lacks.
         try room.makingSpace(forLength: 0, now: .now) { _ throws(CacheError) in
-            try parts.configuration.update(change)
+            try parts.configuration.update { (configuration) throws(CacheError) in
+                let before = configuration.limits
+                try change(&configuration)
+                // What was written without it since is not in its filter.
+                if before.sharesMemory == false, configuration.limits.sharesMemory != false {
+                    try control.discard()
+                }
+            }
         }
         followConfiguration()
     }

@@ -64,14 +64,16 @@ extension SharedCache {
     /// the directory has others.
     func establishLimits() throws(CacheError) {
         guard let limits = configuration.limits, core.store.configurationFailure == nil else { return }
-        // That the file system is local is no limit.
+        // What the file system is, and how memory is shared, are no limits.
         var others = core.store.configuration
         others.limits.assumesLocal = nil
+        others.limits.sharesMemory = nil
         if core.store.directory.isWritable, others == DirectoryConfiguration() {
             // Another process may have been first.
             try directory.updateLimits { present in
                 var others = present
                 others.assumesLocal = nil
+                others.sharesMemory = nil
                 if others == CacheLimits() { present = limits }
             }
         }
@@ -83,10 +85,12 @@ extension SharedCache {
 }
 
 extension CacheLimits {
-    /// What the directory is limited to after a change from `before`: nil leaves ``assumesLocal`` as it was.
+    /// What the directory is limited to after a change from `before`: nil leaves ``assumesLocal`` and
+    /// ``sharesMemory`` as they were.
     fileprivate func replacing(_ before: CacheLimits) -> CacheLimits {
         var limits = self
         limits.assumesLocal = (assumesLocal ?? before.assumesLocal) == true ? true : nil
+        limits.sharesMemory = (sharesMemory ?? before.sharesMemory) == false ? false : nil
         return limits
     }
 

@@ -59,8 +59,8 @@ extension CacheConfiguration {
             self.shrinksUnderPressure = shrinksUnderPressure
         }
 
-        /// A share of the memory that this process may use: the machine's, or what its control group (version 2) or
-        /// one above it allows, if that is less.
+        /// A share of the memory that this process may use: the machine's, or what its control group or one
+        /// above it allows, if that is less.
         ///
         /// Found out now, by reading a few files in `/proc` and `/sys/fs/cgroup`; ``costLimit`` says what it came to.
         /// The default cost limit where the kernel does not tell.

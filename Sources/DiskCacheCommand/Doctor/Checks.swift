@@ -138,13 +138,20 @@ extension DirectoryFacts {
 
     private var controlChecks: [Finding?] {
         let subject = "control file"
-        let problem = control == .missing ? "it can't be created" : "this file system has no shared mappings"
+        let problem =
+            control == .missing
+            ? "it can't be created"
+            : configuration.limits.sharesMemory != false
+                ? "this file system has no shared mappings" : "share-memory is false in config.json"
         let place = "in /dev/shm: on a full disk \(fileSystem.name) kills writers of mapped files"
         return [
             .fine(subject, control == .shared, "shared by all processes"),
             .fine(subject, control == .sharedInMemory, "shared by all processes, \(place)"),
             .risk(subject, control == .unreachable, "other processes use one in another /dev/shm") {
-                "share one /dev/shm (containers: --ipc) or use ext4: until then this process can't store values"
+                """
+                share one /dev/shm (containers: --ipc), use ext4, or `diskcache config set share-memory false`: \
+                until then this process can't store values
+                """
             },
             .fallback(subject, control == .readOnly, "shared, but read-only for this process") {
                 "`diskcache stats` doesn't count what this process does"

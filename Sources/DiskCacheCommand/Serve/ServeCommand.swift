@@ -8,8 +8,10 @@ enum ServeCommand: Command {
     static let name = "serve"
     static let summary = "answer requests on standard input, for programs in other languages"
     static let optionList = """
-        --memory SIZE  keep up to SIZE of values in memory; 0: none (default 64M)
-        --max-value SIZE  refuse values on standard input that are longer (default 256M)
+        --memory SIZE  keep up to SIZE of values in memory; 0: none (default 64M, and no more than an eighth of
+                       the memory that the control group or the machine has)
+        --max-value SIZE  refuse values on standard input that are longer (default 256M, and no more than a
+                          quarter of that memory)
         """
     static let details = """
         Each request is a JSON object on one line, and so is each answer, on standard output, in the order of
@@ -44,8 +46,13 @@ enum ServeCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         arguments.shareIfConfigured()
-        let memory = try arguments.value("memory", as: Quantity.size) ?? .mebibytes(64)
-        let longest = try arguments.value("max-value", as: Quantity.size) ?? .mebibytes(256)
+        let allowance = MemoryAllowance.bytes() ?? .max
+        let memory =
+            try arguments.value("memory", as: Quantity.size)
+            ?? min(.mebibytes(64), ByteCount(allowance / 8))
+        let longest =
+            try arguments.value("max-value", as: Quantity.size)
+            ?? min(.mebibytes(256), ByteCount(allowance / 4))
         var configuration = try arguments.configuration()
         configuration.memory = CacheConfiguration.Memory(costLimit: memory)
         // It lives as long as the program that it serves, and does what any such one does for the directory.

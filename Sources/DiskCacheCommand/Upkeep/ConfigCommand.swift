@@ -32,6 +32,8 @@ enum ConfigCommand: Command {
           event-log       bytes for the log of removals, see diskcache log: 1M; 0 turns it off
           assume-local    true: all users of the directory are on this machine, even though its file system is
                           unknown or FUSE; takes effect in processes that open it afterwards
+          share-memory    false: processes do without a file in /dev/shm, where XFS, Btrfs and overlay need one:
+                          for containers with a /dev/shm each; limits then hold only when a collection ends
 
         \(RemoteSetting.help)
 
@@ -46,8 +48,8 @@ enum ConfigCommand: Command {
         removes a limit.
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
-        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal; limits that are not set are left
-        out. remote: servers (each with url, weight, kind, region), or levels, a list of such lists; mode,
+        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal, shareMemory; limits that are not set
+        are left out. remote: servers (each with url, weight, kind, region), or levels, a list of such lists; mode,
         limit, namespace, path, format, minimumSize, maximumSize, tags, credentials.
 
         Exit status: 0 done; 1 get: the limit is not set; 64 usage; 73 not a directory, or a read-only file
@@ -190,6 +192,7 @@ struct Setting {
             Setting("max-value-size", \.maximumValueSize, Quantity.size, size),
             Setting("event-log", \.eventLogSize, Quantity.size, size),
             Setting("assume-local", \.assumesLocal, unset: false, answer) { ("\($0)", "\($0)") },
+            Setting("share-memory", \.sharesMemory, unset: true, answer) { ("\($0)", "\($0)") },
         ]
     }
 

@@ -125,7 +125,12 @@ extension KeyExplanation {
         case .nothing: return "a miss: a computation has found that there is no value"
         case .damagedMetadata: return "a miss: its metadata is damaged; gc removes it"
         case .stale: return "a miss, except for get --stale: \(expired ?? "expired")"
-        case .expired: return "a miss: \(expired ?? "expired"); gc removes it"
+        case .expired:
+            if let created = entry?.created, created > now {
+                let ahead = Quantity.text(.seconds(created.timeIntervalSince(now).rounded(.up)))
+                return "a miss for \(ahead): it was stored by a clock that is ahead by as much"
+            }
+            return "a miss: \(expired ?? "expired"); gc removes it"
         case .valueGone: return "a miss: its value is gone; gc removes it"
         case .damagedValue(let length):
             return "a miss: its value is damaged, \(length) B long; a get removes it"

@@ -26,9 +26,9 @@ enum PutCommand: Command {
     static let details = """
         Without FILE, or if FILE is -, reads standard input. Creates the directory if it is missing. Once put
         returns, every process gets the new value. The old value is replaced in one step, and stays if put
-        fails. Equal values are stored once. If config.json is damaged, the value is stored without limits, and
-        put warns on standard error. In a pipeline put can't know whether the command before it failed: let a
-        command that may fail half-way write a file first. A key that begins with - needs -- before it.
+        fails. Equal values are stored once. If config.json is damaged, nothing is stored, as the limits are not
+        known. In a pipeline put can't know whether the command before it failed: let a command that may fail
+        half-way write a file first. A key that begins with - needs -- before it.
 
         SPAN is a number and a unit: ms, s, m, h, d or w, or several, as in 1h30m; a bare number is seconds.
         TIME can be a plain date, which means midnight UTC. The latest is 2262-04-11. Without --ttl and
@@ -77,12 +77,6 @@ enum PutCommand: Command {
             stored = try put(input, with: digest, cache, key, terms)
         } else {
             stored = try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms)
-        }
-        do throws(CacheError) {
-            _ = try cache.directory.limits()
-        } catch {
-            // A `config.json` that can't be used stops no put, but nothing kept this one within the limits.
-            try Output.complain("put: stored without limits: \(error.message)")
         }
         try arguments.print("", json: stored.json)
         return .done

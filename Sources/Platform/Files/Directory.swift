@@ -6,14 +6,19 @@ import Glibc
 
 /// An open directory, below which everything is reached by the kernel's *at calls.
 ///
-/// No call follows a symbolic link, neither at the end of a path nor inside it, where the kernel can
-/// be told so (openat2(2)). A directory that is renamed stays the same one here.
+/// No call follows a symbolic link at the end of a path. No call that opens or changes a file follows one inside the
+/// path: openat2(2) can be told so, and the other calls get the directory that the name is in. Only ``status(of:)`` and
+/// ``attribute(_:of:)`` may look at another file, and whoever reads a record checks what it says. A directory that is
+/// renamed stays the same one here.
 package struct Directory: ~Copyable, Sendable {
     package let descriptor: FileDescriptor
+    /// Whose files may be below it; nil: anybody's.
+    let ownership: Ownership?
 
-    /// Takes over a descriptor that was opened with O_DIRECTORY.
-    package init(owning descriptor: consuming FileDescriptor) {
+    /// Takes over a descriptor that was opened with O_DIRECTORY, or O_PATH and that.
+    package init(owning descriptor: consuming FileDescriptor, _ ownership: Ownership? = nil) {
         self.descriptor = descriptor
+        self.ownership = ownership
     }
 
     /// Opens a directory of the user's, following symbolic links.
@@ -21,6 +26,11 @@ package struct Directory: ~Copyable, Sendable {
     /// C: `open`.
     package init(opening path: String) throws(Errno) {
         self.init(owning: try FileDescriptor(opening: path, [.readOnly, .directory]))
+    }
+
+    /// The same directory, below which files belong to those whom `ownership` names.
+    package consuming func owned(by ownership: Ownership) -> Directory {
+        Directory(owning: descriptor, ownership)
     }
 
     /// Makes a system call with this directory's number and `path`.
@@ -37,15 +47,39 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
+    /// Makes a system call that changes the name at `path`, with the directory that it is in and the name alone.
+    ///
+    /// Calls such as linkat(2) and unlinkat(2) follow a symbolic link in the place of a directory on the way. So a path
+    /// with a directory costs two calls more: `openat2`, `close`.
+    @safe
+    @discardableResult
+    func change<Value: FixedWidthInteger & SignedInteger>(
+        _ name: SystemCall,
+        _ path: RelativePath,
+        _ body: (CInt, UnsafePointer<CChar>) -> Value
+    ) throws(Errno) -> Value {
+        guard let (directory, rest) = path.firstDirectory else { return try call(name, path, body) }
+        return try openPlace(directory).change(name, rest, body)
+    }
+
     /// Opens a directory below this one.
     ///
     /// C: `openat2`.
     ///
     /// - Throws: ``Errno/notDirectory`` for anything else, ``Errno/tooManyLinks`` or that for a symbolic link.
     package func openDirectory(_ path: RelativePath) throws(Errno) -> Directory {
-        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        try openDirectory(path, O_RDONLY)
+    }
+
+    /// The same as a place for calls on what is in it: it needs no permission to list it.
+    private func openPlace(_ path: RelativePath) throws(Errno) -> Directory {
+        try openDirectory(path, cplatform_O_PATH)
+    }
+
+    private func openDirectory(_ path: RelativePath, _ access: CInt) throws(Errno) -> Directory {
+        let flags = access | O_DIRECTORY | O_CLOEXEC
         let number = try call(.open, path) { unsafe cplatform_openat_nofollow($0, $1, flags, 0) }
-        return Directory(owning: FileDescriptor(owning: number))
+        return Directory(owning: FileDescriptor(owning: number), ownership)
     }
 
     /// Opens or creates a regular file below this one.
@@ -53,18 +87,52 @@ package struct Directory: ~Copyable, Sendable {
     /// Whoever may write here can have put anything in a file's place. Whatever it is, this does not wait for it,
     /// and gives it to nobody.
     ///
-    /// C: `openat2`, and `fstat` unless this call makes the file for sure (O_EXCL, O_TMPFILE).
+    /// C: `openat2`, and `fstat` unless this call makes the file for sure (O_EXCL, O_TMPFILE). For root in another
+    /// user's directory `fchown` of a file that this call makes.
     ///
     /// - Throws: ``Errno/tooManyLinks`` for a symbolic link, ``Errno/isDirectory`` for a directory,
-    ///   ``Errno/noDeviceOrAddress`` for a pipe, a socket or a device.
+    ///   ``Errno/noDeviceOrAddress`` for a pipe, a socket or a device, and for another user's file where ``Ownership``
+    ///   excludes it.
     package func open(
         _ path: RelativePath,
         _ flags: OpenFlags,
         mode: UInt32 = 0
     ) throws(Errno) -> FileDescriptor {
+        if let ownership, ownership.givesFilesAway, flags.contains(.create), !flags.makeFile {
+            return try openOrMake(path, flags, mode: mode)
+        }
         let file = try openAny(path, flags, mode: mode)
-        if !flags.makeFile { try file.checkRegular() }
+        if flags.makeFile {
+            ownership?.give(file)
+        } else {
+            try check(file)
+        }
         return file
+    }
+
+    /// Opens a file, or makes it and knows that it did.
+    private func openOrMake(_ path: RelativePath, _ flags: OpenFlags, mode: UInt32) throws(Errno)
+        -> FileDescriptor
+    {
+        while true {
+            do throws(Errno) {
+                return try open(path, flags.union(.exclusive), mode: mode)
+            } catch {
+                guard error == .exists else { throw error }
+            }
+            do throws(Errno) {
+                return try open(path, flags.subtracting(.create))
+            } catch {
+                // Deleted meanwhile.
+                guard error == .noEntry else { throw error }
+            }
+        }
+    }
+
+    private func check(_ file: borrowing FileDescriptor) throws(Errno) {
+        let status = try file.status()
+        try status.checkRegular()
+        if let ownership, !ownership.accepts(status) { throw .noDeviceOrAddress }
     }
 
     /// Opens whatever is there, without waiting for it.
@@ -122,22 +190,26 @@ package struct Directory: ~Copyable, Sendable {
                 if count == 0 || filled == buffer.count { break }
             }
         } catch {
-            try file.checkRegular()
+            try file.status().checkRegular()
             throw error
         }
         // Looked at only where something is wrong: bytes of the right number are what they are, whoever gave them.
-        try file.checkRegular()
+        try file.status().checkRegular()
         return filled
     }
 
     /// Creates a directory, unless there is one: then false.
     ///
-    /// C: `mkdirat`.
+    /// C: `mkdirat`; for root in another user's directory `openat2`, `fchown` and `close` besides.
     @discardableResult
     package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) -> Bool {
-        try unlessExists { () throws(Errno) in
-            try call(.makeDirectory, path) { unsafe mkdirat($0, $1, mode) }
+        let isNew = try unlessExists { () throws(Errno) in
+            try change(.makeDirectory, path) { unsafe mkdirat($0, $1, mode) }
         }
+        if isNew, let ownership, ownership.givesFilesAway {
+            ownership.give(try openDirectory(path).descriptor)
+        }
+        return isNew
     }
 
     /// Creates a directory at a path of the user's.
@@ -161,7 +233,7 @@ package struct Directory: ~Copyable, Sendable {
         let number = file.rawValue
         if KernelSupport.emptyPathLinks {
             do throws(Errno) {
-                try call(.link, path) { unsafe linkat(number, "", $0, $1, cplatform_AT_EMPTY_PATH) }
+                try change(.link, path) { unsafe linkat(number, "", $0, $1, cplatform_AT_EMPTY_PATH) }
                 return
             } catch {
                 // What the kernel says to who may not; also where the directory is gone, and then
@@ -170,10 +242,10 @@ package struct Directory: ~Copyable, Sendable {
             }
         }
         let link = "/proc/self/fd/\(number)"
-        try call(.link, path) { unsafe linkat(AT_FDCWD, link, $0, $1, AT_SYMLINK_FOLLOW) }
+        try change(.link, path) { unsafe linkat(AT_FDCWD, link, $0, $1, AT_SYMLINK_FOLLOW) }
     }
 
-    /// Gives a file a second name in the same directory.
+    /// Gives a file in this directory, not below, a second name in it.
     ///
     /// C: `linkat`.
     package func link(_ path: RelativePath, as newPath: RelativePath) throws(Errno) {
@@ -191,9 +263,12 @@ package struct Directory: ~Copyable, Sendable {
         to target: borrowing Directory,
         _ newPath: RelativePath
     ) throws(Errno) {
+        if let (directory, rest) = path.firstDirectory {
+            return try openPlace(directory).rename(rest, to: target, newPath)
+        }
         let number = descriptor.rawValue
         _ = try unsafe path.withCString { (path) throws(Errno) in
-            try target.call(.rename, newPath) { unsafe renameat(number, path, $0, $1) }
+            try target.change(.rename, newPath) { unsafe renameat(number, path, $0, $1) }
         }
     }
 
@@ -201,7 +276,7 @@ package struct Directory: ~Copyable, Sendable {
     ///
     /// C: `unlinkat`.
     package func unlink(_ path: RelativePath) throws(Errno) {
-        try call(.unlink, path) { unsafe unlinkat($0, $1, 0) }
+        try change(.unlink, path) { unsafe unlinkat($0, $1, 0) }
     }
 
     /// What stat tells of a file, of the link itself where it is one.
@@ -223,7 +298,7 @@ package struct Directory: ~Copyable, Sendable {
     /// Only its owner may. C: `utimensat`.
     package func setAccessTime(of path: RelativePath, to time: Timestamp) throws(Errno) {
         try unsafe time.withAccessTimes { (times) throws(Errno) in
-            try call(.setTimes, path) { unsafe utimensat($0, $1, times, AT_SYMLINK_NOFOLLOW) }
+            try change(.setTimes, path) { unsafe utimensat($0, $1, times, AT_SYMLINK_NOFOLLOW) }
         }
     }
 
@@ -231,15 +306,15 @@ package struct Directory: ~Copyable, Sendable {
     ///
     /// Who may write it may. C: `utimensat`.
     package func touch(_ path: RelativePath) throws(Errno) {
-        try call(.setTimes, path) { unsafe utimensat($0, $1, nil, AT_SYMLINK_NOFOLLOW) }
+        try change(.setTimes, path) { unsafe utimensat($0, $1, nil, AT_SYMLINK_NOFOLLOW) }
     }
 }
 
-extension FileDescriptor {
+extension FileStatus {
     /// - Throws: ``Errno/isDirectory`` for a directory, ``Errno/noDeviceOrAddress``, what open says of a socket, for
     ///   anything else but a regular file.
     fileprivate func checkRegular() throws(Errno) {
-        switch try status().kind {
+        switch kind {
         case .regular: return
         case .directory: throw .isDirectory
         case .symbolicLink, .other: throw .noDeviceOrAddress

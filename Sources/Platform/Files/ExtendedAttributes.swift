@@ -56,7 +56,8 @@ extension Directory {
 
     /// Creates or replaces a file's extended attribute in one step.
     ///
-    /// One system call, `setxattrat` (Linux 6.13); on older kernels four: `openat`, `fstat`, `fsetxattr`, `close`.
+    /// One system call, `setxattrat` (Linux 6.13), and two more where `path` has a directory; on older kernels four:
+    /// `openat`, `fstat`, `fsetxattr`, `close`.
     package func setAttribute(
         _ name: StaticString,
         of path: RelativePath,
@@ -66,7 +67,7 @@ extension Directory {
             return try open(path, .writeOnly).setAttribute(name, to: value)
         }
         _ = try unsafe value.withUnsafeBytes { (value) throws(Errno) in
-            try call(.setAttribute, path) { number, path in
+            try change(.setAttribute, path) { number, path in
                 unsafe cplatform_setxattrat(number, path, name.cString, value.baseAddress, value.count)
             }
         }

@@ -127,6 +127,13 @@ package struct FileDescriptor: ~Copyable, Sendable {
     package func setMode(_ mode: UInt32) throws(Errno) {
         try systemCall(.changeMode) { fchmod(rawValue, mode) }
     }
+
+    /// Sets the owner and the group; nil leaves the owner as it is.
+    ///
+    /// C: `fchown`.
+    package func setOwner(_ owner: UInt32?, group: UInt32) throws(Errno) {
+        try systemCall(.changeOwner) { fchown(rawValue, owner ?? uid_t.max, group) }
+    }
 }
 
 /// How a file is opened, open(2).

@@ -114,7 +114,7 @@ package enum OutputFile {
         var mode = old.permissions & 0o777
         if try file.status().group != old.group {
             do throws(Errno) {
-                try systemCall(.changeOwner) { fchown(file.rawValue, uid_t.max, old.group) }
+                try file.setOwner(nil, group: old.group)
             } catch {
                 // What one group was allowed is nothing to another: it may what all others may.
                 mode = mode & 0o707 | (mode & 0o007) << 3

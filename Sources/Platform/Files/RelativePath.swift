@@ -51,6 +51,17 @@ package struct RelativePath: Sendable {
         UInt8(ascii: "0") &+ value &+ ((9 &- value) &>> 7) &* (UInt8(ascii: "a") &- UInt8(ascii: "9") &- 1)
     }
 
+    /// The first directory of the path and the rest below it; nil for a name alone.
+    var firstDirectory: (name: RelativePath, rest: RelativePath)? {
+        for index in 0..<count where bytes[index] == UInt8(ascii: "/") {
+            var (name, rest) = (RelativePath(), RelativePath())
+            for index in 0..<index { name.append(bytes[index]) }
+            for index in (index + 1)..<count { rest.append(bytes[index]) }
+            return (name, rest)
+        }
+        return nil
+    }
+
     /// Hands over the path as a C string, which lives as long as `body` runs.
     @unsafe
     func withCString<Result: ~Copyable>(

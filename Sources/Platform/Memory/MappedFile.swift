@@ -42,6 +42,24 @@ package final class MappedFile: Sendable {
         words = unsafe MappedWords(at: start, count: wordCount)
     }
 
+    /// Lets go of the file.
+    ///
+    /// ``words`` stays valid: from now on it is memory of this process alone, all 0 but for `value` at `index`. A thread
+    /// that has seen one word of it sees the others, too. Where there is no memory for that, the file stays mapped.
+    ///
+    /// C: `mmap`, `mremap`. Takes a page, and one more for each that is written from now on.
+    package func detach(leaving value: UInt64, at index: Int) {
+        precondition(index >= 0 && index < byteCount / 8, "outside of the mapping")
+        let (count, flags) = (byteCount, MAP_PRIVATE | MAP_ANONYMOUS)
+        let address =
+            SystemCall.map.isRefused
+            ? -1 : unsafe Int(bitPattern: mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0))
+        guard address != -1, let pages = unsafe UnsafeMutableRawPointer(bitPattern: address) else { return }
+        unsafe pages.storeBytes(of: value, toByteOffset: index * 8, as: UInt64.self)
+        // In one step: whoever looks at a page that is being replaced waits for the kernel.
+        if unsafe cplatform_replace_pages(pages, count, base) != 0 { unsafe munmap(pages, count) }
+    }
+
     deinit {
         // Fails only for an address that is none of a mapping.
         let failed = unsafe munmap(base, byteCount) == -1

@@ -9,7 +9,7 @@ package struct SpawnRequest: Sendable {
     package enum Stream: Sendable {
         /// The same as this process.
         case inherited
-        /// `/dev/null`.
+        /// `/dev/null`; where there is none, as in some sandboxes, an empty pipe for input.
         case null
         case descriptor(Int32)
     }
@@ -48,9 +48,18 @@ package struct SpawnRequest: Sendable {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        // Open until the process has its own.
+        let emptyInput = hasNoNullInput ? try Pipe().closingWriting() : nil
+        let emptyNumber: CInt? =
+            switch emptyInput {
+            case .some(let file): file.rawValue
+            case .none: nil
+            }
         for (stream, number, mode) in streams {
             switch stream {
             case .inherited: break
+            case .null where number == STDIN_FILENO && emptyNumber != nil:
+                unsafe posix_spawn_file_actions_adddup2(&actions, emptyNumber ?? -1, number)
             case .null: unsafe posix_spawn_file_actions_addopen(&actions, number, "/dev/null", mode, 0)
             case .descriptor(let other): unsafe posix_spawn_file_actions_adddup2(&actions, other, number)
             }
@@ -88,6 +97,15 @@ package struct SpawnRequest: Sendable {
         guard let program = unsafe words.base.pointee else { return .invalidArgument }
         for (stream, number, mode) in streams {
             guard case .null = stream else { continue }
+            if number == STDIN_FILENO, hasNoNullInput {
+                do throws(Errno) {
+                    let empty = try Pipe().closingWriting()
+                    if dup2(empty.rawValue, number) == -1 { return .current }
+                } catch {
+                    return error
+                }
+                continue
+            }
             // The lowest free number is this one then.
             _ = Glibc.close(number)
             if unsafe open("/dev/null", mode) == -1 { return .current }
@@ -95,6 +113,12 @@ package struct SpawnRequest: Sendable {
         for number in [SIGPIPE, SIGXFSZ] { _ = Glibc.signal(number, SIG_DFL) }
         _ = unsafe searchesPath ? execvp(program, words.base) : execv(program, words.base)
         return .current
+    }
+
+    /// C: `access`.
+    private var hasNoNullInput: Bool {
+        guard case .null = input else { return false }
+        return !CurrentProcess.isThere("/dev/null")
     }
 
     private var streams: [(stream: Stream, number: CInt, mode: CInt)] {

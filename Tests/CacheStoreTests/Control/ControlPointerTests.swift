@@ -174,6 +174,59 @@ import Testing
         try remove(words(path))
     }
 
+    /// 3 MiB and a descriptor each, else: systemd removes a user's files in `/dev/shm` at each logout.
+    @Test(arguments: [SharedMapping.file, .memory])
+    func `a control file that was replaced is neither mapped nor open any more`(mapping: SharedMapping) throws
+    {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/cache"
+        let capabilities = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: mapping)
+        let store = try StoreFixture.open(path, .attribute, .zero, capabilities)
+        let first = try #require(store.control.words)
+        func held() throws -> [Int] {
+            // The words' file bears the name of the cache's directory, or none that others have.
+            let names = mapping == .file ? [path + "/control"] : ["/dev/shm/diskcache-"]
+            let maps = try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n")
+            let links = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+                try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+            }
+            return [
+                maps.count { line in names.contains { line.contains($0) } },
+                links.count { $0.hasPrefix(path + "/control") },
+            ]
+        }
+        let before = try held()
+        for _ in 0..<5 {
+            if mapping == .memory { try remove(words(path)) }
+            try remove(path + "/control")
+            store.followControl()
+            #expect(store.control.file?.state == .ready)
+        }
+        #expect(try held() == before)
+        #expect(first.areSuperseded && first.load(.rulesVersion) == 0)
+        // And what still looks at them does no harm.
+        first.store(7, at: .usedBytes)
+        #expect(first.load(.usedBytes) == 7 && store.control.words?.load(.usedBytes) != 7)
+        if mapping == .memory { try remove(words(path)) }
+    }
+
+    @Test func `a store that gives up its control file tells the others, and none is made again`() throws {
+        let fixture = try StoreFixture(assuming: Self.inMemory)
+        let words = try words(fixture.path)
+        let other = try open(fixture.path)
+        let held = try #require(try put(other, "one"))
+        try fixture.store.configure { $0.limits.sharesMemory = false }
+        #expect(fixture.store.control.words == nil && fixture.store.control.isImpossible)
+        #expect(other.isCurrent(held) == false)
+        #expect(!FileManager.default.fileExists(atPath: words))
+        other.followConfiguration()
+        other.followControl()
+        fixture.store.followControl()
+        #expect(other.control.isImpossible && fixture.store.control.condition == .impossible)
+        #expect(try put(other, "two") == nil)
+        #expect(try fixture.store.get(key, now: .now, allowingStale: false) != nil)
+    }
+
     @Test func `whoever makes words removes those of directories that are gone, and no others`() throws {
         let directory = try TemporaryDirectory()
         let (gone, idle, used) = (

@@ -114,6 +114,23 @@ import Testing
         #expect(fixture.store.configurationFailure == nil)
     }
 
+    @Test func `a process that has never read the limits stores nothing until it can`() throws {
+        try fixture.store.configure { $0.limits.maximumEntries = 5 }
+        try fixture.put("value", "old")
+        try write(#"{"maximumEntries": }"#)
+        let store = try StoreFixture.open(fixture.path)
+        let bytes = Array("value".utf8)
+        let record = Record(content: Content(of: bytes.span), created: .now)
+        func put() throws { _ = try store.put(bytes.span, for: Digest(ofKey: "new"), record) }
+        let error = #expect(throws: CacheError.self) { try put() }
+        #expect(error?.code == .badConfiguration && error?.path?.hasSuffix("config.json") == true)
+        #expect(try store.get(Digest(ofKey: "old"), now: .now, allowingStale: false) != nil)
+        // Who has read them goes on.
+        try fixture.put("value", "other")
+        try write(#"{"maximumEntries": 7}"#)
+        #expect(throws: Never.self) { try put() }
+    }
+
     @Test func `what keeps the file from being read just now keeps nobody from reading it later`() async {
         await #expect(processExitsWith: .success) {
             let fixture = try StoreFixture()

@@ -284,7 +284,7 @@ import Testing
         expectMerged(&made, now: begin)
         let merged = made.rules.filter { !over.contains($0) }
         #expect(merged.count == 1)
-        made.retire(over, upTo: .max, clock: begin)
+        made.retire(over, clock: begin)
         #expect(made.rules == merged)
     }
 

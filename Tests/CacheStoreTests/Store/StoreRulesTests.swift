@@ -441,6 +441,22 @@ import Testing
         }
     }
 
+    @Test func `a rule whose maker was killed does not come into force with another one`() throws {
+        let now = Timestamp.now
+        // A clock that is ahead has stored something: so late is any rule that is made now.
+        try put("later", "later", in: store, created: now + .seconds(50))
+        let place = fixture.path + "/rules"
+        var rules = RemovalRules()
+        rules.add(.remove, .prefix("key"), latest: now + .seconds(50), at: now, clock: now)
+        try Data(rules.bytes).write(to: URL(fileURLWithPath: place))
+        try put("value", "key", in: store, created: now)
+        #expect(store.enact(.remove, .tagged("none"), now: now))
+        #expect(try rulesInFile == 1)
+        for store in [store, other, try StoreFixture.open(fixture.path)] {
+            #expect(try get("key", in: store, now: now) == "value")
+        }
+    }
+
     // MARK: Sweeps
 
     @Test func `a dry run finds what a sweep removes, and changes nothing`() throws {

@@ -46,6 +46,84 @@ import Testing
         #expect(try handle.open("real/file", .readOnly).status().size == 1)
     }
 
+    /// Each call that makes, changes or deletes a name, with a path whose directory is a link.
+    @Test func `no call that changes a file follows a symbolic link inside the path`() throws {
+        try handle.makeDirectoryIfMissing("elsewhere", mode: 0o700)
+        try write("x", to: "elsewhere/file")
+        try write("y", to: "other")
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.path + "/link",
+            withDestinationPath: "elsewhere"
+        )
+        let before = try handle.status(of: "elsewhere/file")
+        let unnamed = try handle.open(".", [.readWrite, .temporary], mode: 0o400)
+        let value: [UInt8] = [1]
+        let calls: [(String, () throws -> Void)] = [
+            ("link", { try self.handle.link(unnamed, as: "link/new") }),
+            ("rename from", { try self.handle.rename("link/file", to: self.handle, "moved") }),
+            ("rename to", { try self.handle.rename("other", to: self.handle, "link/file") }),
+            ("unlink", { try self.handle.unlink("link/file") }),
+            ("touch", { try self.handle.touch("link/file") }),
+            ("access time", { try self.handle.setAccessTime(of: "link/file", to: .distantPast) }),
+            ("attribute", { try self.handle.setAttribute("user.dc", of: "link/file", to: value.span) }),
+            ("directory", { try self.handle.makeDirectoryIfMissing("link/new", mode: 0o700) }),
+            (
+                "create",
+                { _ = try self.handle.open("link/new", [.writeOnly, .create], mode: 0o600).rawValue }
+            ),
+        ]
+        for (name, call) in calls {
+            let error = #expect(throws: Errno.self, "\(name)") { try call() }
+            #expect(error == .tooManyLinks || error == .notDirectory, "\(name): \(String(describing: error))")
+        }
+        #expect(try handle.openDirectory("elsewhere").names() == ["file"])
+        #expect(try handle.status(of: "elsewhere/file") == before)
+        #expect(try handle.attribute("user.dc", of: "elsewhere/file") == nil)
+    }
+
+    /// Beside a thread that exchanges the directory for a link and back again, as often as it can.
+    @Test func `a directory that is exchanged for a link while files are made takes them nowhere else`()
+        throws
+    {
+        try handle.makeDirectoryIfMissing("shard", mode: 0o700)
+        try handle.makeDirectoryIfMissing("elsewhere", mode: 0o700)
+        let path = directory.path
+        try FileManager.default.createSymbolicLink(
+            atPath: path + "/link",
+            withDestinationPath: "elsewhere"
+        )
+        let isOver = Locked(false)
+        let thread = Thread {
+            while !isOver.withLock({ $0 }) {
+                let moves = [["shard", "kept"], ["link", "shard"], ["shard", "link"], ["kept", "shard"]]
+                for names in moves.map({ $0.map { path + "/" + $0 } }) {
+                    #expect(rename(names[0], names[1]) == 0)
+                }
+            }
+        }
+        thread.start()
+        var made = 0
+        for number in 0..<4000 {
+            let file = try handle.open(".", [.readWrite, .temporary], mode: 0o400)
+            var name: RelativePath = "shard/"
+            for digit in String(number).utf8 { name.append(digit) }
+            do throws(Errno) {
+                try handle.link(file, as: name)
+                made += 1
+            } catch {
+                #expect([.tooManyLinks, .notDirectory, .noEntry].contains(error))
+            }
+        }
+        isOver.withLock { $0 = true }
+        while !thread.isFinished { sched_yield() }
+        #expect(made > 0)
+        let places = try ["shard", "link"].filter {
+            try handle.status(of: RelativePath($0)).kind == .directory
+        }
+        #expect(try handle.openDirectory(RelativePath(places[0])).names().count == made)
+        #expect(try handle.openDirectory("elsewhere").names().isEmpty)
+    }
+
     @Test(arguments: [S_IFIFO, S_IFSOCK, S_IFCHR, S_IFDIR])
     func `what is no regular file is neither opened, waited for nor read`(kind: mode_t) throws {
         let path = directory.path + "/special"

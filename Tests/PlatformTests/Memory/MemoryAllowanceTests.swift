@@ -24,11 +24,17 @@ import Testing
         makeFile(root.path + "/slice/memory.high", "max\n")
         makeFile(root.path + "/slice/service/memory.high", "2000\n")
         makeFile(root.path + "/memory.high", "5000\n")
-        let limits = { MemoryAllowance.limits(from: root.path, to: $0).sorted() }
+        let limits = { (path: String) in
+            MemoryGroup(version: .two, root: root.path, path: path).limits.sorted()
+        }
         #expect(limits("/slice/service") == [2000, 3000, 5000])
         #expect(limits("/slice") == [3000, 5000])
         #expect(limits("") == [5000])
         #expect(limits("/other") == [5000])
+        makeFile(root.path + "/slice/memory.limit_in_bytes", "9223372036854771712\n")
+        makeFile(root.path + "/slice/service/memory.limit_in_bytes", "1000\n")
+        let one = MemoryGroup(version: .one, root: root.path, path: "/slice/service")
+        #expect(one.limits == [9_223_372_036_854_771_712, 1000])
     }
 
     @Test func `this process may use some memory, and no more than the machine has`() throws {

@@ -33,22 +33,32 @@ import Testing
     }
 
     @Test func `numbers of bytes are read, and max is none`() {
-        #expect(MemoryGauge.bytes(parsing: "4096\n") == 4096)
-        #expect(MemoryGauge.bytes(parsing: "max\n") == nil)
-        #expect(MemoryGauge.bytes(parsing: "") == nil)
-        #expect(MemoryGauge.bytes(parsing: "-1\n") == nil)
+        #expect(MemoryGroup.bytes(parsing: "4096\n") == 4096)
+        #expect(MemoryGroup.bytes(parsing: "max\n") == nil)
+        #expect(MemoryGroup.bytes(parsing: "") == nil)
+        #expect(MemoryGroup.bytes(parsing: "-1\n") == nil)
     }
 
     @Test func `the page cache is the sum of both lists of files`() {
         let text = "anon 5\nfile 900\nactive_file 30\ninactive_file 12\nslab 7\n"
-        #expect(MemoryGauge.pageCache(parsing: text) == 42)
+        #expect(Self.group("/g").pageCache(parsing: text) == 42)
+        let one = "total_active_file 30\ntotal_inactive_file 13\nactive_file 1\n"
+        #expect(MemoryGroup(version: .one, root: "/g", path: "").pageCache(parsing: one) == 43)
     }
 
-    @Test func `the group of version 2 is found among those of version 1`() {
-        #expect(MemoryGauge.groupPath(parsing: "4:memory:/a\n0::/user.slice/b\n") == "/user.slice/b")
-        #expect(MemoryGauge.groupPath(parsing: "0::/\n") == "")
-        #expect(MemoryGauge.groupPath(parsing: "0::/../c\n") == nil)
-        #expect(MemoryGauge.groupPath(parsing: "4:memory:/a\n") == nil)
+    private static func group(_ directory: String) -> MemoryGroup {
+        MemoryGroup(version: .two, root: directory, path: "")
+    }
+
+    @Test func `the groups of both versions are found`() {
+        let paths = { (text: String) in MemoryGroup.candidates(parsing: text).map(\.directory) }
+        let two = ["/sys/fs/cgroup/user.slice/b", "/sys/fs/cgroup/unified/user.slice/b"]
+        let one = ["/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory"]
+        #expect(paths("5:cpu:/x\n4:hugetlb,memory:/a\n0::/user.slice/b\n") == one + two)
+        #expect(paths("0::/\n") == ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"])
+        #expect(paths("0::/../c\n") == [])
+        #expect(paths("4:memory:/\n") == ["/sys/fs/cgroup/memory"])
+        #expect(paths("4:name=memory:/a\n") == [])
     }
 
     @Test func `the gauge follows the files and does not count page cache`() throws {
@@ -66,7 +76,7 @@ import Testing
         try write("memory.high", "max\n")
         try write("memory.max", "100\n")
         try write("memory.stat", "anon 50\nactive_file 0\ninactive_file 0\n")
-        let made = MemoryGauge(group: directory.path)
+        let made = MemoryGauge(group: Self.group(directory.path))
         let isMade = made != nil
         #expect(isMade)
         guard let gauge = made else { return }
@@ -92,7 +102,7 @@ import Testing
             ("memory.stat", "anon 1\nactive_file 49\ninactive_file 49\n"),
         ]
         for (name, text) in files { makeFile(directory.path + "/" + name, text) }
-        let gauge = try #require(MemoryGauge(group: directory.path))
+        let gauge = try #require(MemoryGauge(group: Self.group(directory.path)))
         for number in 1...files.count {
             let left = Locked(number)
             let pressure = SystemCall.withFaults { call in
@@ -111,7 +121,7 @@ import Testing
     }
 
     @Test func `there is no gauge where the kernel tells nothing`() throws {
-        let isMade = MemoryGauge(group: try TemporaryDirectory().path) != nil
+        let isMade = MemoryGauge(group: Self.group(try TemporaryDirectory().path)) != nil
         #expect(!isMade)
     }
 
