@@ -65,7 +65,8 @@ import Testing
         #expect(absent["state"] as? String == "absent")
     }
 
-    @Test func `of a value stored by a clock that is ahead it says so, and for how long it is a miss`() throws {
+    @Test func `of a value stored by a clock that is ahead it says so, and for how long it is a miss`() throws
+    {
         let created = Date(timeIntervalSinceNow: 3590)
         try tool.cache { $0.now = { created } }.put("value", forKey: "ahead")
         let status = try status("ahead")

@@ -44,6 +44,18 @@ struct FetchCommandTests {
         #expect(run.error.contains("revalidated: diskcache; fwd=stale; fwd-status=304"), "\(run.error)")
     }
 
+    @Test func `a file gets the server's time where that is asked for`() throws {
+        let run = try serving(
+            """
+            cd "$HOME"
+            fetch -R -o dated "$ORIGIN/dated" && stat -c %Y dated && fetch -R -o dated "$ORIGIN/dated" && stat -c %Y dated
+            fetch -R -o undated "$ORIGIN/fresh" && [ "$(stat -c %Y undated)" -gt 1000000000 ] && echo now
+            fetch -R -i -o - "$ORIGIN/dated"; echo $?
+            """
+        )
+        #expect(run.lines == ["784111777", "784111777", "now", "64"], "\(run.output)\(run.error)")
+    }
+
     @Test func `a ttl of one's own counts, whatever the server says`() throws {
         let run = try serving(
             """

@@ -172,9 +172,17 @@ import Testing
         try shell("DISKCACHE_SCOPE=t $RUN --scope '' -- sh -c \"$NOTE\"; $RUN --scope t -- sh -c \"$NOTE\"")
         try shell("touch -d @5 '\(file)'; $RUN --hash '\(file)' -- sh -c \"$NOTE\"")
         #expect(runs == calls.count)
+        // A pipe of the shell's counts by what is in it, whatever its number is.
+        try shell(
+            "$RUN --hash <(echo 1) -- sh -c \"$NOTE\"; exec 9</dev/null; $RUN --hash <(echo 1) -- sh -c \"$NOTE\""
+        )
+        #expect(runs == calls.count + 1)
+        try shell("$RUN --hash <(echo 2) -- sh -c \"$NOTE\"; $RUN --hash <(true) -- sh -c \"$NOTE\"")
+        #expect(runs == calls.count + 3)
+        try shell("mkfifo pipe; $RUN --hash pipe -- true 2>error; grep -q 'not a regular file' error")
         // Without them they are not.
         try shell("cd /; V=3 $RUN -- sh -c \"$NOTE\"")
-        #expect(runs == calls.count)
+        #expect(runs == calls.count + 3)
     }
 
     @Test func `a key of one's own names the result, and what else is there is replaced`() throws {

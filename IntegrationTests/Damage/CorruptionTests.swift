@@ -2,6 +2,7 @@
 
 import DiskCache
 import Foundation
+import Platform
 import TestSupport
 import Testing
 
@@ -45,6 +46,33 @@ import Testing
         try file.truncate(atOffset: 0)
         try file.write(contentsOf: bytes)
         try file.close()
+    }
+
+    @Test(arguments: [S_IFDIR, S_IFIFO, S_IFLNK])
+    func `what is no file in the place of an entry takes no record, and collections name and keep it`(
+        kind: mode_t
+    ) throws {
+        let digest = Digest(ofKey: "key").description
+        let folder = "\(cache.path)/entries/\(digest.prefix(2))"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let path = "\(folder)/\(digest)"
+        switch kind {
+        case S_IFDIR: #expect(mkdir(path, 0o700) == 0)
+        case S_IFIFO: #expect(mkfifo(path, 0o600) == 0)
+        default: #expect(symlink("/etc/hostname", path) == 0)
+        }
+        let report = try cache.directory.collect()
+        #expect(report.unrecognised == ["entries/\(digest.prefix(2))/\(digest)"])
+        if kind == S_IFDIR {
+            #expect(throws: CacheError.self) { try cache.put("value", forKey: "key") }
+            #expect(
+                try cache.get(forKey: "key") == nil && SharedCache(at: cache.path).get(forKey: "key") == nil
+            )
+            #expect(try Directory(opening: folder).attribute("user.dc", of: RelativePath(digest)) == nil)
+        } else {
+            try cache.put("value", forKey: "key")
+            #expect(try SharedCache(at: cache.path).get(forKey: "key")?.value == Data("value".utf8))
+        }
     }
 
     @Test(arguments: Damage.allCases)

@@ -269,6 +269,26 @@ struct FileSystemTests {
         try cache.put("x", forKey: "again")
     }
 
+    /// The object gets the last inode, and the entry none.
+    @Test func `with one free inode a put fails soon, and does not collect again and again`() throws {
+        let mount = try Mount(imageOf: "ext4", megabytes: 40, ["-N", "1000"])
+        let cache = try SharedCache(at: mount.path + "/cache")
+        try cache.put("value", forKey: "a")
+        for shard in 0..<256 {
+            for part in ["objects", "entries"] {
+                let path = "\(mount.path)/cache/\(part)/" + String(format: "%02x", shard)
+                try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            }
+        }
+        var files = 0
+        while FileManager.default.createFile(atPath: "\(mount.path)/\(files)", contents: nil) { files += 1 }
+        try FileManager.default.removeItem(atPath: "\(mount.path)/0")
+        let before = cache.directory.activity.collections
+        #expect(code { try cache.put("another", forKey: "b") } == .noSpace)
+        #expect(cache.directory.activity.collections - before <= 3)
+        #expect(try cache.get(forKey: "a")?.value == Data("value".utf8))
+    }
+
     @Test func `a read-only cache can be read, and a put says what is wrong`() throws {
         let mount = try Mount("tmpfs")
         try SharedCache(at: mount.path + "/cache").put("value", forKey: "key")

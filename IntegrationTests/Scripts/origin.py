@@ -11,6 +11,7 @@ import sys
 STORE = {}
 PAGES = {
     "/fresh": (200, [("Cache-Control", "max-age=3600"), ("ETag", '"1"')], b"fresh\n"),
+    "/dated": (200, [("Cache-Control", "max-age=3600"), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")], b"dated\n"),
     "/other": (200, [("Cache-Control", "max-age=3600"), ("ETag", '"2"')], b"other\n"),
     "/stale": (200, [("Cache-Control", "max-age=0"), ("ETag", '"1"')], b"stale\n"),
     "/large": (200, [("Cache-Control", "max-age=3600")], b"0123456789abcdef" * 65536),

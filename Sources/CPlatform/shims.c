@@ -70,10 +70,7 @@ long cplatform_read(int descriptor, void *buffer, size_t count) {
 
 int cplatform_close(int descriptor) { return (int)syscall(SYS_close, descriptor); }
 
-// Numbers are the same on every architecture since Linux 5.1's unified table; glibc 2.36 lacks them.
-#ifndef SYS_setxattrat
-#define SYS_setxattrat 463
-#endif
+// Numbers are the same on every architecture since Linux 5.1's unified table; glibc 2.36 lacks it.
 #ifndef SYS_getxattrat
 #define SYS_getxattrat 464
 #endif
@@ -89,12 +86,6 @@ long cplatform_getxattrat(int directory, const char *path, const char *name, voi
     struct extended_attribute_arguments arguments = {(uint64_t)(uintptr_t)value, (uint32_t)size, 0};
     return syscall(
         SYS_getxattrat, directory, path, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
-}
-
-int cplatform_setxattrat(int directory, const char *path, const char *name, const void *value, size_t size) {
-    struct extended_attribute_arguments arguments = {(uint64_t)(uintptr_t)value, (uint32_t)size, 0};
-    return (int)syscall(
-        SYS_setxattrat, directory, path, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
 }
 
 long cplatform_getdents64(int directory, void *buffer, size_t size) {

@@ -83,7 +83,7 @@ extension SharedCache {
     /// Gives the value of `key` other terms, as of now, without a look at its bytes; nil where it is not the
     /// one that was `seen` any more.
     ///
-    /// Five system calls. It may have expired, as long as its stale period has not.
+    /// Seven system calls. It may have expired, as long as its stale period has not.
     package func renew(
         _ seen: CacheEntry,
         forKey key: String,

@@ -9,10 +9,10 @@ extension SharedCache {
     ///
     /// Once it has returned, every get that starts afterwards in any process sees the value; with
     /// ``CacheConfiguration/Writing/behind`` only this process does at first. Equal bytes under several keys
-    /// are stored once. Takes seven system calls if the bytes and the key are known already, ten for new bytes,
-    /// and three more for a new key; after eight puts that were all new, eleven for the next new one. (Kernels
-    /// before 6.13 need two more.) When it writes new bytes, it takes one more every half second, to see
-    /// whether the directory has other limits, and one if there is a minimum of free space.
+    /// are stored once. Takes eleven system calls if the bytes and the key are known already, fourteen for new
+    /// bytes, and one more for a new key; after eight puts that were all new, thirteen for the next new one. When it
+    /// writes new bytes, it takes one more every half second, to see whether the directory has other limits, and one if
+    /// there is a minimum of free space.
     ///
     /// - Parameters:
     ///   - data: the value.
@@ -144,7 +144,7 @@ extension SharedCache {
 
     /// Removes the value of `key`.
     ///
-    /// Four system calls. The next collection reclaims the space of its bytes.
+    /// Six system calls. The next collection reclaims the space of its bytes.
     ///
     /// - Returns: false if there was no value on disk, or it had expired. One that is still available as a stale value
     ///   has expired, and is removed; so is one in memory alone, of which this tells nothing.
@@ -161,7 +161,7 @@ extension SharedCache {
 
     /// Counts as an access of `key`, which also extends a sliding expiration.
     ///
-    /// Five system calls.
+    /// Seven system calls.
     ///
     /// - Returns: false if a get would miss.
     @discardableResult

@@ -61,6 +61,9 @@ extension Fetched {
         )
         // That of a success is where it was to go.
         rejection = response.body
+        let now = HTTPDate(seconds: Int(Date.now.timeIntervalSince1970))
+        let line = response.fields.first { $0.name.lowercased() == "last-modified" }
+        modified = line.flatMap { HTTPDate($0.value, now: now) }.map { Int64($0.seconds) }
     }
 }
 

@@ -59,8 +59,6 @@ int cplatform_close(int descriptor);
 
 /// getxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
 long cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size);
-/// setxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
-int cplatform_setxattrat(int directory, const char *path, const char *name, const void *value, size_t size);
 
 /// getdents64(2): the number of bytes, 0 at the end.
 long cplatform_getdents64(int directory, void *buffer, size_t size);

@@ -93,8 +93,13 @@ final class FollowedConfiguration: Sendable {
                 Mark(identity: $0.identity, size: $0.size, modified: $0.modified, changed: $0.changed)
             }
             let present = mark
-            let isKnown = state.withLock { $0.file == present && ($0.failure == nil || present != nil) }
-            if isKnown { return }
+            let isSame = state.withLock { state in
+                let isSame = state.file == present && (state.failure == nil || present != nil)
+                // At first none is known, and where there is none, that is all there is to know.
+                if isSame, state.failure == nil { state.isKnown = true }
+                return isSame
+            }
+            if isSame { return }
             let configuration = try DirectoryConfiguration.read(in: directory.root, path)
             state.withLock { state in
                 state = State(configuration: configuration, file: present, isKnown: true)

@@ -21,7 +21,7 @@ struct LearnedAllocation: ~Copyable, Sendable {
         var isVarying = false
     }
 
-    /// Lengths up to 16 KiB take 1 to 4 blocks of 4 KiB, or nothing; of more steps the first are enough.
+    /// Short files take 1 to 4 blocks, or nothing; of more steps the first are enough.
     private static let mostSteps = 8
 
     private let state = Locked(State())
@@ -57,25 +57,59 @@ struct LearnedAllocation: ~Copyable, Sendable {
     }
 }
 
-extension StoreDirectory {
-    /// Longer ones may take blocks beside those of their contents, and are asked each time: that costs little beside
-    /// writing them.
-    private static let longestLearned = 16 * 1024
+extension Control {
+    /// Blocks: longer files may take blocks beside those of their contents, and are asked each time. That costs little
+    /// beside writing them.
+    private static let mostLearnedBlocks: Int64 = 4
 
     /// What a file that holds `length` bytes, all of its contents, was given by the file system.
     ///
     /// One system call for a long one, and where it is not known yet.
     func allocation(of file: borrowing FileDescriptor, length: Int) -> Int64 {
-        if let known = contentSizes.size(ofLength: length) { return known }
+        if let known = directory.contentSizes.size(ofLength: length) { return known }
+        let rounded = directory.allocation(of: length)
         let found = bestEffort { () throws(Errno) in try file.status().allocatedSize }
-        guard let found else { return allocation(of: length) }
-        if length <= Self.longestLearned { contentSizes.note(found, ofLength: length) }
+        guard let found else { return rounded }
+        if isLearned(length) {
+            directory.contentSizes.note(found, ofLength: length)
+        } else if indexBlocks(ofLength: length) > 0 {
+            return max(found, rounded + indexBlocks(ofLength: length))
+        }
         // What a file got in advance because it was written piece by piece goes as it is closed.
-        return fileSystem.kind.givesRoomInAdvance ? min(found, allocation(of: length)) : found
+        return directory.fileSystem.kind.givesRoomInAdvance ? min(found, rounded) : found
     }
 
     /// The same before it is written; no system call.
     func expectedAllocation(of length: Int) -> Int64 {
-        contentSizes.size(ofLength: length) ?? allocation(of: length)
+        if let known = directory.contentSizes.size(ofLength: length) { return known }
+        return directory.allocation(of: length) + (isLearned(length) ? 0 : indexBlocks(ofLength: length))
+    }
+
+    private func isLearned(_ length: Int) -> Bool {
+        length <= Self.mostLearnedBlocks * directory.fileSystem.blockSize
+    }
+
+    // MARK: Blocks that tell where the others are
+
+    /// Bytes: where free space is in pieces, a longer file may take so much beside its contents.
+    ///
+    /// A block of ext4 has room for 340 extents. The file system allocates it when it writes the contents to the medium,
+    /// and then nobody asks any more.
+    private func indexBlocks(ofLength length: Int) -> Int64 {
+        guard words?.load(.indexBlocks) == 1 else { return 0 }
+        let blockSize = directory.fileSystem.blockSize
+        return (1 + Int64(clamping: length) / (340 * blockSize)) * blockSize
+    }
+
+    /// Whether an object takes more than its contents, though it is too short to need that in one piece.
+    func hasIndexBlocks(_ status: FileStatus) -> Bool {
+        status.size <= 1 << 20 && !isLearned(Int(status.size))
+            && status.allocatedSize > directory.allocation(of: Int(status.size))
+    }
+
+    /// Takes down whether objects take more than their contents.
+    func noteIndexBlocks(_ areThere: Bool) {
+        guard let words = writableWords, words.load(.indexBlocks) != (areThere ? 1 : 0) else { return }
+        words.store(areThere ? 1 : 0, at: .indexBlocks)
     }
 }

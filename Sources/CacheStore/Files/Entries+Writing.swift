@@ -9,7 +9,7 @@ extension Entries {
     ///
     /// The caller holds the entry's stripe.
     ///
-    /// `accessed` is the access time that a new entry gets; nil: the file system's present. One call to
+    /// `accessed` is the access time that a new entry gets; nil: the file system's present. Three calls to
     /// overwrite a record in an attribute, and one more where entries may take space of their own; four for a new
     /// entry, and one for its time. One more for a record of a length whose space is not known yet.
     func write(
@@ -102,7 +102,7 @@ extension Entries {
     /// What an entry takes on disk with a record of that length, before it is written: as such ones have taken, else at
     /// most so much; no system call.
     func expectedAllocation(ofRecord length: Int) -> Int64 {
-        if form == .sidecar { return directory.expectedAllocation(of: length) }
+        if form == .sidecar { return control.expectedAllocation(of: length) }
         if let known = directory.recordSizes.size(ofLength: length) { return known }
         return length <= Self.shortRecord ? 0 : directory.allocation(of: length)
     }
@@ -135,7 +135,7 @@ extension Entries {
 
     /// Deletes the entry of `key`, and takes it off the usage; false where there was none.
     ///
-    /// The caller holds its stripe. One system call; two where entries may take space of their own.
+    /// The caller holds its stripe. Three system calls; four where entries may take space of their own.
     func delete(_ key: Digest) throws(CacheError) -> Bool {
         let taken = try describing("look at an entry", directory.path(of: key, .entries)) {
             () throws(Errno) in
@@ -189,7 +189,7 @@ extension Entries {
         try temporary.file.writeAll(bytes.span)
         if let accessed { try temporary.file.setAccessTime(accessed) }
         if isDurable { try temporary.file.synchronizeAll() }
-        let taken = directory.allocation(of: temporary.file, length: bytes.count)
+        let taken = control.allocation(of: temporary.file, length: bytes.count)
         control.noteEntryWithSpace()
         // Only another writer of the key can make it wrong, and then the count until the next sweep.
         let replaced = try directory.entries.presentStatus(of: StoreLayout.path(of: key))?.allocatedSize

@@ -158,7 +158,7 @@ package final class Entries: Sendable {
 
     /// Notes an access; false where there is no such entry.
     ///
-    /// One call. A process that may write the file but doesn't own it can only set it to the kernel's present.
+    /// Three calls. A process that may write the file but doesn't own it can only set it to the kernel's present.
     func setAccessTime(of key: Digest, to time: Timestamp) throws(CacheError) -> Bool {
         let path = StoreLayout.path(of: key)
         return try describing("note an access", directory.path(of: key, .entries)) { () throws(Errno) in

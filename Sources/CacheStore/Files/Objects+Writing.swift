@@ -24,7 +24,7 @@ extension Objects {
     /// Raises an object's change time, which keeps sweeps that are under way from deleting it; false where there is
     /// none, or one that belongs to another user, which is to be replaced by a new file of the same name.
     ///
-    /// One call. The caller holds the object's stripe.
+    /// Three calls. The caller holds the object's stripe.
     func touch(_ digest: Digest) throws(CacheError) -> Bool {
         do throws(Errno) {
             try directory.objects.touch(StoreLayout.path(of: digest))
@@ -79,7 +79,7 @@ extension Objects {
                 try staged.file.writeAll(bytes)
                 if isDurable { try staged.file.synchronize() }
             }
-            staged.allocatedSize = directory.allocation(of: staged.file, length: bytes.count)
+            staged.allocatedSize = control.allocation(of: staged.file, length: bytes.count)
             return staged
         } catch {
             // Where none can be written, one that is there may still do: the next put looks.
@@ -120,7 +120,7 @@ extension Objects {
             try staged.file.rewind()
             return try staged.file.describeContent()
         }
-        staged.allocatedSize = directory.allocation(of: staged.file, length: content.length)
+        staged.allocatedSize = control.allocation(of: staged.file, length: content.length)
         return StagedCopy(object: staged, content: content)
     }
 

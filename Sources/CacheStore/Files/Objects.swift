@@ -18,7 +18,7 @@ package final class Objects: Sendable {
     let stripes: Stripes
     let isDurable: Bool
     let novelty = Novelty()
-    private let control: Control
+    let control: Control
     private let checksContent: Bool
 
     init(in control: Control, isDurable: Bool, checksContent: Bool) {

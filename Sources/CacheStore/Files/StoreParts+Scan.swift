@@ -70,7 +70,9 @@ extension StoreParts {
             }
             guard let found else { return nil }
             try found.forEachFile { (name, file) in
-                if let digest = Digest(hexadecimal: name), digest.shard == shard {
+                if let digest = Digest(hexadecimal: name), digest.shard == shard,
+                    file.kind == .regular || file.kind == nil
+                {
                     let inode = UInt32(truncatingIfNeeded: file.inode)
                     let isRegular = file.kind == .regular
                     listing.files.append(File(digest: digest, inode: inode, isRegular: isRegular))

@@ -57,6 +57,8 @@ enum ControlWord: Int {
     /// Entries that writers are about to make, as ``evenClaims`` and ``oddClaims`` have bytes.
     case evenEntryClaims = 27
     case oddEntryClaims = 28
+    /// 1: objects take more than their contents, as their blocks lie apart (``Control/noteIndexBlocks(_:)``).
+    case indexBlocks = 29
 }
 
 /// Where everything is in the control file, in 64-bit words.

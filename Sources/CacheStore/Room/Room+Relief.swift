@@ -7,7 +7,8 @@ extension Room {
     /// Runs `attempt`, and again after each collection that has set something free, where the disk or somebody's quota
     /// is full.
     ///
-    /// In bounded time: no longer than ``RoomTerms/patience`` says. The caller holds no lock.
+    /// In bounded time: no longer than ``RoomTerms/patience`` says, and once more at most where nothing was set free but
+    /// what the attempt itself may have left. The caller holds no lock.
     ///
     /// - Parameter length: of the value.
     func makingSpace<Value>(
@@ -40,7 +41,7 @@ extension Room {
         do throws(CacheError) {
             switch try relieveFullDisk(bytes, now: now + wait.elapsed, pace) {
             case .done: return true
-            case .impossible, .unfinished:
+            case .little, .impossible, .unfinished:
                 // Another process may have set something free just before.
                 return wait.mayTryInVain()
             case .busy:
@@ -166,7 +167,9 @@ extension Room {
         guard let report else { return .busy }
         // Where it counted otherwise than was known, or others stored or gave up something meanwhile, it is another
         // question now.
-        guard report.removed.isEmpty, !limits.areBounding || before == view else { return .done }
+        let isLittle = report.removed.allSatisfy { $0.key == .orphan && $0.value.count <= 1 }
+        if !report.removed.isEmpty { return isLittle ? .little : .done }
+        if limits.areBounding, before != view { return .done }
         // In use at this moment, and not for ever: what is still spared when nothing else has changed will be again.
         let isInUse =
             report.isComplete && report.spared > 0 && report.unreadable.isEmpty

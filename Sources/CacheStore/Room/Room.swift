@@ -31,6 +31,9 @@ package struct RoomTerms {
 package enum Relief: Sendable, Equatable {
     /// Something was removed, or others have done it.
     case done
+    /// No more than one object was removed that no entry named. The caller's last attempt may have left that itself:
+    /// where the disk had room for the object and not for its entry.
+    case little
     /// Another process is at it.
     case busy
     /// There is nothing left that could go.
@@ -132,7 +135,7 @@ package final class Room: Sendable {
     /// - Throws: ``CacheError/Code/valueTooLarge`` for one that can never fit, and why the limits can't be read.
     func need(forLength length: Int, record: Int, entries: Int, isWritten: Bool) throws(CacheError) -> Need? {
         let limits = try parts.configuration.limitsForPut()
-        let value = parts.directory.expectedAllocation(of: length)
+        let value = parts.control.expectedAllocation(of: length)
         let bytes = value + parts.entries.expectedAllocation(ofRecord: record)
         try refuse(length, taking: bytes, limits)
         guard limits.areBounding else { return nil }
@@ -148,7 +151,7 @@ package final class Room: Sendable {
         need.entries = 0
         need.bytes = max(0, need.bytes - parts.entries.expectedAllocation(ofRecord: old.bytes.count))
         if let value = old.record?.content, value.digest != content.digest {
-            need.replaced = parts.directory.expectedAllocation(of: value.length)
+            need.replaced = parts.control.expectedAllocation(of: value.length)
         }
         return need
     }
@@ -271,7 +274,7 @@ package final class Room: Sendable {
             if let relief {
                 let goesOn =
                     switch relief {
-                    case .done: !wait.isOver
+                    case .done, .little: !wait.isOver
                     case .busy: try wait.pause()
                     case .impossible, .unfinished: false
                     }
@@ -303,7 +306,7 @@ package final class Room: Sendable {
             switch relief {
             case .impossible: "nothing is left to evict"
             case .unfinished: "to find what to evict takes longer than \(wait.effort)"
-            case .busy, .done: wait.hindrance ?? "no room was made in \(wait.patience)"
+            case .busy, .done, .little: wait.hindrance ?? "no room was made in \(wait.patience)"
             }
         let detail = "it is at its limit of \(limit), and \(reason)"
         return CacheError(.noRoom, to: "store \(bytes) bytes in", path: parts.directory.path, detail: detail)

@@ -107,7 +107,7 @@ extension Objects {
         try describing("keep what was fetched into", directory.path) { () throws(Errno) in
             if isDurable { try partial.file.synchronize() }
             var adopted = try partial.adopted(in: directory)
-            adopted.allocatedSize = directory.allocation(of: adopted.file, length: length)
+            adopted.allocatedSize = control.allocation(of: adopted.file, length: length)
             return adopted
         }
     }

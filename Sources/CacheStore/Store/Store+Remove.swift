@@ -6,7 +6,7 @@ extension Store {
     /// Removes the entry of `key`; false where there was none, or one that was fresh no more at `now`, which a
     /// sweep could have deleted before.
     ///
-    /// The object stays until a sweep finds that no entry names it. Four system calls; three where there is no
+    /// The object stays until a sweep finds that no entry names it. Six system calls; three where there is no
     /// entry, seven for one that has expired; one more where entries take space of their own.
     ///
     /// - Parameter name: the key, for the event log.
@@ -100,7 +100,7 @@ extension Store {
     /// Removes what is stored for `key`, fresh or not, for a value that takes its place in the memory of this process
     /// alone.
     ///
-    /// Three system calls.
+    /// Five system calls.
     ///
     /// - Parameter name: the key, for the event log.
     /// - Returns: the generation by which that value may be held; nil where it may not, because somebody else was
@@ -149,7 +149,7 @@ extension Store {
 
     /// Counts as an access, if a get would hit.
     ///
-    /// False where it would not. Five system calls.
+    /// False where it would not. Seven system calls.
     ///
     /// - Parameter clock: asked once the stripe is held: what expires while this waits for it is not prolonged.
     package func touch(_ key: Digest, by clock: () -> Timestamp) throws(CacheError) -> Bool {

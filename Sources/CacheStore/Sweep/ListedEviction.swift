@@ -155,7 +155,7 @@ extension StoreParts {
     /// Deletes an entry that is still as it was seen, or an object whose only entry is deleted, unless somebody has
     /// touched it since the mark; false: it stays as it is.
     ///
-    /// The caller holds its stripe exclusively. Two system calls, three for an entry where somebody has been at it.
+    /// The caller holds its stripe exclusively. Four system calls, five for an entry where somebody has been at it.
     fileprivate func delete(_ removal: Removal, _ stamp: SweepStamp) throws(CacheError) -> Bool {
         guard let status = try directory.status(of: removal.digest, removal.tree), status.kind == .regular
         else { return false }
@@ -164,8 +164,9 @@ extension StoreParts {
                 guard let bytes = try entries.recordBytes(entry.key), entry.isStill(bytes, status)
                 else { return false }
             }
-        } else if !stamp.isUntouched(object: status) {
-            return false
+        } else {
+            if control.hasIndexBlocks(status) { control.noteIndexBlocks(true) }
+            if !stamp.isUntouched(object: status) { return false }
         }
         return try directory.delete(removal.digest, removal.tree)
     }

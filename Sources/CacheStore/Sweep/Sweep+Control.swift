@@ -69,7 +69,9 @@ extension Sweep {
     ///
     /// Of what was written during a scan about half was seen, the shards being visited one after the other:
     /// so what was found is what the usage should have been in the middle. What the scan itself has removed
-    /// is in neither. Where not everything could be read, nothing is known to be better.
+    /// is in neither. Where not everything could be read, nothing is known to be better. A writer counts an object before
+    /// it gives it its name, with the stripe of the object held. So where a stripe was not to be had, what was not found
+    /// may be about to appear, and the usage is not lowered.
     func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
         let (report, deletions, partials) = state.value.withLock {
             ($0.report, $0.pass.deletions, $0.partialBytes)
@@ -78,7 +80,8 @@ extension Sweep {
         // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
         let objects = report.objects.bytes &+ deletions.objectBytes
         let found = report.entries.bytes &+ objects &+ partials
-        let bytes = between.bytes.middle(after.bytes &+ deletions.objectBytes) &- found
+        var bytes = between.bytes.middle(after.bytes &+ deletions.objectBytes) &- found
+        if !self.deletions.skipped(.objects).isEmpty { bytes = min(bytes, 0) }
         let entries = (before.entries &- deletions.entries).middle(between.entries) &- report.entries.count
         parts.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
         parts.control.noteUsageIsCounted()
@@ -121,7 +124,7 @@ extension Sweep {
             }
         }
         let keepsList = request.limits.areBounding
-        let sum = state.value.withLock { [bytes, growing] state in
+        let (sum, hasIndexBlocks) = state.value.withLock { [bytes, growing] state in
             state.pass.overhead += bytes
             if keepsList {
                 let count = state.report.entries.count
@@ -130,9 +133,11 @@ extension Sweep {
             }
             // Shards that are to come are reckoned with.
             state.pass.overhead = max(state.pass.overhead, directory.usualOverhead) + growing
-            return state.pass.overhead
+            return (state.pass.overhead, state.pass.hasIndexBlocks)
         }
-        if !request.isDryRun { parts.control.noteOverhead(bytes: sum) }
+        if request.isDryRun { return }
+        parts.control.noteOverhead(bytes: sum)
+        parts.control.noteIndexBlocks(hasIndexBlocks)
     }
 }
 

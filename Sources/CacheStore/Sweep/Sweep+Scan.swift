@@ -135,18 +135,21 @@ extension Sweep {
     ) throws(CacheError) -> [(digest: Digest, status: FileStatus)]? {
         var found: [(digest: Digest, status: FileStatus)] = []
         found.reserveCapacity(files.count)
+        var hasIndexBlocks = false
         for file in files {
             guard pacer.mayGoOn() else { return nil }
             let digest = file.digest
             do throws(CacheError) {
                 let status = try parts.status(of: digest, .objects, in: directory)
                 guard let status, status.kind == .regular else { continue }
+                hasIndexBlocks = hasIndexBlocks || parts.control.hasIndexBlocks(status)
                 found.append((digest, status))
             } catch {
                 try noteUnreadable(.objects, error)
                 state.value.withLock { $0.noteUnreadableObject(digest) }
             }
         }
+        if hasIndexBlocks { state.value.withLock { $0.pass.hasIndexBlocks = true } }
         return found
     }
 
@@ -215,7 +218,10 @@ extension Sweep {
         guard let status = try parts.status(of: removal.digest, removal.tree, in: shard),
             status.kind == .regular
         else { return false }
-        guard let entry = removal.entry else { return stamp.isUntouched(object: status) }
+        guard let entry = removal.entry else {
+            if parts.control.hasIndexBlocks(status) { parts.control.noteIndexBlocks(true) }
+            return stamp.isUntouched(object: status)
+        }
         if removal.reason != .dangling, stamp.isUntouched(entry, status) { return true }
         guard let bytes = try parts.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
         else { return false }

@@ -11,6 +11,7 @@ enum FetchCommand: Command {
     static let needsNetwork = true
     static let optionList = """
         -o, --output FILE…  write the body to FILE, replacing it in one step; one for each URL
+        -R, --remote-time  give each FILE the time in Last-Modified, if the server states one
         -m, --mode MODE{\(FetchText.modes)}  what may be answered from the cache
         --offline  as --mode offline: whatever is stored
         -t, --ttl SPAN  take it for fresh for SPAN, whatever the server says
@@ -93,6 +94,8 @@ struct FetchPlan {
     let parallel: Int
     let security: FetchSecurity
     let includesHead: Bool
+    /// Whether files get the time at which the server changed what they hold.
+    let keepsTime: Bool
     let isVerbose: Bool
     let isJSON: Bool
 
@@ -130,6 +133,10 @@ struct FetchPlan {
         parallel = try arguments.count("parallel", in: 1...64) ?? 1
         security = try FetchSecurity(arguments)
         includesHead = arguments.has("include")
+        keepsTime = arguments.has("remote-time")
+        if keepsTime, places.allSatisfy({ $0 == nil }) {
+            throw .usage("fetch: --remote-time is for files: give --output, too")
+        }
         isVerbose = arguments.has("verbose")
         isJSON = arguments.has("json")
     }

@@ -94,6 +94,8 @@ package struct Fetched: Sendable, Equatable {
     package var age: Duration?
     /// What was done, as a member of the field Cache-Status (RFC 9211).
     package var cacheStatus: String
+    /// The time in the field Last-Modified (RFC 9110, 8.8.2), in seconds since 1970; nil: there is none, or it is no date.
+    package var modified: Int64?
     /// The body of an error, as much of it as was kept; of a success it is where it was to go.
     package var rejection = Data()
 

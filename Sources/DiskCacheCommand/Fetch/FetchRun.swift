@@ -90,6 +90,7 @@ struct FetchRun {
                 if body.isCut { try Output.complain("\(place): the first MiB of the body was written") }
             }
             if let refusal { throw refusal }
+            try keepTime(of: response, index)
             try report(index, response)
             return .done
         } catch let failure as NetworkFailure {
@@ -121,6 +122,18 @@ struct FetchRun {
             let isForbidden = error == .accessDenied || error == .notPermitted
             let message = "fetch: write \(path): \(error): name a file that can be written"
             throw Failure(isForbidden ? .permission : .inputOutput, message)
+        }
+    }
+
+    /// Gives the file the time at which the server changed the resource, as curl's -R does.
+    private func keepTime(of response: Fetched, _ index: Int) throws(Failure) {
+        guard plan.keepsTime, let path = plan.files[index], let modified = response.modified else { return }
+        // The years 1677 to 2262 are what nanoseconds in 64 bits have.
+        let seconds = min(max(modified, Int64.min / 1_000_000_000), Int64.max / 1_000_000_000)
+        do throws(Errno) {
+            try OutputFile.setModified(path, to: Timestamp(nanoseconds: seconds * 1_000_000_000))
+        } catch {
+            throw Failure(.inputOutput, "fetch: set the time of \(path): \(error): leave --remote-time out")
         }
     }
 

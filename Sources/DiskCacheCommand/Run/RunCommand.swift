@@ -17,7 +17,7 @@ enum RunCommand: Command {
         -e, --env NAME…  make this variable's value a part of the key
         --cwd  make the working directory a part of the key
         --modtime FILE…  make FILE's modification time a part of the key
-        --hash FILE…  make FILE's content a part of the key
+        --hash FILE…  make FILE's content a part of the key; FILE can be a pipe of the shell's, <(COMMAND)
         -w, --wait SPAN  give up after SPAN if another process runs it; 0: at once (default: wait)
         -f, --force  run the command even if a result is stored
         --warm  print nothing

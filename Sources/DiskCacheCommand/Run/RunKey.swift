@@ -97,7 +97,16 @@ extension RunKey {
             }
         }
         for path in arguments.all("modtime") { modified.updateValue(try Self.time(of: path), forKey: path) }
-        for path in arguments.all("hash") { contents.updateValue(try Self.digest(of: path), forKey: path) }
+        var pipes = 0
+        for path in arguments.all("hash") {
+            var name = path
+            if try Self.isUnnamedPipe(path) {
+                // Which descriptor a shell gives it says nothing.
+                pipes += 1
+                name = "<(\(pipes))"
+            }
+            contents.updateValue(try Self.digest(of: path, isPipe: name != path), forKey: name)
+        }
     }
 
     private static func time(of path: String) throws(Failure) -> Timestamp? {
@@ -110,12 +119,24 @@ extension RunKey {
         }
     }
 
-    private static func digest(of path: String) throws(Failure) -> Digest? {
+    /// Whether it is a pipe without a name, as `<(…)` of a shell: such a one has an end. A pipe with a name may have
+    /// no writer yet.
+    private static func isUnnamedPipe(_ path: String) throws(Failure) -> Bool {
+        do throws(Errno) {
+            guard try FileStatus.of(path).kind == .other else { return false }
+            return try FileDescriptor(opening: path, [.readOnly, .nonBlocking]).isUnnamedPipe()
+        } catch {
+            // What can't be opened is reported when it is to be read.
+            return false
+        }
+    }
+
+    private static func digest(of path: String, isPipe: Bool) throws(Failure) -> Digest? {
         if path.isEmpty { throw .usage("run: --hash: the name is empty: give a file") }
         var isRegular = true
         do throws(Errno) {
-            // Of a pipe nothing would be left for the command, and a device may have no end.
-            isRegular = try FileStatus.of(path).kind == .regular
+            // A device may have no end.
+            isRegular = isPipe ? true : try FileStatus.of(path).kind == .regular
             if !isRegular { throw .invalidArgument }
             let file = try FileDescriptor(opening: path, .readOnly)
             var hash = SHA256()

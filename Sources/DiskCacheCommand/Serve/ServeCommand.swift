@@ -8,10 +8,8 @@ enum ServeCommand: Command {
     static let name = "serve"
     static let summary = "answer requests on standard input, for programs in other languages"
     static let optionList = """
-        --memory SIZE  keep up to SIZE of values in memory; 0: none (default 64M, and no more than an eighth of
-                       the memory that the control group or the machine has)
-        --max-value SIZE  refuse values on standard input that are longer (default 256M, and no more than a
-                          quarter of that memory)
+        --memory SIZE  keep up to SIZE of values in memory; 0: none (default 64M)
+        --max-value SIZE  refuse values on standard input that are longer (default 256M)
         """
     static let details = """
         Each request is a JSON object on one line, and so is each answer, on standard output, in the order of
@@ -32,6 +30,9 @@ enum ServeCommand: Command {
         (key; stale), touch (key; ttl, expiresAt, renew), removeAll (prefix, tag, or "all": true), stats (scan),
         hello. An error is an answer too: {"error":{"code":"noSpace","message":"..."},"id":1}. Unknown fields
         are ignored, and a line has 1 MiB at most. The article ServeProtocol of the documentation says all of it.
+
+        By default the values in memory take at most an eighth of the memory that the machine or the control
+        group has, and a value on standard input at most a quarter.
 
         What was answered is done: a put is stored, whatever happens to this process afterwards. SIGTERM and
         SIGINT have it answer what it has read, and end. Creates the directory if it is missing.

@@ -137,7 +137,7 @@ package struct Directory: ~Copyable, Sendable {
 
     /// Opens whatever is there, without waiting for it.
     @inline(__always)
-    private func openAny(_ path: RelativePath, _ flags: OpenFlags, mode: UInt32) throws(Errno)
+    func openAny(_ path: RelativePath, _ flags: OpenFlags, mode: UInt32) throws(Errno)
         -> FileDescriptor
     {
         // A terminal must not become this process's own, and nobody waits for the other end of a pipe.

@@ -54,23 +54,20 @@ extension Directory {
         }
     }
 
-    /// Creates or replaces a file's extended attribute in one step.
+    /// Creates or replaces a regular file's extended attribute in one step.
     ///
-    /// One system call, `setxattrat` (Linux 6.13), and two more where `path` has a directory; on older kernels four:
-    /// `openat`, `fstat`, `fsetxattr`, `close`.
+    /// By descriptor: setxattrat(2) would set it on a directory, too, and follow a link in the place of one on the way.
+    ///
+    /// C: `openat2`, `fsetxattr`, `close`.
+    ///
+    /// - Throws: ``Errno/isDirectory``, ``Errno/tooManyLinks`` or ``Errno/noDeviceOrAddress`` for what is no file, or
+    ///   ``Errno/notPermitted`` for a pipe that somebody reads.
     package func setAttribute(
         _ name: StaticString,
         of path: RelativePath,
         to value: Span<UInt8>
     ) throws(Errno) {
-        guard KernelSupport.attributeCallsAt else {
-            return try open(path, .writeOnly).setAttribute(name, to: value)
-        }
-        _ = try unsafe value.withUnsafeBytes { (value) throws(Errno) in
-            try change(.setAttribute, path) { number, path in
-                unsafe cplatform_setxattrat(number, path, name.cString, value.baseAddress, value.count)
-            }
-        }
+        try openAny(path, .writeOnly, mode: 0).setAttribute(name, to: value)
     }
 }
 

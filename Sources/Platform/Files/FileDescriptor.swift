@@ -154,6 +154,7 @@ package struct OpenFlags: OptionSet, Sendable {
     package static let append = OpenFlags(rawValue: O_APPEND)
     package static let truncate = OpenFlags(rawValue: O_TRUNC)
     package static let directory = OpenFlags(rawValue: O_DIRECTORY)
+    package static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
     package static let noAccessTime = OpenFlags(rawValue: cplatform_O_NOATIME)
     package static let temporary = OpenFlags(rawValue: cplatform_O_TMPFILE)
 

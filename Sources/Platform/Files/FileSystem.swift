@@ -96,6 +96,14 @@ extension FileDescriptor {
         }
         return (FileSystemKind(magic: magic), max(blockSize, 512))
     }
+
+    /// Whether it is a pipe that has no name in any directory, pipe(7).
+    ///
+    /// C: `fstatfs`.
+    package func isUnnamedPipe() throws(Errno) -> Bool {
+        // PIPEFS_MAGIC of linux/magic.h.
+        try fileSystem().kind.magic == 0x5049_5045
+    }
 }
 
 /// When a file system notes by itself that a file was read, mount(8).

@@ -33,6 +33,17 @@ package enum OutputFile {
         }
     }
 
+    /// Sets the time of modification of the regular file at `path`, and leaves that of access; nothing for what is no
+    /// file.
+    ///
+    /// C: `stat`, `utimensat`.
+    package static func setModified(_ path: String, to time: Timestamp) throws(Errno) {
+        guard ownDescriptor(path) == nil, try FileStatus.of(path).kind == .regular else { return }
+        try unsafe time.withModificationTimes { (times) throws(Errno) in
+            try systemCall(.setTimes) { unsafe utimensat(AT_FDCWD, path, times, 0) }
+        }
+    }
+
     /// Names that any system has for what a process has open; they work where there is no /proc, too.
     private static func ownDescriptor(_ path: String) -> CInt? {
         switch path {

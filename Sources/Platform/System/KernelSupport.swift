@@ -6,7 +6,7 @@ import Synchronization
 
 /// What the running kernel has, asked once a process.
 package enum KernelSupport {
-    /// Whether getxattrat and setxattrat exist (Linux 6.13): a call on no descriptor says EBADF then, and
+    /// Whether getxattrat exists (Linux 6.13): a call on no descriptor says EBADF then, and
     /// ENOSYS (or EPERM, under an old seccomp profile) where not.
     package static var attributeCallsAt: Bool { hasAttributeCallsAt.load(ordering: .relaxed) }
 

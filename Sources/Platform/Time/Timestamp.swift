@@ -115,7 +115,22 @@ extension Timestamp {
     /// stays.
     @unsafe
     func withAccessTimes(_ body: (UnsafePointer<timespec>?) throws(Errno) -> Void) throws(Errno) {
-        let times: InlineArray<2, timespec> = [fileTime, timespec(tv_sec: 0, tv_nsec: cplatform_UTIME_OMIT)]
+        try unsafe Self.withTimes([fileTime, Self.unchanged], body)
+    }
+
+    /// The same with this time of modification.
+    @unsafe
+    func withModificationTimes(_ body: (UnsafePointer<timespec>?) throws(Errno) -> Void) throws(Errno) {
+        try unsafe Self.withTimes([Self.unchanged, fileTime], body)
+    }
+
+    private static var unchanged: timespec { timespec(tv_sec: 0, tv_nsec: cplatform_UTIME_OMIT) }
+
+    @unsafe
+    private static func withTimes(
+        _ times: InlineArray<2, timespec>,
+        _ body: (UnsafePointer<timespec>?) throws(Errno) -> Void
+    ) throws(Errno) {
         try unsafe times.span.withUnsafeBufferPointer { (buffer) throws(Errno) in
             try unsafe body(buffer.baseAddress)
         }

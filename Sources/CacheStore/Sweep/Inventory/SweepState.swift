@@ -32,6 +32,8 @@ struct SweepState {
         var hasUnreadableEntries = false
         /// Bytes on disk beside entries and objects.
         var overhead: Int64 = 0
+        /// Whether objects take more than their contents.
+        var hasIndexBlocks = false
         /// What it has deleted: entries, of those such as went for want of room, and bytes of objects.
         fileprivate(set) var deletions = (entries: 0, evictions: 0, objectBytes: Int64(0))
     }
