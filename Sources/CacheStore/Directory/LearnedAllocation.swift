@@ -58,8 +58,9 @@ struct LearnedAllocation: ~Copyable, Sendable {
 }
 
 extension Control {
-    /// Blocks: longer files may take blocks beside those of their contents, and are asked each time. That costs little
-    /// beside writing them.
+    /// Longer files may take blocks beside those of their contents, and are asked each time.
+    ///
+    /// That costs little beside writing them.
     private static let mostLearnedBlocks: Int64 = 4
 
     /// What a file that holds `length` bytes, all of its contents, was given by the file system.

@@ -119,8 +119,9 @@ extension RunKey {
         }
     }
 
-    /// Whether it is a pipe without a name, as `<(…)` of a shell: such a one has an end. A pipe with a name may have
-    /// no writer yet.
+    /// Whether it is a pipe without a name, as `<(…)` of a shell.
+    ///
+    /// Such a pipe has an end. A pipe with a name may have no writer yet.
     private static func isUnnamedPipe(_ path: String) throws(Failure) -> Bool {
         do throws(Errno) {
             guard try FileStatus.of(path).kind == .other else { return false }
