@@ -35,11 +35,16 @@ struct DirectoryLimitTests {
     }
 
     /// Bytes that all processes together have stored so far.
-    private func bytesWritten() throws -> Int {
+    private func bytesWritten() throws -> Int { try total("bytesWritten") }
+
+    /// Puts of all processes together.
+    private func puts() throws -> Int { try total("puts") }
+
+    private func total(_ name: String) throws -> Int {
         let words = ["--dir", path, "stats", "--quick", "--json"]
         let output = try BuiltCommand.run(BuiltCommand.path, words).output
         let stats = try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any]
-        return try #require((stats?["totals"] as? [String: Any])?["bytesWritten"] as? Int)
+        return try #require((stats?["totals"] as? [String: Any])?[name] as? Int)
     }
 
     private func probe(_ role: LoadRole, _ number: Int, _ arguments: String...) throws -> LoadProcess {
@@ -77,6 +82,34 @@ struct DirectoryLimitTests {
             "readers' p99 µs",
             reports[8...].map(\.p99)
         )
+    }
+
+    /// With `DISKCACHE_SOAK=1` 300,000 puts.
+    @Test func `writers of long keys with tags, killed again and again, stay within the size`() throws {
+        let limit = (Self.isSoak ? 64 : 24) << 20
+        try self.limit { $0.maximumSize = .bytes(limit) }
+        func start(_ number: Int) throws -> LoadProcess { try probe(.mixed, number, "9000", "4000") }
+        var writers = try (0..<8).map(start)
+        var samples: [Int] = []
+        var (kills, next) = (0, 8)
+        while try puts() < (Self.isSoak ? 300_000 : 12_000) {
+            samples.append(try diskUsage())
+            usleep(50_000)
+            guard samples.count.isMultiple(of: 4) else { continue }
+            writers.removeFirst().kill()
+            writers.append(try start(next))
+            (kills, next) = (kills + 1, next + 1)
+        }
+        let reports = try writers.map { try $0.finish() }
+        let most = samples.max() ?? 0
+        print("puts", try puts(), "kills", kills, "most", Double(most) / Double(limit))
+        #expect(most <= limit + limit / 20, "\(samples)")
+        #expect(most >= limit * 8 / 10, "it was filled: \(samples)")
+        #expect(kills > 0 && reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
+        let cache = try SharedCache(at: path)
+        #expect(try cache.directory.verify().isClean)
+        try cache.directory.collect()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: path + "/tmp").isEmpty)
     }
 
     @Test func `a limit set from elsewhere is kept to by running workers within two seconds`() throws {
@@ -146,6 +179,11 @@ private final class LoadProcess {
 
     deinit {
         if process.isRunning { process.terminate() }
+        process.waitUntilExit()
+    }
+
+    func kill() {
+        Glibc.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 

@@ -7,7 +7,7 @@ import TestSupport
 
 /// What a process does.
 package enum LoadRole: String, Sendable {
-    case write, read, zipf, fill, uniform
+    case write, read, zipf, fill, uniform, mixed
 }
 
 /// What a process saw.
@@ -128,6 +128,33 @@ struct Load {
             if !isHit { put("key-\(key)") } else { report.hits += 1 }
             report.requests.append(.init(time: now, key: key, isHit: isHit))
             if report.operations % 8 == 0 { usleep(200) }
+        }
+    }
+
+    /// Stores values of all lengths up to `size` under keys of 60 bytes, with tags, and replaces and removes some.
+    mutating func mix(until stop: Stop) {
+        while !stop.isSet {
+            report.operations += 1
+            let key = "\(number)-\(generator.next() % UInt64(keys))-".padding(
+                toLength: 60,
+                withPad: "x",
+                startingAt: 0
+            )
+            do {
+                if generator.next() % 50 == 0 {
+                    try cache.remove(forKey: key)
+                } else {
+                    let bytes = SeededGenerator.bytes(
+                        100 + Int(generator.next() % UInt64(size)),
+                        seed: generator.next()
+                    )
+                    let options = PutOptions(tags: ["tag-\(generator.next() % 100)", "number-\(number)"])
+                    try cache.put(Data(bytes), forKey: key, options: options)
+                }
+            } catch {
+                report.failures += 1
+                if report.failure == nil { report.failure = "\(error)" }
+            }
         }
     }
 
