@@ -72,13 +72,44 @@ import Testing
     }
 
     @Test func `a word that is not UTF-8 is refused`() throws {
-        expectFailure(try tool.shell("\"$TOOL\" put $'a\\xff' </dev/null"), 64, "UTF-8")
+        for words in ["put $'a\\xff'", "put a --tag $'\\xff'", "ls --prefix $'\\xff'"] {
+            expectFailure(try tool.shell("\"$TOOL\" \(words) </dev/null"), 64, "UTF-8")
+        }
+    }
+
+    @Test(arguments: ["--dir", "DISKCACHE_DIR", "XDG_CACHE_HOME", "HOME", "cd"])
+    func `a directory whose path is not UTF-8 is used as it is called`(way: String) throws {
+        let run = try tool.shell(
+            """
+            place="$HOME/"$'d\\xff\\xc3\\xa4/\\xf4'; mkdir -p "$place"; TOOL=$(realpath "$TOOL"); unset DISKCACHE_DIR
+            case \(way) in
+            --dir) tool() { "$TOOL" --dir "$place/diskcache" "$@"; } ;;
+            DISKCACHE_DIR) export DISKCACHE_DIR="$place/diskcache" ;;
+            XDG_CACHE_HOME) export XDG_CACHE_HOME="$place" ;;
+            HOME) export HOME="$place"; unset XDG_CACHE_HOME; mkdir "$HOME/.cache" ;;
+            cd) cd "$place"; export DISKCACHE_DIR=diskcache ;;
+            esac
+            [ \(way) = --dir ] || tool() { "$TOOL" "$@"; }
+            echo value | tool put key && tool get key && tool run -- echo ran && tool ls | head -1
+            tool get key -o "$place/"$'out\\xfe' && cat "$place/"$'out\\xfe'
+            tool run --ttl 1ms --stale 1h -- echo old; sleep 0.01; tool run --ttl 1ms --stale 1h -- echo old
+            tool verify >/dev/null && tool gc >/dev/null && tool doctor | grep -c risk
+            find "$place" -name format | wc -l; tool get absent --dir $'/nowhere\\xff'; echo $?
+            """
+        )
+        #expect(
+            run.lines == ["value", "ran", "key", "value", "old", "old", "0", "2", "1"],
+            "\(run.lines) \(run.error)"
+        )
+    }
+
+    @Test func `a message shows the bytes of a path that are not UTF-8`() throws {
+        let run = try tool.shell("\"$TOOL\" --dir /dev/null/$'\\xff' put key </dev/null")
+        #expect(run.error.contains("/dev/null/\\xff"), "\(run.error)")
     }
 
     @Test(arguments: [
-        ("DISKCACHE_DIR=$'/x\\xff'", "$DISKCACHE_DIR is not valid UTF-8"), ("DISKCACHE_DIR=", "is empty"),
-        ("-u DISKCACHE_DIR XDG_CACHE_HOME=$'/x\\xff'", "$XDG_CACHE_HOME is not valid UTF-8"),
-        ("-u DISKCACHE_DIR HOME=$'/x\\xff'", "$HOME is not valid UTF-8"),
+        ("DISKCACHE_DIR=", "is empty"),
         ("-u DISKCACHE_DIR HOME=here", "a relative path"),
     ])
     func `an environment that names no directory is a usage error`(variables: String, words: String) throws {

@@ -43,12 +43,11 @@ extension SharedCache {
             let reason = "it is not the name of a directory: use letters and digits, without a slash"
             throw CacheError(.invalidArgument, "open the cache \"\(name)\": \(reason)")
         }
-        // The specification wants relative paths in XDG_CACHE_HOME ignored. What is not UTF-8 can't be a path here: its
-        // repaired form may be another one's.
+        // The specification wants relative paths in XDG_CACHE_HOME ignored.
         for (variable, place) in [("XDG_CACHE_HOME", ""), ("HOME", "/.cache")] {
-            guard let bytes = environment(variable), let base = String(validating: bytes, as: UTF8.self),
-                base.hasPrefix("/")
-            else { continue }
+            guard let base = environment(variable).map({ String(pathBytes: $0) }), base.hasPrefix("/") else {
+                continue
+            }
             return "\(base)\(place)/\(name)"
         }
         let reason = "neither $XDG_CACHE_HOME nor $HOME is an absolute path: set one, or open it at a path"

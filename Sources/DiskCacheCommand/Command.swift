@@ -7,6 +7,8 @@ struct Option {
     let specification: OptionSpecification
     /// What stands for the value in the help; nil: there is none.
     let placeholder: String?
+    /// Whether its value is a path: bytes, which need not be UTF-8.
+    var isPath: Bool { placeholder == "DIR" || placeholder == "FILE" }
     /// The values that there are; empty: any.
     let choices: [String]
     let isRepeatable: Bool

@@ -104,7 +104,7 @@ extension Control {
         file.setState(.ready)
     }
 
-    /// Whether the file that is mapped is the one that the path names.
+    /// Whether the file that is mapped is the one that the path names, and no other directory has it, too.
     ///
     /// One system call, two where the words are in memory. Also true where there is none and can be none.
     func isCurrent() throws(CacheError) -> Bool {
@@ -113,7 +113,9 @@ extension Control {
             try directory.root.presentStatus(of: StoreLayout.control)
         }
         guard let file else { return false }
-        if present?.identity != file.identity || file.state == .superseded { return false }
+        guard let present, present.identity == file.identity, present.linkCount == 1,
+            file.state != .superseded
+        else { return false }
         return try describing("look at the control file", path) { () throws(Errno) in try file.isReachable() }
     }
 }

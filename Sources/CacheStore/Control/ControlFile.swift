@@ -58,6 +58,8 @@ final class ControlFile: Sendable {
     ) throws(Errno) -> Finding {
         guard let file = try open(root, isWritable ? .readWrite : .readOnly) else { return .nothing }
         let status = try file.status()
+        // Two directories have it: one is a copy of the other (`cp -al`). It is neither's any more.
+        if status.linkCount > 1 { return .nothing }
         if mapping == .memory { return try findWords(named: file, status, in: root, isWritable: isWritable) }
         guard status.size == ControlLayout.byteCount else { return .nothing }
         // A copy may have holes. (Where the file system compresses, nothing is missing and nothing happens.)

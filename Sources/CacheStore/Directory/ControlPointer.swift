@@ -96,7 +96,7 @@ struct ControlPointer: Equatable {
             guard try file.tryLock(.shared), try file.status().linkCount > 0 else { throw .noEntry }
             try file.allocate(ControlLayout.memoryByteCount)
             let path = Array(
-                try CurrentProcess.absolutePath(directory).utf8.prefix(ControlLayout.memoryPathSize)
+                try CurrentProcess.absolutePath(directory).pathBytes.prefix(ControlLayout.memoryPathSize)
             )
             try file.write(path.span, at: ControlLayout.byteCount)
             return file
@@ -148,7 +148,7 @@ struct ControlPointer: Equatable {
         }
         if path.isEmpty || path.count == ControlLayout.memoryPathSize { return true }
         do throws(Errno) {
-            let directory = try Directory(opening: String(decoding: path, as: UTF8.self))
+            let directory = try Directory(opening: String(pathBytes: Array(path)))
             return try ControlPointer(in: directory.open(StoreLayout.control, .readOnly)) == self
         } catch {
             if error == .noEntry || error == .notDirectory || error.wordsOfNoFile != nil { return false }

@@ -13,6 +13,8 @@ package final class StoreDirectory: Sendable {
     let entries: Directory
     let locks: Directory
     package let fileSystem: StoreFileSystem
+    /// Bytes that a directory takes on disk: a block, or a cluster of blocks.
+    private let directorySize: Int64
     /// What files take on disk by the length of their contents, and entries by that of the record in their attribute.
     let contentSizes = LearnedAllocation()
     let recordSizes = LearnedAllocation()
@@ -40,6 +42,8 @@ package final class StoreDirectory: Sendable {
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)
         fileSystem = try setup.examine(root, locks, form)
+        // One that once had many names in it does not shrink.
+        directorySize = max(fileSystem.blockSize, min(status.allocatedSize, Self.largestCluster))
     }
 
     /// The directory of the objects or of the entries.
@@ -116,10 +120,13 @@ extension StoreDirectory {
         }
     }
 
-    /// Bytes on disk of the control file, where it is mapped, a block for each shard, and some for the small files.
+    /// Of ext4 with `bigalloc`, as mkfs.ext4(8) makes it unless told otherwise: 16 blocks of 4 KiB.
+    private static let largestCluster: Int64 = 64 << 10
+
+    /// Bytes on disk of the control file, where it is mapped, of each shard, and some for the small files.
     var usualOverhead: Int64 {
         (capabilities.sharedMapping == .file ? allocation(of: ControlLayout.byteCount) : 0)
-            + Int64(2 * StoreLayout.shardCount + 32) * fileSystem.blockSize
+            + Int64(2 * StoreLayout.shardCount) * directorySize + 32 * fileSystem.blockSize
     }
 
     /// What a file of `count` bytes takes on disk: an estimate that needs no call.

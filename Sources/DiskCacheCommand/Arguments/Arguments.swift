@@ -40,7 +40,7 @@ struct Arguments {
         let scanned: ScannedOptions
         do throws(OptionError) {
             scanned = try ScannedOptions(
-                words.map { String(decoding: $0, as: UTF8.self) },
+                words.map { String(pathBytes: $0) },
                 options,
                 operandsBeforeCommand: operandsBeforeCommand
             )
@@ -48,11 +48,17 @@ struct Arguments {
             let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
             throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
         }
-        // Two that are not UTF-8 could become the same key; the words of another program may be any bytes.
+        // Paths are bytes, and so are the words of another program; all else is text.
         let count = operandsBeforeCommand.map { max(0, scanned.operands.count - $0) }
-        let text = words.dropLast(count ?? 0)
-        if text.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
-            throw .usage("an argument is not valid UTF-8: keys and paths must be")
+        let texts =
+            scanned.operands.dropLast(count ?? 0)
+            + scanned.options.compactMap { found in
+                options[found.index].isPath ? nil : found.value
+            }
+        if texts.contains(where: \.hasForeignBytes) {
+            throw .usage(
+                "an argument is not valid UTF-8: it must be, unless it is the value of a path's option"
+            )
         }
         self.init(scanned, options: options, command: command, directory: directory)
         if let count { commandLine = words.suffix(count) }
@@ -139,10 +145,10 @@ struct Arguments {
     func directory() throws(Failure) -> String {
         if let named = try namedDirectory() { return named }
         // The specification wants relative paths in XDG_CACHE_HOME ignored.
-        if let base = try Self.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
+        if let base = Self.pathInEnvironment("XDG_CACHE_HOME"), base.hasPrefix("/") {
             return base + "/diskcache"
         }
-        guard let home = try Self.environment("HOME"), !home.isEmpty else {
+        guard let home = Self.pathInEnvironment("HOME"), !home.isEmpty else {
             throw Failure.usage("no cache directory: neither $HOME nor $DISKCACHE_DIR is set: give --dir DIR")
         }
         guard home.hasPrefix("/") else {
@@ -157,7 +163,7 @@ struct Arguments {
             if given.isEmpty { throw Failure.usage("--dir is empty: give a directory") }
             return Self.trimmed(given)
         }
-        if let given = try Self.environment("DISKCACHE_DIR") {
+        if let given = Self.pathInEnvironment("DISKCACHE_DIR") {
             // Not treated as unset: whoever set it did not mean the cache that all programs share.
             if given.isEmpty { throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR") }
             return Self.trimmed(given)
@@ -170,10 +176,14 @@ struct Arguments {
         String(path.prefix(through: path.lastIndex { $0 != "/" } ?? path.startIndex))
     }
 
+    /// An environment variable with a path; nil if it is not set.
+    private static func pathInEnvironment(_ name: String) -> String? {
+        CurrentProcess.environmentBytes(name).map { String(pathBytes: $0) }
+    }
+
     /// An environment variable; nil if it is not set.
     static func environment(_ name: String) throws(Failure) -> String? {
         guard let bytes = CurrentProcess.environmentBytes(name) else { return nil }
-        // Its repaired form may name another file.
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw .usage("$\(name) is not valid UTF-8: correct or unset it")
         }

@@ -64,8 +64,8 @@ extension DirectoryFacts {
                 "move it away, so that the cache can make its own: until then whatever needs it fails"
             },
 
-            .risk("rules", !rulesAreKnown, "`rules` can't be read: it says which values were removed") {
-                "chown it to user \(owner); or delete it: then the next collection removes everything"
+            .risk("rules", !rulesAreKnown, "`rules` is gone, damaged or unreadable: it says which values were removed") {
+                "if it is there, chown it to user \(owner) or delete it; without it the next collection removes everything"
             },
 
             .risk("keys", isCopy, "\(lost) of \(sampled) have lost their metadata and can't be read") {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Platform
+
 extension String {
     /// The text on one line: control and format characters and backslashes are escaped as in C (`\n`, `\t`, `\r`, `\\`,
     /// otherwise `\x` and two digits for each byte), all others stay as they are.
@@ -69,6 +71,8 @@ extension Unicode.Scalar {
     /// joiners, in the scripts from Arabic to those of India and in emoji, and tags, in the flags of regions.
     func isHarmless(after previous: Unicode.Scalar?, before next: Unicode.Scalar?) -> Bool {
         if value < 0x7F { return value >= 0x20 }
+        // A byte of a path.
+        if String(self).hasForeignBytes { return false }
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: return false
         case .format: break
@@ -97,7 +101,7 @@ extension Unicode.Scalar {
         case "\t": "\\t"
         case "\r": "\\r"
         case "\\": "\\\\"
-        default: String(self).utf8.map { "\\x" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        default: String(self).pathBytes.map { "\\x" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         }
     }
 }

@@ -216,7 +216,9 @@ package struct Directory: ~Copyable, Sendable {
     ///
     /// C: `mkdir`.
     package static func make(_ path: String, mode: UInt32) throws(Errno) {
-        try systemCall(.makeDirectory) { unsafe mkdir(path, mode) }
+        _ = try unsafe path.withPath { (path) throws(Errno) in
+            try systemCall(.makeDirectory) { unsafe mkdir(path, mode) }
+        }
     }
 
     /// Whether ``link(_:as:)`` can work here at all: it needs Linux 6.10 or /proc.

@@ -41,7 +41,11 @@ package struct FileDescriptor: ~Copyable, Sendable {
     ///
     /// The corresponding C function is `open`.
     package init(opening path: String, _ flags: OpenFlags, mode: UInt32 = 0o600) throws(Errno) {
-        self.init(owning: try systemCall(.open) { unsafe open(path, flags.rawValue | O_CLOEXEC, mode) })
+        self.init(
+            owning: try unsafe path.withPath { (path) throws(Errno) in
+                try systemCall(.open) { unsafe open(path, flags.rawValue | O_CLOEXEC, mode) }
+            }
+        )
     }
 
     /// Lends `body` a descriptor that belongs to somebody else and stays open.

@@ -68,14 +68,14 @@ extension FileStatus {
     ///
     /// C: `stat`.
     package static func of(_ path: String) throws(Errno) -> FileStatus {
-        try FileStatus { unsafe stat(path, &$0) }
+        try unsafe path.withPath { (path) throws(Errno) in try FileStatus { unsafe stat(path, &$0) } }
     }
 
     /// What a path of the user's names, of the link itself where its last part is one.
     ///
     /// C: `lstat`.
     package static func ofLink(_ path: String) throws(Errno) -> FileStatus {
-        try FileStatus { unsafe lstat(path, &$0) }
+        try unsafe path.withPath { (path) throws(Errno) in try FileStatus { unsafe lstat(path, &$0) } }
     }
 }
 

@@ -40,7 +40,9 @@ package enum OutputFile {
     package static func setModified(_ path: String, to time: Timestamp) throws(Errno) {
         guard ownDescriptor(path) == nil, try FileStatus.of(path).kind == .regular else { return }
         try unsafe time.withModificationTimes { (times) throws(Errno) in
-            try systemCall(.setTimes) { unsafe utimensat(AT_FDCWD, path, times, 0) }
+            _ = try unsafe path.withPath { (path) throws(Errno) in
+                try systemCall(.setTimes) { unsafe utimensat(AT_FDCWD, path, times, 0) }
+            }
         }
     }
 
@@ -57,7 +59,11 @@ package enum OutputFile {
     private static func open(_ place: borrowing OutputPlace, _ flag: CInt) throws(Errno) -> FileDescriptor {
         let (number, name) = (place.directory.descriptor.rawValue, place.name)
         let flags = O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC | flag
-        return FileDescriptor(owning: try systemCall(.open) { unsafe openat(number, name, flags) })
+        return FileDescriptor(
+            owning: try unsafe name.withPath { (name) throws(Errno) in
+                try systemCall(.open) { unsafe openat(number, name, flags) }
+            }
+        )
     }
 
     /// Whether a file's permissions are what its user wants of the one that takes its place.
@@ -82,7 +88,9 @@ package enum OutputFile {
         }
         do throws(Errno) {
             let (number, name) = (place.directory.descriptor.rawValue, place.name)
-            try systemCall(.rename) { unsafe renameat(number, draft.description, number, name) }
+            _ = try unsafe name.withPath { (name) throws(Errno) in
+                try systemCall(.rename) { unsafe renameat(number, draft.description, number, name) }
+            }
         } catch {
             try remove(draft, in: place.directory, after: error)
         }

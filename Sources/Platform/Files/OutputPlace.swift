@@ -106,7 +106,9 @@ struct OutputPlace: ~Copyable {
         isFollowing: Bool = false
     ) throws(Errno) -> Directory {
         let flags = O_DIRECTORY | O_CLOEXEC | cplatform_O_PATH | (isFollowing ? 0 : O_NOFOLLOW)
-        let number = try systemCall(.open) { unsafe openat(directory.descriptor.rawValue, name, flags) }
+        let number = try unsafe name.withPath { (name) throws(Errno) in
+            try systemCall(.open) { unsafe openat(directory.descriptor.rawValue, name, flags) }
+        }
         return Directory(owning: FileDescriptor(owning: number))
     }
 
@@ -117,7 +119,9 @@ struct OutputPlace: ~Copyable {
     ) throws(Errno) -> FileStatus? {
         let number = directory.descriptor.rawValue
         return try ifExists { () throws(Errno) in
-            try FileStatus { unsafe fstatat(number, name, &$0, AT_SYMLINK_NOFOLLOW) }
+            try unsafe name.withPath { (name) throws(Errno) in
+                try FileStatus { unsafe fstatat(number, name, &$0, AT_SYMLINK_NOFOLLOW) }
+            }
         }
     }
 
@@ -125,10 +129,10 @@ struct OutputPlace: ~Copyable {
         let number = directory.descriptor.rawValue
         let bytes = try unsafe [UInt8](upTo: Int(PATH_MAX)) { (buffer) throws(Errno) in
             guard let text = unsafe buffer.assumingMemoryBound(to: CChar.self).baseAddress else { return 0 }
-            return try systemCall(.readLink) { unsafe readlinkat(number, name, text, buffer.count) }
+            return try unsafe name.withPath { (name) throws(Errno) in
+                try systemCall(.readLink) { unsafe readlinkat(number, name, text, buffer.count) }
+            }
         }
-        // Its repaired form would be another name.
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw Errno(rawValue: EILSEQ) }
-        return text
+        return String(pathBytes: bytes)
     }
 }

@@ -68,13 +68,10 @@ package enum CurrentProcess {
     ///
     /// C: `getcwd` for a relative path.
     ///
-    /// - Throws: ``Errno/noEntry`` if the working directory was removed, ``Errno/illegalSequence`` if its path is not
-    ///   UTF-8.
+    /// - Throws: ``Errno/noEntry`` if the working directory was removed.
     package static func absolutePath(_ path: String) throws(Errno) -> String {
         if path.hasPrefix("/") { return path }
-        guard let directory = String(validating: try workingDirectory(), as: UTF8.self) else {
-            throw .illegalSequence
-        }
+        let directory = String(pathBytes: try workingDirectory())
         return directory == "/" ? "/\(path)" : "\(directory)/\(path)"
     }
 

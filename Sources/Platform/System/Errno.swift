@@ -40,7 +40,6 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let noData = Errno(rawValue: ENODATA)
     package static let notSupported = Errno(rawValue: EOPNOTSUPP)
     package static let notImplemented = Errno(rawValue: ENOSYS)
-    package static let illegalSequence = Errno(rawValue: EILSEQ)
     package static let outOfRange = Errno(rawValue: ERANGE)
     package static let argumentListTooLong = Errno(rawValue: E2BIG)
     package static let invalidArgument = Errno(rawValue: EINVAL)

@@ -174,6 +174,34 @@ import Testing
         try remove(words(path))
     }
 
+    /// As `cp -al` makes it, for a backup.
+    @Test(arguments: [SharedMapping.file, .memory])
+    func `a copy of hard links shares no control file with the original`(mapping: SharedMapping) throws {
+        let directory = try TemporaryDirectory()
+        let (path, copy) = (directory.path + "/cache", directory.path + "/copy")
+        let capabilities = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: mapping)
+        func open(_ path: String) throws -> Store {
+            try StoreFixture.open(path, .attribute, .zero, capabilities)
+        }
+        let early = try open(path)
+        _ = try put(early, "one")
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/cp")
+        process.arguments = ["-al", path, copy]
+        try process.run()
+        process.waitUntilExit()
+        let other = try open(copy)
+        _ = try Sweep.runIfDue(SweepRequest(), on: other.parts, now: .now) { _ in true }
+        #expect(other.enact(.remove, .tagged("nothing"), now: .now))
+        early.followControl()
+        for store in [early, try open(path), other] {
+            #expect(try store.get(key, now: .now, allowingStale: false) != nil)
+            #expect(try store.control.isCurrent())
+        }
+        #expect(early.control.rulesVersion == 0 && other.control.rulesVersion != 0)
+        if mapping == .memory { try [path, copy].forEach { try remove(words($0)) } }
+    }
+
     /// 3 MiB and a descriptor each, else: systemd removes a user's files in `/dev/shm` at each logout.
     @Test(arguments: [SharedMapping.file, .memory])
     func `a control file that was replaced is neither mapped nor open any more`(mapping: SharedMapping) throws
@@ -183,9 +211,9 @@ import Testing
         let capabilities = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: mapping)
         let store = try StoreFixture.open(path, .attribute, .zero, capabilities)
         let first = try #require(store.control.words)
+        // The files whose mappings count.
+        var names = [mapping == .file ? path + "/control" : try words(path)]
         func held() throws -> [Int] {
-            // The words' file bears the name of the cache's directory, or none that others have.
-            let names = mapping == .file ? [path + "/control"] : ["/dev/shm/diskcache-"]
             let maps = try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n")
             let links = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
                 try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
@@ -201,6 +229,7 @@ import Testing
             try remove(path + "/control")
             store.followControl()
             #expect(store.control.file?.state == .ready)
+            if mapping == .memory { names.append(try words(path)) }
         }
         #expect(try held() == before)
         #expect(first.areSuperseded && first.load(.rulesVersion) == 0)

@@ -64,6 +64,15 @@ import Testing
         try expectUsageOfDirectory("the writer is gone")
     }
 
+    @Test(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
+    func `a shard takes a cluster where the file system allocates clusters`() throws {
+        let options = ["-O", "bigalloc", "-C", "65536"]
+        let mount = try Mount(imageOf: "ext4", megabytes: 100, options)
+        let store = try StoreFixture.open(mount.path + "/cache")
+        #expect(store.directory.usualOverhead >= 2 * 256 * 65536)
+        #expect(fixture.store.directory.usualOverhead < 2 * 256 * 65536)
+    }
+
     /// ext4 allocates a block for the extents of a file in many pieces when it writes the file to the medium.
     @Test(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
     func `blocks that tell where the others are count where free space is in pieces`() throws {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Paths are bytes, and need not be UTF-8. As text each byte that belongs to no UTF-8 is one of the last 128 private
+/// code points of Unicode, as `PEP 383` does it for Python with code points that a Swift string can't have. The calls
+/// that take a path of the user's turn them into the bytes again.
+extension String {
+    /// The code points that stand for the bytes 0x80 to 0xff.
+    private static let bytes: ClosedRange<UInt32> = 0x10_ff80...0x10_ffff
+
+    /// The text of a path.
+    package init(pathBytes bytes: [UInt8]) {
+        if let text = String(validating: bytes, as: UTF8.self) {
+            self = text
+            return
+        }
+        self = ""
+        var rest = bytes[...]
+        while let first = rest.first {
+            // As many bytes as the first one of a sequence asks for, RFC 3629.
+            let length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4
+            if let text = String(validating: rest.prefix(length), as: UTF8.self) {
+                self += text
+                rest = rest.dropFirst(length)
+            } else {
+                if let scalar = Unicode.Scalar(Self.bytes.lowerBound + UInt32(first) - 0x80) {
+                    unicodeScalars.append(scalar)
+                }
+                rest = rest.dropFirst()
+            }
+        }
+    }
+
+    /// Whether the text has bytes that belong to no UTF-8.
+    package var hasForeignBytes: Bool {
+        // The first byte of those code points.
+        utf8.contains(0xf4) && unicodeScalars.contains { Self.bytes.contains($0.value) }
+    }
+
+    /// The bytes of the path.
+    package var pathBytes: [UInt8] {
+        guard hasForeignBytes else { return Array(utf8) }
+        var bytes: [UInt8] = []
+        for scalar in unicodeScalars {
+            if Self.bytes.contains(scalar.value) {
+                bytes.append(UInt8(truncatingIfNeeded: scalar.value - Self.bytes.lowerBound + 0x80))
+            } else {
+                bytes += Array(String(scalar).utf8)
+            }
+        }
+        return bytes
+    }
+
+    /// Hands over the bytes of the path as a C string, which lives as long as `body` runs.
+    @unsafe
+    func withPath<Result: ~Copyable>(
+        _ body: (UnsafePointer<CChar>) throws(Errno) -> Result
+    ) throws(Errno) -> Result {
+        let bytes = pathBytes + [0]
+        return try unsafe bytes.span.withUnsafeBytes { (buffer) throws(Errno) in
+            guard let base = buffer.baseAddress else { throw .invalidArgument }
+            return try unsafe body(base.assumingMemoryBound(to: CChar.self))
+        }
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+@testable import Platform
+
+@Suite(.takesTurns) struct PathBytesTests {
+    @Test func `any bytes are the same again`() {
+        var generator = SeededGenerator(seed: 3)
+        for _ in 0..<20_000 {
+            let count = Int(generator.next() % 9)
+            // Many that begin or go on a sequence of UTF-8.
+            let bytes = (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next() | generator.next())
+            }
+            #expect(String(pathBytes: bytes).pathBytes == bytes)
+        }
+    }
+
+    @Test func `what is UTF-8 is that text`() {
+        for text in ["", "/a/b", "ä/€/😀"] {
+            #expect(String(pathBytes: Array(text.utf8)) == text && !text.hasForeignBytes)
+        }
+    }
+
+    @Test func `only bytes that belong to no UTF-8 are replaced`() {
+        let text = String(pathBytes: [0x61, 0xff, 0xc3, 0xa4, 0xc3])
+        #expect(text.hasForeignBytes && text.contains("ä") && text.hasPrefix("a"))
+        #expect(text.unicodeScalars.count == 4)
+    }
+}
