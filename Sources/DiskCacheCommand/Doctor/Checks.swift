@@ -64,7 +64,7 @@ extension DirectoryFacts {
                 "move it away, so that the cache can make its own: until then whatever needs it fails"
             },
 
-            .risk("rules", !rulesAreKnown, "`rules` is gone, damaged or unreadable: it says which values were removed") {
+            .risk("rules", !rulesAreKnown, "`rules` can't be used: it says which values were removed") {
                 "if it is there, chown it to user \(owner) or delete it; without it the next collection removes everything"
             },
 
