@@ -44,7 +44,7 @@ extension SharedCache {
         }
     }
 
-    /// Whether the directory is so near to a limit that somebody makes room.
+    /// Whether the directory is so near to a limit that room is being made.
     package var isPressed: Bool { core.store.room.isPressed }
 
     /// How far the fetching of `key` has got, whoever does it, and what was noted of it; nil where nobody

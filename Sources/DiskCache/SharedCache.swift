@@ -97,7 +97,7 @@ public final class SharedCache: Sendable {
     /// This cache for what is downloaded: the same directory, memory and limits, and other entries, flights and locks,
     /// which no caller's key names.
     ///
-    /// Other machines are neither asked for what it stores nor told of it.
+    /// Other machines never see its keys or values.
     package var downloads: SharedCache { SharedCache(self, .downloads) }
 
     /// What happens in this cache from now on that no call reports.

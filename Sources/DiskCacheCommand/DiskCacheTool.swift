@@ -65,7 +65,7 @@ package enum DiskCacheTool {
         }
     }
 
-    /// What the error says, and that it is inodes that are used up, where that is why the kernel says ENOSPC.
+    /// The error's message; with a word about inodes if those are used up (the kernel says ENOSPC).
     private static func message(of error: CacheError) -> String {
         guard error.errno == Errno.noSpace.rawValue, let path = error.path,
             let space = FileSystemSpace(nearest: path), space.totalInodes > 0, space.availableInodes == 0

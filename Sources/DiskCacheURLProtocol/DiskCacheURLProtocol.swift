@@ -133,7 +133,7 @@ extension FetchRequest {
         guard let url = request.url?.absoluteString else { return nil }
         self.init(url, method: request.httpMethod ?? "GET")
         fields = (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) }
-        // Infinity, what is no number, and what no clock can count is a limit that is never reached.
+        // An infinite or very long limit, or one that is no number, is never reached.
         let seconds = request.timeoutInterval
         stallLimit = .seconds(abs(seconds) < 1e9 ? seconds : 1e9)
         switch request.cachePolicy {

@@ -10,7 +10,7 @@ extension Line {
     func setUp(_ request: TransportRequest, isRead: Bool, within left: Duration?) throws(TransportError) {
         try set(ctransport_url, request.url, request)
         try set(ctransport_http_version, versions(request), request)
-        // Libcurl gives half of what is left to an address that is not the last.
+        // Libcurl gives half of the remaining time to an address that is not the last.
         if let limit = [request.connectLimit, left].compactMap({ $0 }).min() {
             // As many as curl takes.
             let milliseconds = min(max(1, limit.milliseconds), Int64(Int32.max))

@@ -51,7 +51,7 @@ extension Control {
         return words.load(ControlLayout.generations + index) == word
     }
 
-    /// Whether somebody is writing a key of the word of `key`, or was killed while writing one.
+    /// Whether a process is writing a key of the word of `key`, or was killed while writing one.
     ///
     /// Two loads.
     func hasWriters(of key: Digest) -> Bool {

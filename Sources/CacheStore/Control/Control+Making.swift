@@ -82,7 +82,7 @@ extension Control {
         )
     }
 
-    /// Has nobody go on with the file at the path.
+    /// Discards the control file, for all processes.
     ///
     /// - Throws: also where processes use words that this one can't see.
     func discard() throws(CacheError) {

@@ -47,7 +47,7 @@ final class FollowedConfiguration: Sendable {
     ///
     /// No system call where they were read; else one or four.
     ///
-    /// - Throws: why they can't be read, where this process has never read them: what it stored might pass them.
+    /// - Throws: the read error, if this process has never read the limits: it might exceed them.
     func limitsForPut() throws(CacheError) -> CacheLimits {
         // What kept it from being read may be over.
         if state.withLock({ !$0.isKnown }) { look() }
@@ -95,7 +95,7 @@ final class FollowedConfiguration: Sendable {
             let present = mark
             let isSame = state.withLock { state in
                 let isSame = state.file == present && (state.failure == nil || present != nil)
-                // At first none is known, and where there is none, that is all there is to know.
+                // A directory without a configuration has no limits.
                 if isSame, state.failure == nil { state.isKnown = true }
                 return isSame
             }

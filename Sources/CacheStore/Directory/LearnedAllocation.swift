@@ -2,10 +2,10 @@
 
 import Platform
 
-/// What files take on disk by the length of what is in them, learned from files that were asked.
+/// The space that files take on disk, by length, learned from the status of earlier files.
 ///
 /// A file system gives a longer file no less than a shorter one. So where two lengths take the same, all lengths
-/// between them take that too. Where it turns out otherwise nothing is known, and each file is asked.
+/// between them take that too. If a file contradicts this, nothing is learned, and each file is asked.
 struct LearnedAllocation: ~Copyable, Sendable {
     /// Lengths that take the same.
     ///
@@ -65,7 +65,7 @@ extension Control {
 
     /// What a file that holds `length` bytes, all of its contents, was given by the file system.
     ///
-    /// One system call for a long one, and where it is not known yet.
+    /// One system call for a long file, and for a length that is not known yet.
     func allocation(of file: borrowing FileDescriptor, length: Int) -> Int64 {
         if let known = directory.contentSizes.size(ofLength: length) { return known }
         let rounded = directory.allocation(of: length)
@@ -95,7 +95,7 @@ extension Control {
     /// Bytes: where free space is in pieces, a longer file may take so much beside its contents.
     ///
     /// A block of ext4 has room for 340 extents. The file system allocates it when it writes the contents to the medium,
-    /// and then nobody asks any more.
+    /// after the put has asked.
     private func indexBlocks(ofLength length: Int) -> Int64 {
         guard words?.load(.indexBlocks) == 1 else { return 0 }
         let blockSize = directory.fileSystem.blockSize

@@ -7,7 +7,7 @@ enum RuleFile {
     /// What there is at its place.
     enum Finding {
         case missing
-        /// Something else, or not all of it: nobody can tell which values were removed.
+        /// Something else, or a part of it: the removed values are not known.
         case damaged
         case found(RemovalRules)
     }

@@ -123,7 +123,7 @@ extension StoreDirectory {
     /// Of ext4 with `bigalloc`, as mkfs.ext4(8) makes it unless told otherwise: 16 blocks of 4 KiB.
     private static let largestCluster: Int64 = 64 << 10
 
-    /// Bytes on disk of the control file, where it is mapped, of each shard, and some for the small files.
+    /// Bytes on disk of a mapped control file, of all shards, and of some small files.
     var usualOverhead: Int64 {
         (capabilities.sharedMapping == .file ? allocation(of: ControlLayout.byteCount) : 0)
             + Int64(2 * StoreLayout.shardCount) * directorySize + 32 * fileSystem.blockSize

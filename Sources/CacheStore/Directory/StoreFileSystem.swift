@@ -28,7 +28,7 @@ extension StoreSetup {
         let (kind, blockSize) = try describing("look at the file system of", path) { () throws(Errno) in
             try root.descriptor.fileSystem()
         }
-        // Asked only where it matters.
+        // Read only for file systems to which it applies.
         let configured = kind.isRemote || !kind.storesNeedNoRoom ? configuredLimits(root) : CacheLimits()
         let isAssumedLocal = kind.isRemote && configured.assumesLocal == true
         if assumed == nil {
@@ -58,8 +58,7 @@ extension StoreSetup {
         return CacheError(code, message, cause: cause, path: path, reason: reason)
     }
 
-    /// What the directory's configuration says; nothing where it can't be read, which is reported to whoever needs its
-    /// limits.
+    /// The limits in the directory's configuration; none if it can't be read, which a put reports.
     private func configuredLimits(_ root: borrowing Directory) -> CacheLimits {
         do throws(CacheError) {
             let path = "\(path)/\(StoreLayout.configuration)"

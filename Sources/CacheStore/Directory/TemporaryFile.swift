@@ -10,7 +10,7 @@ struct TemporaryFile: ~Copyable {
     let file: FileDescriptor
     private let store: StoreDirectory
     private var place: (area: TemporaryArea, name: RelativePath)?
-    /// What it takes on disk, once it is written.
+    /// Bytes on disk, once it is written.
     var allocatedSize: Int64 = 0
     /// Whether it keeps a name in `tmp/` as it may have got its place.
     private(set) var isKept = false
@@ -82,7 +82,7 @@ struct TemporaryFile: ~Copyable {
         }
     }
 
-    /// Puts it in the place of what is there, in one step.
+    /// Replaces the file at `path` in one step.
     mutating func replace(in target: borrowing Directory, _ path: RelativePath) throws(Errno) {
         do throws(Errno) {
             try giveName()

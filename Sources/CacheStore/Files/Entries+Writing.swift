@@ -65,12 +65,12 @@ extension Entries {
                         of: path,
                         to: bytes.span
                     )
-                    // What was a sidecar keeps its contents.
+                    // A former sidecar keeps its contents.
                     let after = allocation(ofRecord: bytes.count, isAlone: before.isEmpty) {
                         () throws(Errno) in try directory.entries.presentStatus(of: path)
                     }
                     control.addUsage(bytes: after - before.bytes, entries: 0)
-                    // Removed meanwhile, it is not made anew: the record would be published twice.
+                    // If it was removed meanwhile, it is not made again: the record would be published twice.
                     if isDurable {
                         _ = try ifExists { () throws(Errno) in
                             try synchronize(directory.entries.open(path, .readOnly), key)
@@ -79,7 +79,7 @@ extension Entries {
                     novelty.note(isNew: false)
                     return .overwritten
                 } catch {
-                    // So also where somebody has put a symbolic link or a pipe, which can't have the attribute: a
+                    // The same for a symbolic link or a pipe, which can't have the attribute: a
                     // sidecar takes its place, and what the link leads to is left alone.
                     if error.leavesSidecar { return .refused }
                     if error != .noEntry { throw error }
@@ -117,7 +117,7 @@ extension Entries {
         _ status: () throws(Errno) -> FileStatus?
     ) -> Int64 {
         if isAlone, let known = directory.recordSizes.size(ofLength: length) { return known }
-        // Where it can't be looked at, it is taken to be as expected until the next sweep.
+        // If its status can't be read, the expected size counts until the next sweep.
         let found = bestEffort { () throws(Errno) in try status()?.allocatedSize }
         guard let found, let found else { return expectedAllocation(ofRecord: length) }
         if isAlone { directory.recordSizes.note(found, ofLength: length) }
@@ -133,7 +133,7 @@ extension Entries {
         return try directory.entries.presentStatus(of: path).map { ($0.allocatedSize, $0.size == 0) }
     }
 
-    /// Deletes the entry of `key`, and takes it off the usage; false where there was none.
+    /// Deletes the entry of `key` and subtracts it from the usage; false if there was none.
     ///
     /// The caller holds its stripe. Three system calls; four where entries may take space of their own.
     func delete(_ key: Digest) throws(CacheError) -> Bool {
@@ -146,7 +146,7 @@ extension Entries {
         return true
     }
 
-    /// nil where there is one already.
+    /// nil if the entry exists already.
     private func create(
         _ bytes: [UInt8],
         at path: RelativePath,

@@ -25,7 +25,7 @@ package final class PartialFile: Sendable {
     private struct State {
         /// Bytes on disk that the usage counts for it.
         var counted: Int64
-        /// Whether the name is another's or nobody's now.
+        /// Whether the name now belongs to another file, or to none.
         var isGone = false
     }
 
@@ -177,7 +177,7 @@ package final class PartialFile: Sendable {
         let fresh = StoreLayout.freshTemporary()
         try area.directory.rename(name, to: area.directory, fresh)
         state.withLock { $0.isGone = true }
-        // What it takes is claimed and counted as an object's from here on.
+        // From here on its space is claimed and counted as an object's.
         count(0)
         let own = try FileDescriptor.duplicate(file.rawValue)
         let adopted = TemporaryFile(named: fresh, own, area, in: store)

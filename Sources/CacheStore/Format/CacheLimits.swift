@@ -38,7 +38,7 @@ public struct CacheLimits: Sendable, Equatable {
     /// mapped safely (XFS, Btrfs, overlay and others); nil leaves it as it was, which is true at first.
     ///
     /// false is for containers that have a `/dev/shm` each. Then a hit in memory costs one system call, to look at
-    /// the record, and nobody adds up what is stored: limits hold only when a collection ends. Processes that have the
+    /// the record, and the usage is not counted: limits hold only when a collection ends. Processes that have the
     /// cache open follow within a second. Before you set it to true again, end all that have it open.
     public var sharesMemory: Bool?
 

@@ -6,14 +6,14 @@
 /// call with a key, no list of keys and no other machine can name it. Both kinds of entries lie side by side on disk, and
 /// the same limits and selections hold for both.
 package enum KeySpace: Sendable, Hashable, CaseIterable {
-    /// What `SharedCache` and its views are asked for, and what is shared with other machines.
+    /// Keys of `SharedCache` and its views, which other machines share.
     case callers
-    /// Responses of HTTP, their flights, and what goes with them.
+    /// HTTP responses, their flights and their records.
     case downloads
     /// The cache's own work, such as who sends to other machines.
     case upkeep
 
-    /// What is hashed before the key.
+    /// The bytes that are hashed before the key.
     ///
     /// 0xFF is in no UTF-8, and the NUL ends the name of the space.
     var mark: [UInt8] {

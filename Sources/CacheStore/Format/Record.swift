@@ -129,7 +129,7 @@ struct RecordCore: Sendable, Equatable {
         now.nanoseconds < expires.nanoseconds && !isOfFuture(at: now)
     }
 
-    /// Whether it was stored by a clock that was ahead: how old it is, and when it ends, nobody knows.
+    /// Whether a clock that was ahead stored it: its age and its end are not known.
     func isOfFuture(at now: Timestamp) -> Bool {
         created.advanced(byNanoseconds: -Record.clockToleranceNanoseconds) > now
     }
@@ -173,7 +173,7 @@ extension Record {
     package static let clockTolerance = Duration.nanoseconds(clockToleranceNanoseconds)
     static var clockToleranceNanoseconds: Int64 { 60_000_000_000 }
 
-    /// Whether it was stored by a clock that was ahead: then it is given to nobody before that time has come.
+    /// Whether a clock that was ahead stored it: then it is a miss until that time.
     ///
     /// Where the clock was put back, all values may be; so a collection leaves them alone.
     package func isOfFuture(at now: Timestamp) -> Bool { core.isOfFuture(at: now) }

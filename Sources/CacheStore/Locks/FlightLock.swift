@@ -69,7 +69,7 @@ package final class FlightLock: Sendable {
         try attempt(givesWay: false) ?? .held
     }
 
-    /// The same; nil where it is free and others wait for it, to whom it is left.
+    /// The same; nil if it is free and another process waits for it.
     ///
     /// - Parameter givesWay: whether it is left to them.
     func attempt(givesWay: Bool) throws(CacheError) -> Attempt? {
@@ -198,7 +198,7 @@ package final class FlightLock: Sendable {
     private static let unstoredMode = FileMode.file | unstoredBit
     private static let unstoredBit: UInt32 = 0o100
 
-    /// Permission bits that say that somebody waits for a permit.
+    /// Permission bits that say that a process waits for a permit.
     private static let wantedMode = FileMode.file | wantedBit
     private static let wantedBit: UInt32 = 0o010
 

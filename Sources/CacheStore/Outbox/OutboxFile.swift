@@ -116,7 +116,7 @@ package final class OutboxFile: Sendable {
         }
     }
 
-    /// What was read of it.
+    /// The part that was read.
     package struct Part: Sendable {
         /// As it was before it was read.
         package let mark: Mark

@@ -167,7 +167,7 @@ package final class Room: Sendable {
     /// Bytes: a sweep looks at an entry in about the time in which so many are written.
     private static let worthOfEntry: Int64 = 4096
 
-    /// Has the directory counted if its control file was made anew.
+    /// Counts the directory if its control file is new.
     func countIfUnknown(now: Timestamp, _ terms: inout RoomTerms) throws(CacheError) {
         var wait = wait(terms)
         defer { terms.spent += wait.elapsed }
@@ -215,7 +215,7 @@ package final class Room: Sendable {
         need.bytes > need.replaced ? 0 : (limits.maximumSize?.bytes ?? 0) / Self.partForReplaced
     }
 
-    /// What has to go before there is room; `occupancy` has it already.
+    /// The excess that must be evicted first; `occupancy` includes the need.
     private func lack(_ need: Need, _ occupancy: Occupancy, _ limits: CacheLimits) -> Excess? {
         var excess = limits.excess(of: occupancy)
         guard let reason = excess.reason else { return nil }
@@ -322,7 +322,7 @@ package final class Room: Sendable {
         return min(most, room ?? most)
     }
 
-    /// - Parameter bytes: what it takes on disk, with its entry.
+    /// - Parameter bytes: on disk, with its entry.
     private func refuse(_ length: Int, taking bytes: Int64, _ limits: CacheLimits) throws(CacheError) {
         if let most = limits.maximumValueSize?.bytes, Int64(length) > most {
             throw tooLarge(length, "the longest value is \(most) bytes")

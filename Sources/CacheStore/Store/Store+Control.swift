@@ -108,7 +108,7 @@ extension Store {
             try parts.configuration.update { (configuration) throws(CacheError) in
                 let before = configuration.limits
                 try change(&configuration)
-                // What was written without it since is not in its filter.
+                // Its filter lacks the keys that were stored without it.
                 if before.sharesMemory == false, configuration.limits.sharesMemory != false {
                     try control.discard()
                 }

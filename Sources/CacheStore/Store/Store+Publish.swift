@@ -113,7 +113,7 @@ extension Store {
     /// It is counted first, and only then is the claim looked at: at each moment others see the one or the other,
     /// however long this process is stopped in between.
     ///
-    /// - Parameter bytes: what it takes on disk.
+    /// - Parameter bytes: on disk.
     private func count(_ bytes: Int64, _ claim: inout RoomClaim?) throws(CacheError) -> Bool {
         while true {
             control.addUsage(bytes: bytes, entries: 0)

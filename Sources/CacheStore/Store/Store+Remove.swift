@@ -149,7 +149,7 @@ extension Store {
 
     /// Counts as an access, if a get would hit.
     ///
-    /// False where it would not. Seven system calls.
+    /// False if a get would miss. Seven system calls.
     ///
     /// - Parameter clock: asked once the stripe is held: what expires while this waits for it is not prolonged.
     package func touch(_ key: Digest, by clock: () -> Timestamp) throws(CacheError) -> Bool {

@@ -70,8 +70,8 @@ extension Sweep {
     /// Of what was written during a scan about half was seen, the shards being visited one after the other:
     /// so what was found is what the usage should have been in the middle. What the scan itself has removed
     /// is in neither. Where not everything could be read, nothing is known to be better. A writer counts an object before
-    /// it gives it its name, with the stripe of the object held. So where a stripe was not to be had, what was not found
-    /// may be about to appear, and the usage is not lowered.
+    /// it gives it its name, with the stripe of the object held. If the sweep could not get a stripe, such objects may
+    /// appear later, and the usage is not lowered.
     func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
         let (report, deletions, partials) = state.value.withLock {
             ($0.report, $0.pass.deletions, $0.partialBytes)
@@ -89,7 +89,7 @@ extension Sweep {
         state.value.withLock { $0.report.drift = drift }
     }
 
-    /// Says that no entry takes space of its own where none was found that does.
+    /// Notes that no entry takes space of its own, if the sweep found none that does.
     ///
     /// `number` was that of ``Control/recordsWithSpace`` before the barrier: who was about to write one then has written
     /// it, unless its stripe was not to be had.

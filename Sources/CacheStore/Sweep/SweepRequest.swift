@@ -9,7 +9,7 @@ package struct SweepRequest: Sendable {
     /// Only entries past their expiration, with the objects that this sets free, and leftovers of killed
     /// processes.
     package var expiredOnly = false
-    /// How long a value that was fetched in part is kept from when it was last written, if nobody has it.
+    /// How long a partial value that no process has open is kept since its last write.
     package var partialLife: Duration = .seconds(3600)
     /// Decide everything and delete nothing.
     package var isDryRun = false

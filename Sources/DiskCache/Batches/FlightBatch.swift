@@ -46,7 +46,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     private var flights: [Flight<Source, any Error>] = []
     /// What was found and computed so far.
     private(set) var values: [String: Source.Value] = [:]
-    /// What is not here, and is not to be computed.
+    /// Missing keys that are not to be computed.
     private var absent: [String] = []
     private var failure: Failure?
     private var backoff = Backoff(upTo: FlightLock.longestPause)
@@ -94,7 +94,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     /// Whether other machines are to be asked for something that is not to be computed.
     var asksOthers: Bool { request.askingEnd != nil && !absent.isEmpty }
 
-    /// What other machines have of what is not here, and is not to be computed; waits for them.
+    /// Asks other machines for the missing keys that are not to be computed, and waits for them.
     func sharedByOthers() -> [String: Value] {
         var shared: [String: Value] = [:]
         for key in absent {

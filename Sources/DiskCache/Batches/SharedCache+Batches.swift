@@ -192,7 +192,7 @@ extension SharedCache {
         }
         let absent = keys.filter { hits[$0] == nil }
         guard let limit = askingLimit(reading), !absent.isEmpty else { return hits }
-        // Not on a thread for reading: what is on this disk would have to wait for the network.
+        // Not on a reading thread: values on this disk would wait for the network.
         let end = ContinuousClock.now + limit
         let found = await offloadIfFree(on: .asking) {
             self.findRemotely(absent, codec, reading, until: end)
@@ -241,7 +241,7 @@ extension FlightSource {
         if keys.isEmpty { return [:] }
         var batch = await offload(on: .reading) { FlightBatch(keys, in: self, options, reading) }
         if batch.asksOthers {
-            // Not on a thread for reading: what is on this disk would have to wait for the network.
+            // Not on a reading thread: values on this disk would wait for the network.
             let asking = batch
             batch.add(await offloadIfFree(on: .asking) { asking.sharedByOthers() } ?? [:])
         }

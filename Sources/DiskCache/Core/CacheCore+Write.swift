@@ -25,7 +25,7 @@ extension CacheCore {
         }
     }
 
-    /// Removes what is on disk for a key, and keeps `held` in memory, if there is a memory tier.
+    /// Removes the value on disk, and keeps `held` in memory, if there is a memory tier.
     ///
     /// As with a put on disk it is kept only if nobody else has been writing meanwhile.
     ///

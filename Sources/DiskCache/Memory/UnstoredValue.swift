@@ -4,10 +4,10 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-/// A value that is not on disk: it is encoded and hashed only if somebody asks for its entry.
+/// A value that is not on disk: it is encoded and hashed only when its entry is requested.
 final class UnstoredValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked Sendable {
     private let codec: Codec
-    /// What its bytes are, once somebody has asked.
+    /// Its content, once it was requested.
     ///
     /// Guarded by ``descriptions``.
     private var content: Content?

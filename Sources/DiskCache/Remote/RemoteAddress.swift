@@ -12,7 +12,7 @@ package struct RemoteAddress: Sendable, Hashable {
     /// The path of a unix socket.
     package let socketPath: String?
 
-    /// - Throws: what is wrong; not with what stands before an @.
+    /// - Throws: the fault, without the text before an @.
     package init(_ url: String) throws(ConfigurationFault) {
         let shown = url.contains("@") ? "a URL" : "'\(url)'"
         let schemes = ["http", "https", "redis", "rediss", "redis+unix"]

@@ -6,9 +6,9 @@ import Platform
 
 // What becomes of a computation's outcome, and what the calls make of a request's end.
 
-/// What has become of a computation's outcome.
+/// The result of storing a computation's outcome.
 struct StoredOutcome<Value: Sendable>: Sendable {
-    /// What is given out; nil for no value.
+    /// The value for the callers; nil for none.
     let hit: CacheHit<Value>?
     /// Whether other processes find it: false also where it was not to be stored, or for this process alone.
     let isForAll: Bool
@@ -20,7 +20,7 @@ struct StoredOutcome<Value: Sendable>: Sendable {
 extension FlightRequest {
     // MARK: Storing
 
-    /// Stores what was computed, and says what is given out.
+    /// Stores the computed value, and returns the value for the callers.
     ///
     /// If storing has failed, others are unlikely to succeed. It waits no longer than `patience` for room, because the
     /// caller wants the value, which is there. If that takes longer than a moment, the lock is released first, so that

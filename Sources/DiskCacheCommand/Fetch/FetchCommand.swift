@@ -94,7 +94,7 @@ struct FetchPlan {
     let parallel: Int
     let security: FetchSecurity
     let includesHead: Bool
-    /// Whether files get the time at which the server changed what they hold.
+    /// Whether files get the server's time of modification.
     let keepsTime: Bool
     let isVerbose: Bool
     let isJSON: Bool

@@ -36,7 +36,7 @@ enum PullCommand: Command {
     /// A key that was given, or that a list has.
     private struct Wanted: Sendable {
         let key: String
-        /// What was asked for: a value that is none of it is not taken, whatever the list says.
+        /// The requested selection: other values are not taken, whatever the list says.
         let selection: KeySelection
     }
 

@@ -19,7 +19,7 @@ struct RunSession: ~Copyable {
     /// What it wrote; nil if nothing is stored.
     private var recorder: Recorder?
     private var computeTime = Duration.zero
-    /// Whom it has waited for in vain; nil: it has not.
+    /// The process that the wait ran out for; nil if none did.
     private var hindrance: String?
     /// How this process will end.
     private var end = SpawnedProcess.End.exited(0)

@@ -296,7 +296,7 @@ final class Download: Sendable {
         }
     }
 
-    /// What came of a transfer that failed.
+    /// The outcome of a failed transfer.
     func failure(_ error: TransportError) throws -> FetchError {
         let expected = state.withLock { $0.expected }
         guard error.code == .tooLarge, let added = expected?.added, added <= terms.mostBytes else {

@@ -208,7 +208,7 @@ struct Fetch: Sendable {
                 return .unkept(lead.word)
             }
             if let lead = own.value.withLock({ $0 }) { return lead }
-            // What is stored under the key is no answer of a flight.
+            // The stored value is not the result of a flight.
             guard let hit, hit.source == .computed || hit.source == .joined else { return .alone }
             return Lead(word: hit.value, terms: limits.terms)
         } catch let error as CacheError where error.code == .timedOut {

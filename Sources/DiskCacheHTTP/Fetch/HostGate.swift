@@ -73,7 +73,7 @@ final class HostGate: Sendable {
         return isIn
     }
 
-    /// Takes a waiter out of the line; nil where it is not in it any more.
+    /// Removes a waiter from the queue; nil if it is not in it any more.
     private func leaveLine(_ number: UInt64, _ origin: String) -> CheckedContinuation<Bool, Never>? {
         state.withLock { state in
             guard let place = state.hosts[origin]?.line.firstIndex(where: { $0.number == number }) else {

@@ -13,7 +13,7 @@ package struct ExpectedBody: Sendable, Equatable {
     package let held: Int
     /// Bytes that the response brings; nil: its head does not say.
     package let added: Int?
-    /// Bytes of the whole body; nil: nobody says, the end of the message is the end of the body.
+    /// Bytes of the whole body; nil if not stated: the body ends with the message.
     package let total: Int?
 
     package init(held: Int, added: Int?, total: Int?) {
@@ -55,7 +55,7 @@ package struct ExpectedBody: Sendable, Equatable {
 }
 
 extension HTTPResponse {
-    /// The bytes that Content-Length says; nil where it is missing or no number.
+    /// The number in Content-Length; nil if it is missing or no number.
     var contentLength: Int? {
         fields.first("Content-Length").flatMap { HTTPText.isDigits($0) ? Int($0) : nil }
     }

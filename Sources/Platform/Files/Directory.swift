@@ -8,11 +8,11 @@ import Glibc
 ///
 /// No call follows a symbolic link at the end of a path. No call that opens or changes a file follows one inside the
 /// path: openat2(2) can be told so, and the other calls get the directory that the name is in. Only ``status(of:)`` and
-/// ``attribute(_:of:)`` may look at another file, and whoever reads a record checks what it says. A directory that is
-/// renamed stays the same one here.
+/// ``attribute(_:of:)`` may look at another file, and the reader of a record checks its key. A renamed directory stays
+/// the same one here.
 package struct Directory: ~Copyable, Sendable {
     package let descriptor: FileDescriptor
-    /// Whose files may be below it; nil: anybody's.
+    /// Whose files may be below it; nil: any user's.
     let ownership: Ownership?
 
     /// Takes over a descriptor that was opened with O_DIRECTORY, or O_PATH and that.
@@ -71,7 +71,7 @@ package struct Directory: ~Copyable, Sendable {
         try openDirectory(path, O_RDONLY)
     }
 
-    /// The same as a place for calls on what is in it: it needs no permission to list it.
+    /// The same for calls on names in it: this needs no permission to list it.
     private func openPlace(_ path: RelativePath) throws(Errno) -> Directory {
         try openDirectory(path, cplatform_O_PATH)
     }

@@ -60,8 +60,8 @@ extension Directory {
     ///
     /// C: `openat2`, `fsetxattr`, `close`.
     ///
-    /// - Throws: ``Errno/isDirectory``, ``Errno/tooManyLinks`` or ``Errno/noDeviceOrAddress`` for what is no file, or
-    ///   ``Errno/notPermitted`` for a pipe that somebody reads.
+    /// - Throws: ``Errno/isDirectory``, ``Errno/tooManyLinks`` or ``Errno/noDeviceOrAddress`` for anything but a file, or
+    ///   ``Errno/notPermitted`` for a pipe with a reader.
     package func setAttribute(
         _ name: StaticString,
         of path: RelativePath,

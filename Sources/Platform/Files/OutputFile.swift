@@ -33,8 +33,9 @@ package enum OutputFile {
         }
     }
 
-    /// Sets the time of modification of the regular file at `path`, and leaves that of access; nothing for what is no
-    /// file.
+    /// Sets the time of modification of the regular file at `path`, and leaves that of access.
+    ///
+    /// Does nothing for any other kind of file.
     ///
     /// C: `stat`, `utimensat`.
     package static func setModified(_ path: String, to time: Timestamp) throws(Errno) {

@@ -74,7 +74,7 @@ struct MemoryGroup: Sendable, Equatable {
         }
     }
 
-    /// What is in a file of the group.
+    /// The text of a file of the group.
     func text(_ name: String) -> String? { ProcFiles.text("\(directory)/\(name)") }
 
     /// How near the group is to its limit.

@@ -55,7 +55,7 @@ package enum Readiness {
         try wait(for: descriptor, POLLIN)
     }
 
-    /// Waits until `descriptor` takes something, or nobody reads it any more.
+    /// Waits until `descriptor` can be written to, or has no reader any more.
     ///
     /// C: `poll`.
     static func wait(forWriting descriptor: Int32) throws(Errno) {

@@ -9,7 +9,7 @@ package struct SpawnRequest: Sendable {
     package enum Stream: Sendable {
         /// The same as this process.
         case inherited
-        /// `/dev/null`; where there is none, as in some sandboxes, an empty pipe for input.
+        /// `/dev/null`; for input an empty pipe if there is no such file, as in some sandboxes.
         case null
         case descriptor(Int32)
     }

@@ -149,7 +149,7 @@ final class HTTPStore: RemoteClient {
             throw RemoteFailure(.full, "\(address.name): it is full: status 507")
         // Busy (429), in trouble: later perhaps.
         case 408, 425, 429, 500...: break
-        // S3 says so of what is not there to who may not list.
+        // S3 answers so for a missing object if the caller may not list.
         case 403 where method == "GET":
             throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
         // A login that is asked for, here or on the way, a token that has run out, a clock that is wrong, a move.
@@ -182,7 +182,7 @@ final class HTTPStore: RemoteClient {
         }
     }
 
-    /// What is asked, without a limit of time.
+    /// The request, without a time limit.
     func makeRequest(
         _ method: String,
         _ path: String,

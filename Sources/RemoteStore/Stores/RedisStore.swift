@@ -82,7 +82,7 @@ final class RedisStore: RemoteClient {
         }
         // Its memory is full, or the disk that it saves to: it can still be read.
         if ["OOM", "MISCONF"].contains(code) { return RemoteFailure(.full, "\(name): \(code)") }
-        // A password that is being changed, a replica that nobody may write to.
+        // A password that is being changed, or a read-only replica.
         if ["NOAUTH", "WRONGPASS", "NOPERM", "READONLY"].contains(code) {
             return RemoteFailure(.denied, "\(name): \(code)")
         }

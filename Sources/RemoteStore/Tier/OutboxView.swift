@@ -14,7 +14,7 @@ final class OutboxView: Sendable {
         var beginning: [UInt8] = []
         /// How far it was read.
         var offset: Int64 = 0
-        /// What has to be read of the file before as well, until all of that is in this one.
+        /// The part of the older file that must be read, until this file has it all.
         var predecessor: (number: UInt64, offset: Int64)?
         /// What there was no room for, as far as somebody was told.
         var refused = 0
@@ -26,7 +26,7 @@ final class OutboxView: Sendable {
 
     /// Reads what others have written.
     ///
-    /// One system call where there is nothing new, else five more.
+    /// One system call if nothing is new, else six.
     ///
     /// - Returns: records that there was no room for since the last time.
     /// - Throws: also ``Errno/timedOut``, where it is replaced again and again: what waits is not known then.
@@ -40,7 +40,7 @@ final class OutboxView: Sendable {
         throw .timedOut
     }
 
-    /// Reads what has come since the last look; false: the file was replaced meanwhile.
+    /// Reads the new records; false if the file was replaced meanwhile.
     private static func follow(
         _ file: OutboxFile,
         _ mark: OutboxFile.Mark?,
@@ -83,7 +83,7 @@ final class OutboxView: Sendable {
         }
     }
 
-    /// Whether what has come to the file before is still to be taken over.
+    /// Whether records of the older file are still to be taken over.
     var isToBeCarriedOver: Bool { state.withLock { $0.predecessor != nil } }
 
     /// Whether anything waits for this key.

@@ -19,7 +19,7 @@ final class RemoteServer: Sendable {
     private let room = Locked(Breaker())
     /// Whether it lets this process change anything, as far as that knows: one that does not is read like any other.
     private let leave = Locked(Breaker())
-    /// Whether it is known to have nothing where nobody has stored anything.
+    /// Whether it is known to answer a miss for a random key.
     private let isVerified = Locked(false)
 
     init(_ name: String, _ client: any RemoteClient, _ terms: Breaker.Terms = Breaker.Terms()) {
@@ -56,7 +56,7 @@ final class RemoteServer: Sendable {
 
     /// Sends a request, unless the breaker is open, and has it judged.
     ///
-    /// - Parameter denial: what it counts as that the server does not let us do this.
+    /// - Parameter denial: how a refusal counts.
     func request<Value>(
         in store: Store,
         denial: Breaker.Verdict = .fault,
@@ -124,7 +124,7 @@ final class RemoteServer: Sendable {
                 default: throw error
                 }
             }
-            if isThere { throw RemoteFailure(.failed, "\(name): it has what nobody has stored") }
+            if isThere { throw RemoteFailure(.failed, "\(name): it has an object that was never stored") }
         }
         isVerified.withLock { $0 = true }
     }
