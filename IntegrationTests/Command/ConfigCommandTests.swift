@@ -57,6 +57,7 @@ import Testing
         ["set", "max-age", "soon"], ["set", "nothing", "1"], ["get", "nothing"], ["set", "max-size"], ["get"],
         ["put", "max-size", "1"], ["set", "max-entries", "0"], ["set", "max-size", "1M"], ["unset"],
         ["set", "max-size", "8P"], ["set", "min-free", "7900P"],
+        ["set", "event-log", "20K"],
     ])
     func `what makes no sense is refused in one line, and no limit is set`(words: [String]) throws {
         let run = try tool.run(["config"] + words)

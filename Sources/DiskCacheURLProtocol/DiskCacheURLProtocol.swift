@@ -14,11 +14,16 @@ import Platform
 /// DiskCacheURLProtocol.use(HTTPCache(cache), in: configuration)
 /// ```
 ///
-/// Requests by GET and HEAD are answered as ``HTTPCache`` answers them: redirects are followed there, the
-/// body comes in one piece, and the session's own cache keeps none of it. All other requests, and those with
-/// a body in a stream, are left to the session.
-public final class DiskCacheURLProtocol: URLProtocol {
-    private static let current = Locked<HTTPCache?>(nil)
+/// Requests by GET and HEAD without a body are answered as ``HTTPCache`` answers them, with the fields of the session
+/// (`httpAdditionalHeaders`) and those of the request, which win. Redirects are followed there, the body comes in one
+/// piece, and the session's own cache keeps none of it. A body arrives as the server sent it: this asks for no
+/// compression and decodes none. Cookies of responses are not added to the session's.
+///
+/// All other requests are left to the session. They invalidate nothing in the cache: after a POST, PUT or DELETE
+/// remove the responses that it has changed, by the prefix `http GET ` and the URL (`SharedCache.removeAll(_:)`).
+public class DiskCacheURLProtocol: URLProtocol {
+    /// The caches by the class that sessions have for them.
+    private static let servedBy = Locked<[ObjectIdentifier: Served]>([:])
     private let state = Locked(State.waiting)
 
     /// Whichever comes first, the response or being stopped, tells the client, which would take both.
@@ -31,18 +36,34 @@ public final class DiskCacheURLProtocol: URLProtocol {
         var isAnswered: Bool { if case .answered = self { true } else { false } }
     }
 
-    /// Sessions made with `configuration` from now on use `cache`, and so do all others that have this
-    /// protocol.
-    public static func use(_ cache: HTTPCache, in configuration: URLSessionConfiguration) {
-        current.withLock { $0 = cache }
-        configuration.protocolClasses = [DiskCacheURLProtocol.self] + (configuration.protocolClasses ?? [])
+    /// The cache of sessions, and their fields.
+    private struct Served: @unchecked Sendable {
+        let cache: HTTPCache
+        /// Nobody changes it while sessions use it.
+        let configuration: URLSessionConfiguration
     }
+
+    /// Sessions made with `configuration` from now on use `cache`.
+    ///
+    /// Their fields are those that `configuration` has when a request begins. Each call adds a class to the protocols of
+    /// the configuration, which the process keeps, with the cache.
+    public static func use(_ cache: HTTPCache, in configuration: URLSessionConfiguration) {
+        let protocolClass = servedBy.withLock { served in
+            let protocolClass = SessionProtocol<Zero>.numbered(served.count + 1)
+            served[ObjectIdentifier(protocolClass)] = Served(cache: cache, configuration: configuration)
+            return protocolClass
+        }
+        configuration.protocolClasses = [protocolClass] + (configuration.protocolClasses ?? [])
+    }
+
+    private class var served: Served? { servedBy.withLock { $0[ObjectIdentifier(self)] } }
 
     /// Whether a request is answered here.
     override public class func canInit(with request: URLRequest) -> Bool {
         let (scheme, method) = (request.url?.scheme?.lowercased(), request.httpMethod ?? "GET")
-        let isPlain = (method == "GET" || method == "HEAD") && request.httpBodyStream == nil
-        return isPlain && (scheme == "http" || scheme == "https") && current.withLock { $0 != nil }
+        let isPlain =
+            (method == "GET" || method == "HEAD") && request.httpBodyStream == nil && request.httpBody == nil
+        return isPlain && (scheme == "http" || scheme == "https") && served != nil
     }
 
     /// The request as it is.
@@ -50,7 +71,7 @@ public final class DiskCacheURLProtocol: URLProtocol {
 
     /// Begins to fetch.
     override public func startLoading() {
-        guard let http = Self.current.withLock({ $0 }), let wanted = FetchRequest(request) else {
+        guard let served = Self.served, let wanted = FetchRequest(request, in: served.configuration) else {
             client?.urlProtocol(self, didFailWithError: URLError(.badURL))
             return
         }
@@ -61,7 +82,7 @@ public final class DiskCacheURLProtocol: URLProtocol {
             let task = Task.detached {
                 let result: Result<FetchResponse, any Error>
                 do {
-                    result = .success(try await http.fetch(wanted))
+                    result = .success(try await served.cache.fetch(wanted))
                 } catch {
                     result = .failure(error)
                 }
@@ -128,11 +149,29 @@ public final class DiskCacheURLProtocol: URLProtocol {
     }
 }
 
+/// Numbers as types: a session tells its protocol only by its class.
+private enum Zero {}
+private enum Doubled<Number> {}
+private enum DoubledAndOne<Number> {}
+
+private final class SessionProtocol<Number>: DiskCacheURLProtocol {
+    /// Another class for each number.
+    static func numbered(_ number: Int) -> DiskCacheURLProtocol.Type {
+        if number == 0 { return SessionProtocol<Number>.self }
+        return number.isMultiple(of: 2)
+            ? SessionProtocol<Doubled<Number>>.numbered(number / 2)
+            : SessionProtocol<DoubledAndOne<Number>>.numbered(number / 2)
+    }
+}
+
 extension FetchRequest {
-    fileprivate init?(_ request: URLRequest) {
+    fileprivate init?(_ request: URLRequest, in configuration: URLSessionConfiguration) {
         guard let url = request.url?.absoluteString else { return nil }
         self.init(url, method: request.httpMethod ?? "GET")
-        fields = (request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) }
+        let own = request.allHTTPHeaderFields ?? [:]
+        let names = Set(own.keys.map { $0.lowercased() })
+        let common = (configuration.httpAdditionalHeaders ?? [:]).map { ("\($0.key.base)", "\($0.value)") }
+        fields = own.map { ($0.key, $0.value) } + common.filter { !names.contains($0.0.lowercased()) }
         // An infinite or very long limit, or one that is no number, is never reached.
         let seconds = request.timeoutInterval
         stallLimit = .seconds(abs(seconds) < 1e9 ? seconds : 1e9)

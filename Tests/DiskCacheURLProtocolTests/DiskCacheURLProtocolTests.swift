@@ -37,6 +37,50 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test func `each session sends its own fields, and gets what was stored with them`() async throws {
+        let directory = try TemporaryDirectory()
+        let server = try WebServer { request in
+            let lines = request.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
+            return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data(lines.utf8))
+        }
+        defer { server.stop() }
+        let cache = try await SharedCache.open(at: directory.path + "/cache")
+        let url = try #require(URL(string: server.url("/a")))
+        func session(_ token: String) -> URLSession {
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.httpAdditionalHeaders = ["X-Token": token, "X-Common": "session"]
+            DiskCacheURLProtocol.use(HTTPCache(cache), in: configuration)
+            return URLSession(configuration: configuration)
+        }
+        let sessions = [session("one"), session("two"), session("three")]
+        for _ in 0..<2 {
+            for (session, token) in zip(sessions, ["one", "two", "three"]) {
+                var request = URLRequest(url: url)
+                request.setValue("request", forHTTPHeaderField: "x-common")
+                let text = String(decoding: try await session.data(for: request).0, as: UTF8.self)
+                    .lowercased()
+                #expect(text.contains("x-token: \(token)\r\n") && text.contains("x-common: request\r\n"))
+                #expect(!text.contains("x-common: session"))
+            }
+        }
+        #expect(server.requests.count == 3, "each was stored apart")
+        sessions.forEach { $0.invalidateAndCancel() }
+    }
+
+    @Test func `a GET with a body is left to the session`() throws {
+        let configuration = URLSessionConfiguration.ephemeral
+        let directory = try TemporaryDirectory()
+        DiskCacheURLProtocol.use(HTTPCache(try SharedCache(at: directory.path + "/cache")), in: configuration)
+        let protocolClass = try #require(configuration.protocolClasses?.first as? URLProtocol.Type)
+        var request = URLRequest(url: try #require(URL(string: "http://127.0.0.1/")))
+        #expect(protocolClass.canInit(with: request))
+        request.httpBody = Data("body".utf8)
+        #expect(!protocolClass.canInit(with: request))
+        request.httpBody = nil
+        request.httpMethod = "POST"
+        #expect(!protocolClass.canInit(with: request))
+    }
+
     @Test(arguments: [.infinity, -.infinity, .nan, .greatestFiniteMagnitude, 1e18, 60])
     func `any time limit of a request is one, or none`(seconds: TimeInterval) async throws {
         let directory = try TemporaryDirectory()

@@ -25,7 +25,7 @@ public struct CacheLimits: Sendable, Equatable {
     public var maximumIdleTime: Duration?
     /// Bytes of the longest value that is accepted.
     public var maximumValueSize: ByteCount?
-    /// Bytes that the log of removals may take; nil for no log.
+    /// Bytes that the log of removals may take, 64 KiB at least; nil for no log.
     public var eventLogSize: ByteCount?
     /// Whether the directory is on a local file system even though it does not look so; nil leaves it as it
     /// was.

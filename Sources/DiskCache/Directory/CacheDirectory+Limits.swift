@@ -104,6 +104,11 @@ extension CacheLimits {
         {
             throw CacheError(.invalidArgument, "limit the \(name): it can't be negative: use 0 or more")
         }
+        if eventLogSize != before.eventLogSize, let log = eventLogSize?.bytes,
+            (1..<EventLog.smallestLimit).contains(log)
+        {
+            throw CacheError(.invalidArgument, "limit the log: it takes 64 KiB at least: use that or more, or 0")
+        }
         // All else would be a `config.json` that nobody could read.
         if let problem = DirectoryConfiguration(self).problem {
             throw CacheError(.invalidArgument, "change the limits: \(problem): use another value")

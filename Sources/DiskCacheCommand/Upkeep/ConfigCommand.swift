@@ -29,7 +29,8 @@ enum ConfigCommand: Command {
           max-age         how long ago a value may have been stored: 30d
           max-idle        how long ago a value may have been used last: 7d
           max-value-size  bytes of the longest value accepted: 64M
-          event-log       bytes for the log of removals, see diskcache log: 1M; 0 turns it off
+          event-log       bytes for the log of removals, see diskcache log: 1M (64K at least); 0 turns it
+                          off
           assume-local    true: all users of the directory are on this machine, even though its file system is
                           unknown or FUSE; takes effect in processes that open it afterwards
           share-memory    false: processes do without a file in /dev/shm, where XFS, Btrfs and overlay need one:
