@@ -44,6 +44,25 @@ import Testing
         #expect(try finding("version").level == "fine")
     }
 
+    @Test func `rules that can't be read are found`() throws {
+        // One that stays, as a value is stale by it.
+        try cache.expireAll(.prefix("k"), staleFor: .seconds(3600))
+        cache.close()
+        try #require(tool.files().contains("rules"))
+        #expect(try tool.run("doctor").status == 0)
+        makeFile(tool.directory + "/rules", "nothing of ours\n")
+        let found = try finding("rules")
+        #expect(found.level == "risk" && found.state.contains("can't be read"))
+    }
+
+    @Test func `values that were stored by a clock that was ahead are found`() throws {
+        #expect(try finding("clock").level == "fine")
+        let created = Date(timeIntervalSinceNow: 7200)
+        try tool.cache { $0.now = { created } }.put("value", forKey: "ahead")
+        let found = try finding("clock")
+        #expect(found.level == "risk" && found.state.contains("clock that was 1h 59m"), "\(found)")
+    }
+
     @Test func `a newer format is refused in a line`() throws {
         cache.close()
         makeFile(tool.directory + "/format", "diskcache 99\n")

@@ -172,14 +172,15 @@ import Testing
         try shell("DISKCACHE_SCOPE=t $RUN --scope '' -- sh -c \"$NOTE\"; $RUN --scope t -- sh -c \"$NOTE\"")
         try shell("touch -d @5 '\(file)'; $RUN --hash '\(file)' -- sh -c \"$NOTE\"")
         #expect(runs == calls.count)
-        // A pipe of the shell's counts by what is in it, whatever its number is.
+        // A pipe of the shell's counts by what is in it, whatever its number is: that is the highest free one up to 63.
         try shell(
-            "$RUN --hash <(echo 1) -- sh -c \"$NOTE\"; exec 9</dev/null; $RUN --hash <(echo 1) -- sh -c \"$NOTE\""
+            "$RUN --hash <(echo 1) -- sh -c \"$NOTE\"; exec 63</dev/null; $RUN --hash <(echo 1) -- sh -c \"$NOTE\""
         )
         #expect(runs == calls.count + 1)
         try shell("$RUN --hash <(echo 2) -- sh -c \"$NOTE\"; $RUN --hash <(true) -- sh -c \"$NOTE\"")
         #expect(runs == calls.count + 3)
-        try shell("mkfifo pipe; $RUN --hash pipe -- true 2>error; grep -q 'not a regular file' error")
+        let named = try shell("cd \"$HOME\"; mkfifo pipe; $RUN --hash pipe -- true")
+        #expect(named.status == 0 && named.error.contains("pipe: it is not a regular file"), "\(named.error)")
         // Without them they are not.
         try shell("cd /; V=3 $RUN -- sh -c \"$NOTE\"")
         #expect(runs == calls.count + 3)

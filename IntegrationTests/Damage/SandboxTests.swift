@@ -189,6 +189,15 @@ extension Tool {
             _ = try run(["put", "tagged"] + tags, input: "small")
             #expect(try run(["get", "tagged"]) == "small")
             #expect(try run(["run", "--", "echo", "ran"]) == "ran\n")
+            // In the place of one that is damaged.
+            let object = try #require(
+                tool.files("objects").map { "\(tool.directory)/objects/\($0)" }.first {
+                    FileManager.default.contents(atPath: $0) == Data("two".utf8)
+                }
+            )
+            makeFile(object, "damaged")
+            _ = try run(["put", "key"], input: "two")
+            #expect(try run(["get", "key"]) == "two")
             _ = try run(["gc"])
             #expect(try tool.run("get", "key").output == "two")
             #expect(try tool.run("verify").status == 0)
@@ -209,6 +218,43 @@ extension Tool {
         #expect(report?["unrecognised"] as? [String] == [])
         #expect(!tool.files().contains { $0.contains("put-") }, "\(tool.files())")
         try expectWhole()
+    }
+
+    @Test(arguments: [
+        ("signalfd4", "serve", "receive signals"), ("pipe2", "serve", "receive signals"),
+        ("poll", "serve", "read standard input"), ("signalfd4", "run", "read the command's output"),
+        ("poll", "run", "wait for the command and its output"),
+        ("wait4", "run", "wait for the command and its output"),
+    ])
+    func `a message names what was being done, and sends nobody to where the same call fails`(
+        refused: String,
+        command: String,
+        doing: String
+    ) throws {
+        try fill()
+        let words = command == "run" ? ["run", "--key", "r", "--", "echo", "ran"] : [command]
+        let run = try tool.run(refusing: [refused], .permission, words)
+        let what = "\(run.status) \(run.error)"
+        #expect(run.error.contains("\(doing): Operation not permitted (EPERM): "), "\(what)")
+        #expect(run.status == 0 || run.status == 74, "\(what)")
+        for wrong in ["doctor", "write the output", "ulimit"] {
+            #expect(!run.error.contains(wrong), "\(what)")
+        }
+    }
+
+    /// It passes a signal on to itself by a pipe.
+    @Test func `serve ends by the signal that it is sent, though it can't write`() throws {
+        try fill()
+        let probe = URL(fileURLWithPath: Tool.path).deletingLastPathComponent()
+        let script = """
+            mkfifo "$HOME/requests" && exec 9<>"$HOME/requests"
+            '\(probe.path)/SandboxProbe' 1 write "$TOOL" serve <&9 & server=$!
+            # One waits for signals, and one passes them on.
+            for _ in $(seq 1000); do [ "$(ls /proc/$server/task | wc -l)" -ge 3 ] && break; sleep 0.05; done
+            kill -TERM $server; wait $server; echo $?
+            """
+        let run = try tool.shell(script)
+        #expect(run.lines == ["143"], "\(run.error)")
     }
 
     @Test(.enabled(if: getuid() == 0, "needs to mount"))

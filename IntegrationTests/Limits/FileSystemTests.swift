@@ -508,6 +508,10 @@ struct CopyOnWriteTests {
             try cache.put("\(number + 1)", forKey: "key")
             #expect(try run("\"$0\" get key").output == "\(number + 1)")
         }
+        // Whoever opens it does without from the beginning.
+        try FileManager.default.removeItem(atPath: path + "/control")
+        #expect(try run("printf 5 | \"$0\" put key").status == 0)
+        #expect(!FileManager.default.fileExists(atPath: path + "/control"))
         let doctor = try run("\"$0\" doctor")
         #expect(doctor.output.contains("share-memory is false"), "\(doctor)")
         // And back again: what was stored meanwhile is found by whoever opens it.

@@ -203,6 +203,8 @@ import Testing
             (#"{"op":"get","id":1,"keys":["a",""]}"#, "badRequest"),
             (#"{"op":"get","id":1,"key":"a","keys":["a"]}"#, "badRequest"),
             (#"{"op":"get","id":1,"keys":["a"],"file":"f"}"#, "badRequest"),
+            (#"{"op":"get","id":1,"key":"a","file":"f\u0000g"}"#, "badRequest"),
+            (#"{"op":"put","id":1,"key":"a","file":"f\u0000g"}"#, "badRequest"),
             (#"{"op":"get","id":1,"key":"a","file":""}"#, "badRequest"),
             (#"{"op":"put","id":1,"key":"k","file":""}"#, "badRequest"),
             (#"{"op":"put","id":1,"key":"k"}"#, "badRequest"),

@@ -39,6 +39,19 @@ struct LimitTests {
         #expect(try second.directory.limits() == CacheLimits())
     }
 
+    /// What is said of the file system and of memory is no limit, and stays.
+    @Test func `who opens a directory without limits gives it some, also where others are set`() throws {
+        let first = try SharedCache(at: path)
+        try first.directory.updateLimits {
+            $0.assumesLocal = true
+            $0.sharesMemory = false
+        }
+        let second = try SharedCache(at: path, configuration: CacheConfiguration(maximumSize: .mebibytes(64)))
+        let limits = try second.directory.limits()
+        #expect(limits.maximumSize == .mebibytes(64))
+        #expect(limits.assumesLocal == true && limits.sharesMemory == false)
+    }
+
     @Test(arguments: [true, false])
     func `limits that the directory does not have are told once, to the callback and to the first stream`(
         hasCallback: Bool

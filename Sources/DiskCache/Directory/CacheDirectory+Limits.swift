@@ -107,7 +107,10 @@ extension CacheLimits {
         if eventLogSize != before.eventLogSize, let log = eventLogSize?.bytes,
             (1..<EventLog.smallestLimit).contains(log)
         {
-            throw CacheError(.invalidArgument, "limit the log: it takes 64 KiB at least: use that or more, or 0")
+            throw CacheError(
+                .invalidArgument,
+                "limit the log: it takes 64 KiB at least: use that or more, or 0"
+            )
         }
         // All else would be a `config.json` that nobody could read.
         if let problem = DirectoryConfiguration(self).problem {

@@ -16,6 +16,8 @@ final class OpenCaches: Sendable {
         var members: [ObjectIdentifier: Member] = [:]
         var deadline: Duration = .zero
         var isWatching = false
+        /// Whether the thread that waits for a signal has ended, as the pipe could not be read.
+        var hasGivenUp = false
     }
 
     private let state = Locked(State())
@@ -57,6 +59,8 @@ final class OpenCaches: Sendable {
         // The thread first: a signal that arrives before it waits is in the pipe.
         try DetachedThread.start("diskcache-end") { self.run(pipe) }
         for signal in signals { _ = try pipe.take(signal) }
+        // The thread may have given up before they were taken.
+        if state.withLock(\.hasGivenUp) { restoreSignals() }
     }
 
     private func run(_ pipe: SignalPipe) {
@@ -67,8 +71,13 @@ final class OpenCaches: Sendable {
         } catch {
             // A pipe that this process holds both ends of can be read, unless a sandbox forbids it: then the signals end it
             // as they would without this.
-            for signal in [Signal.terminate, .interrupt] { signal.restoreDefault() }
+            state.withLock { $0.hasGivenUp = true }
+            restoreSignals()
         }
+    }
+
+    private func restoreSignals() {
+        for signal in [Signal.terminate, .interrupt] { signal.restoreDefault() }
     }
 
     /// Closes all of them, one after the other, each within its share of what is left of the deadline.

@@ -77,6 +77,9 @@ struct ServeRequest: Decodable {
     /// - Throws: ``ServeFault`` where its name is empty.
     func theFile() throws -> String? {
         if file == "" { throw ServeFault(.badRequest, "file is empty: give the name of a file") }
+        if file?.utf8.contains(0) ?? false {
+            throw ServeFault(.badRequest, "file has a NUL: give the name of a file")
+        }
         return file
     }
 

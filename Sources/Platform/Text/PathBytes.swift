@@ -51,11 +51,15 @@ extension String {
     }
 
     /// Hands over the bytes of the path as a C string, which lives as long as `body` runs.
+    ///
+    /// - Throws: also ``Errno/invalidArgument`` for a path with a NUL.
     @unsafe
     func withPath<Result: ~Copyable>(
         _ body: (UnsafePointer<CChar>) throws(Errno) -> Result
     ) throws(Errno) -> Result {
         let bytes = pathBytes + [0]
+        // The kernel would see a shorter path.
+        if bytes.dropLast().contains(0) { throw .invalidArgument }
         return try unsafe bytes.span.withUnsafeBytes { (buffer) throws(Errno) in
             guard let base = buffer.baseAddress else { throw .invalidArgument }
             return try unsafe body(base.assumingMemoryBound(to: CChar.self))

@@ -257,6 +257,40 @@ import Testing
         #expect(try fixture.store.get(key, now: .now, allowingStale: false) != nil)
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
+    func `words that root makes for another user's cache belong to that user`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/cache"
+        try #require(mkdir(path, 0o700) == 0 && chown(path, 65534, 65533) == 0)
+        _ = try put(try open(path), "value")
+        let words = try words(path)
+        for file in [words, path + "/control"] {
+            let status = try FileStatus.ofLink(file)
+            #expect(status.owner == 65534 && status.group == 65533, "\(file)")
+        }
+        try remove(words)
+    }
+
+    /// As with a `/dev/shm` of its own: whoever did without could not see the words, nor end them.
+    @Test func `a control file from before memory was not shared is not gone on with`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/cache"
+        _ = try put(try open(path), "old")
+        let words = try words(path)
+        try Data(#"{"shareMemory": false}"#.utf8).write(to: URL(fileURLWithPath: path + "/config.json"))
+        let blind = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
+        let other = try StoreFixture.open(path, .attribute, .zero, blind)
+        let (bytes, later) = (Array("new".utf8), Digest(ofKey: "later"))
+        _ = try other.put(bytes.span, for: later, Record(content: Content(of: bytes.span), created: .now))
+        try other.configure { $0.limits.sharesMemory = nil }
+        let store = try open(path)
+        #expect(try store.get(later, now: .now, allowingStale: false)?.value == Data("new".utf8))
+        #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data("old".utf8))
+        for path in try Set([words, self.words(path)]) where FileManager.default.fileExists(atPath: path) {
+            try remove(path)
+        }
+    }
+
     @Test func `whoever makes words removes those of directories that are gone, and no others`() throws {
         let directory = try TemporaryDirectory()
         let (gone, idle, used) = (

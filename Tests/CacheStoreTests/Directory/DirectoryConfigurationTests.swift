@@ -131,6 +131,15 @@ import Testing
         #expect(throws: Never.self) { try put() }
     }
 
+    @Test func `a process that has seen that there are no limits goes on after a slip`() throws {
+        try fixture.put("value", "old")
+        try write(#"{"maximumEntries": }"#)
+        fixture.store.followConfiguration()
+        #expect(fixture.store.configurationFailure?.code == .badConfiguration)
+        try fixture.put("value", "new")
+        #expect(try fixture.get("new") == "value")
+    }
+
     @Test func `what keeps the file from being read just now keeps nobody from reading it later`() async {
         await #expect(processExitsWith: .success) {
             let fixture = try StoreFixture()

@@ -69,6 +69,31 @@ import Testing
         }
     }
 
+    /// Where nothing can be moved between directories, the small files are copied to their places.
+    @Test func `a set-up that was killed while it copied a file to its place is gone on with`() throws {
+        try FileManager.default.createDirectory(
+            atPath: directory.path + "/locks",
+            withIntermediateDirectories: true
+        )
+        try write("", to: "locks/format")
+        try write("diskca", to: "\(StoreLayout.freshTemporary())")
+        #expect(code(opening: directory.path) == nil)
+        #expect(directory.files().contains("format"))
+    }
+
+    @Test(arguments: [.inputOutput, .outOfMemory] as [Errno])
+    func `whatever keeps a process from setting attributes, it reads what others have stored`(error: Errno)
+        throws
+    {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        let store = try SystemCall.withFaults({ $0 == .setAttribute ? .error(error) : nil }) {
+            try StoreFixture.open(fixture.path)
+        }
+        let hit = try store.get(Digest(ofKey: "key"), now: .now, allowingStale: false)
+        #expect(hit?.value == Data("value".utf8))
+    }
+
     @Test func `the tag of another program's cache is no invitation`() throws {
         try write("Signature: 8a477f597d28d172789f06886806bc55\n", to: "CACHEDIR.TAG")
         #expect(code(opening: directory.path) == .notACache)

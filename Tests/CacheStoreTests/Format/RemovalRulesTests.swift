@@ -277,6 +277,25 @@ import Testing
         #expect(made.rules.count < 12)
     }
 
+    /// It came after the first of them, and was over before the second.
+    @Test(arguments: [nil, .seconds(5)] as [Duration?])
+    func `a value that expired between two rules is stale no longer by the merged one`(period: Duration?)
+        throws
+    {
+        var made = chain(2, staleFor: .seconds(600))
+        var value = record(created: begin + .seconds(10), expires: begin + .seconds(20))
+        value.staleFor = period
+        let before = try #require(try applied(made, value))
+        expectMerged(&made, now: begin + .seconds(60))
+        let after = try #require(try applied(made, value))
+        for second in 60..<700 {
+            let now = begin + .seconds(second)
+            for value in [before, after] {
+                #expect(value.freshness(at: now, accessed: .distantPast) == .expired, "\(second)")
+            }
+        }
+    }
+
     @Test func `a rule that has taken another into itself is not taken off with the one that was looked at`()
     {
         var made = chain(3, staleFor: .seconds(60))

@@ -43,8 +43,8 @@ import Testing
     }
 
     @Test func `however long the patience is said to be, nothing overflows`() throws {
-        let longest = Duration(secondsComponent: .max, attosecondsComponent: 0)
-        let shortest = Duration(secondsComponent: .min, attosecondsComponent: 0)
+        // So many seconds as fit a number are a twentieth of what a duration can be.
+        let (longest, shortest) = (Duration(attoseconds: .max), Duration(attoseconds: .min))
         for patience in [longest, shortest, .zero] {
             try limit { $0.limits.maximumEntries = 1 }
             let store = try self.store(patience: patience)

@@ -117,6 +117,17 @@ import Testing
         #expect(try store.control.usage?.bytes ?? 0 >= onDisk(), "\(taken)")
     }
 
+    @Test func `such a block is claimed before the value is written, too`() {
+        let (control, short, long) = (store.control, 1000, 100_000)
+        let before = [short, long].map { control.expectedAllocation(of: $0) }
+        control.noteIndexBlocks(true)
+        let block = store.directory.fileSystem.blockSize
+        #expect(control.expectedAllocation(of: short) == before[0])
+        #expect(control.expectedAllocation(of: long) == before[1] + block)
+        control.noteIndexBlocks(false)
+        #expect(control.expectedAllocation(of: long) == before[1])
+    }
+
     @Test func `a record that outgrows its inode is counted, and one that shrinks again too`() throws {
         for metadata in [0, 100, 0, 3000, 100, 6000, 0, 10, 6000, 3000, 10] {
             try put("a", keyLength: 1, metadata: metadata)

@@ -309,6 +309,29 @@ import Testing
         try restoreRules()
     }
 
+    @Test(arguments: [.accessDenied, .inputOutput] as [Errno])
+    func `a collection that can't read the rules ends, and removes nothing for them`(error: Errno) throws {
+        try put("old", "over", in: store, created: .now - .seconds(100))
+        for key in ["a", "b", "c"] { try put(key, key, in: store) }
+        #expect(store.enact(.remove, .prefix("other"), now: .now))
+        let third = try StoreFixture.open(fixture.path)
+        var request = SweepRequest()
+        request.limits.maximumAge = .seconds(50)
+        // The second file that a sweep opens, after its lock.
+        let opened = Locked(0)
+        let report = try SystemCall.withFaults(
+            { call in
+                guard call == .open else { return nil }
+                opened.withLock { $0 += 1 }
+                return opened.withLock { $0 == 2 } ? .error(error) : nil
+            },
+            { try Sweep.run(request, on: third.parts, now: .now) }
+        )
+        #expect(report.unreadable == ["rules"] && report.isComplete)
+        #expect(report.removed[.age]?.count == 1 && report.entries.count == 3)
+        for key in ["a", "b", "c"] { #expect(try get(key, in: store) == key) }
+    }
+
     @Test func `who can't read the rules makes no control file`() throws {
         try put("value", "key", in: store)
         #expect(store.enact(.remove, .prefix("other"), now: .now))

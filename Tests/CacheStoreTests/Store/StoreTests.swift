@@ -59,6 +59,26 @@ import Testing
         #expect(try fixture.get("key") == "new")
     }
 
+    @Test func `a touch asks for the time once it has the stripe`() throws {
+        let fixture = try StoreFixture()
+        let now = Timestamp.now
+        let (key, value) = (Digest(ofKey: "key"), Array("value".utf8))
+        var record = fixture.record("value", created: now)
+        record.expires = now + .seconds(10)
+        record.idleLifetime = .seconds(10)
+        try fixture.store.put(value.span, for: key, record)
+        let other = try StoreFixture.open(fixture.path)
+        let stripe = StoreLayout.lockName(.entries, key.stripe)
+        let isTouched = try fixture.store.touch(key) {
+            // Whoever holds it exclusively is waited for before this.
+            let isFree = (try? other.directory.lock(stripe, patience: .zero)?.release()) != nil
+            #expect(!isFree)
+            return now + .seconds(11)
+        }
+        #expect(!isTouched)
+        #expect(try fixture.store.touch(key) { now + .seconds(9) })
+    }
+
     @Test func `what was stored by a clock that was ahead goes first where there is no room`() throws {
         let fixture = try StoreFixture()
         let now = Timestamp.now

@@ -199,7 +199,9 @@ import Testing
         let fixture = try StoreFixture()
         try fixture.sweep()
         let before = try #require(fixture.store.control.overhead)
-        let files = ["outbox": 300_000, "events": 200_000]
+        let files = [
+            "outbox": 300_000, "outbox.1": 250_000, "events": 200_000, "events.1": 150_000, "rules": 50_000,
+        ]
         for (name, length) in files {
             try Data(repeating: 1, count: length).write(to: URL(fileURLWithPath: fixture.path + "/" + name))
         }

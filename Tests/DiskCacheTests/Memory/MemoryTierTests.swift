@@ -79,6 +79,24 @@ final class RemovalLog: Sendable {
         }
     }
 
+    /// As whoever has looked at the limits, and is held up before the value is there.
+    @Test func `a value that comes in as another limit of age is set ends by that one`() {
+        let tier = makeTier()
+        let created = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
+        let record = Record(content: Content(of: [1].span), created: created)
+        let value = HeldValue(
+            [UInt8](),
+            key: "key",
+            in: .callers,
+            form: HeldItem.bytes,
+            record: record,
+            cost: 1
+        )
+        tier.limitAge(to: 10_000_000_000)
+        tier.keep(value, by: MemoryStamp(), isOnly: false, upToAge: .max)
+        #expect(value.stamp.end == created + .seconds(10))
+    }
+
     @Test func `what nobody can vouch for has to be judged`() {
         let tier = makeTier()
         var judged: [String] = []

@@ -258,6 +258,18 @@ import Testing
         fixture.expectNothingLeft()
     }
 
+    @Test func `nor is one of a download, whose key is in a space of its own`() async throws {
+        let (gate, again, downloads) = (Gate(), ReadOptions(recomputes: true), cache.downloads)
+        try await downloads.put(Data("old".utf8), forKey: "key")
+        async let first = hit(again, in: downloads, at: gate) { _ in .unchanged() }
+        try await eventually("it computes") { gate.count == 1 }
+        try await downloads.put(Data("new".utf8), forKey: "key")
+        async let second = hit(again, in: downloads) { _ in .unchanged() }
+        try await eventually("it waits") { cache.flights.inProgress == (1, 1) }
+        gate.open()
+        #expect(try await [first.text, second.text] == ["old", "new"])
+    }
+
     @Test(arguments: [PutOptions(), PutOptions(expires: .after(.seconds(-1)))])
     func `a value that a computation finds unchanged is that of all who wait, if nobody has stored another`(
         terms: PutOptions

@@ -62,6 +62,14 @@ final class OwnershipTests {
                 _ = try handle.open("foreign", flags, mode: mode).rawValue
             }
         }
+        // Whoever it is that looks.
+        let user = Ownership(of: try FileStatus.of(directory.path), user: 1234)
+        for (name, owner) in [("owners", 65534), ("own", 1234), ("roots", 0), ("others", 4321)] {
+            let path = "\(directory.path)/\(name)"
+            makeFile(path, "x")
+            try #require(chown(path, uid_t(owner), 0) == 0)
+            #expect(user.accepts(try FileStatus.of(path)) == (name != "others"), "\(name)")
+        }
         try #require(chmod(directory.path, 0o770) == 0)
         #expect(throws: Never.self) {
             _ = try Self.open(directory.path).open("foreign", .readOnly).rawValue

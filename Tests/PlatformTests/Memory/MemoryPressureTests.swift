@@ -93,6 +93,21 @@ import Testing
         #expect(gauge.pressure() == .some)
     }
 
+    @Test func `a group of version 1 is gauged by its own files`() throws {
+        let directory = try TemporaryDirectory()
+        func pressure(cached: Int) throws -> MemoryPressure? {
+            for (name, text) in [
+                ("memory.usage_in_bytes", "99\n"), ("memory.limit_in_bytes", "100\n"),
+                ("memory.stat", "cache 0\ntotal_active_file \(cached)\ntotal_inactive_file 0\n"),
+            ] {
+                makeFile(directory.path + "/" + name, text)
+            }
+            return MemoryGauge(group: MemoryGroup(version: .one, root: directory.path, path: ""))?.pressure()
+        }
+        #expect(try pressure(cached: 0) == .critical)
+        #expect(try pressure(cached: 50) == MemoryPressure.none)
+    }
+
     /// A group that is full of page cache would look short of memory.
     @Test func `a file that can't be opened counts as no pressure`() throws {
         let directory = try TemporaryDirectory()

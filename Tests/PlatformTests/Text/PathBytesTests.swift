@@ -28,4 +28,16 @@ import Testing
         #expect(text.hasForeignBytes && text.contains("ä") && text.hasPrefix("a"))
         #expect(text.unicodeScalars.count == 4)
     }
+
+    @Test func `a path with a NUL names no file`() throws {
+        let directory = try TemporaryDirectory()
+        makeFile(directory.path + "/a", "precious")
+        for path in ["/a\u{0}", "/a\u{0}b"].map({ directory.path + $0 }) {
+            #expect(throws: Errno.invalidArgument) { _ = try FileStatus.of(path) }
+            #expect(throws: Errno.invalidArgument) {
+                try OutputFile.write(path) { (file) throws(Errno) in try file.writeAll([1].span) }
+            }
+        }
+        #expect(try FileStatus.of(directory.path + "/a").size == 8)
+    }
 }
