@@ -72,15 +72,7 @@ extension Sweep {
     /// is in neither. Where not everything could be read, nothing is known to be better. A writer counts an object before
     /// it gives it its name, with the stripe of the object held. If the sweep could not get a stripe, such objects may
     /// appear later, and the usage is not lowered.
-    ///
-    /// - Parameter start: the usage before the barrier. What was added since then may be about to appear, too: by so
-    ///   much less the usage is lowered.
-    func recount(
-        since start: StoreUsage?,
-        _ before: StoreUsage?,
-        _ between: StoreUsage?,
-        _ after: StoreUsage?
-    ) {
+    func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
         let (report, deletions, partials) = state.value.withLock {
             ($0.report, $0.pass.deletions, $0.partialBytes)
         }
@@ -89,10 +81,7 @@ extension Sweep {
         let objects = report.objects.bytes &+ deletions.objectBytes
         let found = report.entries.bytes &+ objects &+ partials
         var bytes = between.bytes.middle(after.bytes &+ deletions.objectBytes) &- found
-        if bytes > 0 {
-            let added = (after.bytes &+ deletions.objectBytes) &- (start ?? before).bytes
-            bytes = self.deletions.skipped(.objects).isEmpty ? max(0, bytes &- max(0, added)) : 0
-        }
+        if !self.deletions.skipped(.objects).isEmpty { bytes = min(bytes, 0) }
         let entries = (before.entries &- deletions.entries).middle(between.entries) &- report.entries.count
         parts.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
         parts.control.noteUsageIsCounted()

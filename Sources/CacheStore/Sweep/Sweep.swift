@@ -178,7 +178,6 @@ package struct Sweep: Sendable {
     private mutating func mark(isFirst: Bool) throws(CacheError) -> Bool {
         let control = parts.control
         let withSpace = control.recordsWithSpace
-        let start = control.recordedUsage
         guard try passBarrier() else { return false }
         let replaced = control.replacedEntries
         let before = control.recordedUsage
@@ -192,7 +191,7 @@ package struct Sweep: Sendable {
             try sweep.lookAtObjects(inShard: shard)
         }
         guard hasSeenObjects else { return false }
-        if isFirst { recount(since: start, before, between, control.recordedUsage) }
+        if isFirst { recount(before, between, control.recordedUsage) }
         addOverhead()
         if request.expiredOnly { return true }
         if !request.isDryRun { control.noteReplacement(0 &- replaced) }
