@@ -77,6 +77,12 @@ import Testing
         }
     }
 
+    @Test func `a key may have the code points that stand for bytes in paths`() throws {
+        let key = "a\u{10ffff}"
+        #expect(try tool.run("put", key, input: Data("value".utf8)).status == 0)
+        #expect(try tool.run("get", key).output == "value")
+    }
+
     @Test(arguments: ["--dir", "DISKCACHE_DIR", "XDG_CACHE_HOME", "HOME", "cd"])
     func `a directory whose path is not UTF-8 is used as it is called`(way: String) throws {
         let run = try tool.shell(

@@ -104,7 +104,9 @@ extension Control {
 
     /// Whether an object takes more than its contents, though it is too short to need that in one piece.
     func hasIndexBlocks(_ status: FileStatus) -> Bool {
-        status.size <= 1 << 20 && !isLearned(Int(status.size))
+        // Room given in advance looks the same.
+        !directory.fileSystem.kind.givesRoomInAdvance && status.size <= 1 << 20
+            && !isLearned(Int(status.size))
             && status.allocatedSize > directory.allocation(of: Int(status.size))
     }
 

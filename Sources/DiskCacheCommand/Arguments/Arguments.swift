@@ -55,7 +55,9 @@ struct Arguments {
             + scanned.options.compactMap { found in
                 options[found.index].isPath ? nil : found.value
             }
-        if texts.contains(where: \.hasForeignBytes) {
+        // Valid text may have the code points that stand for bytes.
+        let isText = words.allSatisfy { String(validating: $0, as: UTF8.self) != nil }
+        if !isText, texts.contains(where: \.hasForeignBytes) {
             throw .usage(
                 "an argument is not valid UTF-8: it must be, unless it is the value of a path's option"
             )
