@@ -15,9 +15,12 @@ import Testing
         tool = try Tool()
         log = tool.path("log")
         let command = tool.path("cmd")
-        makeFile(command, "#!/bin/sh\necho x >> '\(log)'; echo out; exit ${STATUS:-0}\n")
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: command)
         makeFile(tool.path("FILE"), "content\n")
+        // By a process of its own: programs that other tests start meanwhile have this one's open files for a moment, and
+        // nobody can execute a file that is open for writing.
+        let program = "#!/bin/sh\necho x >> '\(log)'; echo out; exit ${STATUS:-0}\n"
+        let made = try tool.shell("cat > '\(command)' && chmod 755 '\(command)'", input: Data(program.utf8))
+        #expect(made.status == 0, "\(made.error)")
     }
 
     /// Runs a script that has the command as `diskcache`, and `cmd` in its path.

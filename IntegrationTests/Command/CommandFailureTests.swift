@@ -201,7 +201,7 @@ import Testing
         expectFailure(try tool.run("put", "k", "--ttl", "soon"), 64, "invalid time span 'soon'")
         expectFailure(try tool.run("gc", "--max-size", "big"), 64, "invalid size 'big'")
         expectFailure(try tool.run("ls", "--sort", "colour"), 64, "unknown order 'colour'")
-        expectFailure(try tool.run("config", "set", "colour", "1"), 64, "unknown limit 'colour'")
+        expectFailure(try tool.run("config", "set", "colour", "1"), 64, "unknown setting 'colour'")
     }
 
     @Test func `info says of every key that it is a miss, and why`() throws {

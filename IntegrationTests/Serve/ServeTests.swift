@@ -213,6 +213,7 @@ import Testing
             (#"{"op":"put","id":1,"key":"k","length":0,"ttl":"soon"}"#, "badRequest"),
             (#"{"op":"put","id":1,"key":"k","length":0,"ttl":1,"expiresAt":"2030-01-01"}"#, "badRequest"),
             (#"{"op":"put","id":1,"key":"k","length":0,"renew":true}"#, "badRequest"),
+            (#"{"op":"put","id":1,"key":"k","length":0,"metadata":{"":"x"}}"#, "badRequest"),
             (#"{"op":"put","id":1,"key":"k","length":0,"staleFor":1e12}"#, "badRequest"),
             (#"{"op":"put","id":1,"key":"k","length":0,"etag":"\#(etag)"}"#, "invalidArgument"),
         ]

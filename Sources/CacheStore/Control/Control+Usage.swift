@@ -99,6 +99,30 @@ extension Control {
         if entries != 0 { words.count(UInt64(bitPattern: Int64(entries)), at: .usedEntries) }
     }
 
+    // MARK: Objects without names
+
+    /// Says that an object is about to be counted and then named, or that it has its name, or gets none.
+    ///
+    /// The caller holds the object's stripe shared, from the one call to the other.
+    func noteUnnamed(_ bytes: Int64, stripe: Int) {
+        writableWords?.count(UInt64(bitPattern: bytes), at: ControlLayout.unnamed + stripe)
+    }
+
+    /// Forgets the objects of writers that were killed before they named them.
+    ///
+    /// The caller holds the stripe exclusively.
+    func forgetUnnamed(stripe: Int) {
+        writableWords?.store(0, at: ControlLayout.unnamed + stripe)
+    }
+
+    /// Bytes that were counted for objects that have no name yet.
+    var unnamedBytes: Int64 {
+        guard let words else { return 0 }
+        return (0..<StoreLayout.stripeCount).reduce(0) { sum, stripe in
+            sum + max(0, Int64(bitPattern: words.load(ControlLayout.unnamed + stripe)).plausible)
+        }
+    }
+
     /// Whether no entry takes space of its own beside its inode; true also where no control file is mapped, as then nobody
     /// counts.
     var entriesTakeNoSpace: Bool { words.map { $0.load(.entriesWithSpace) & 1 == 1 } ?? true }

@@ -66,6 +66,7 @@ enum ControlWord: Int {
 /// ```
 ///      0  single words (ControlWord)
 ///     32  the names of servers, hashed; then the state of the breaker of each (ControlLayout.servers)
+///     64  for each object stripe: bytes that were counted for objects that have no name yet
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
 ///    256  keys that were evicted lately (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
@@ -84,6 +85,7 @@ enum ControlLayout {
     /// Names of servers, then a word for each.
     static let servers = 32
     static let serverCount = 8
+    static let unnamed = 64
     static let wanted = 128
     static let evictedKeys = 256
     static let evictedKeyCount = 256

@@ -54,9 +54,11 @@ package struct GenerationWord: Sendable, Equatable {
     }
 
     package var version: UInt64 { rawValue >> 16 }
-    package var writers: UInt64 { rawValue & 0xffff }
+    package var writers: UInt64 { rawValue & Self.writers }
     package var hasWriters: Bool { writers != 0 }
 
+    /// The bits that count them.
+    static let writers: UInt64 = 0xffff
     /// What a writer adds before it publishes.
     package static let begin: UInt64 = 1
     /// What it adds, wrapping, when it has published: a version more and a writer less, in one step.

@@ -67,13 +67,16 @@ package final class Stripes: Sendable {
     /// this returns.
     ///
     /// The stripes that weren't free within `patience`, asked for each with how many those are so far, are
-    /// returned; nil where it called the whole off.
-    func barrier(patience: (Int) -> Duration?) throws(CacheError) -> Set<Int>? {
+    /// returned; nil where it called the whole off. `held` is called with each of the others held.
+    func barrier(
+        patience: (Int) -> Duration?,
+        held: (Int) -> Void = { _ in }
+    ) throws(CacheError) -> Set<Int>? {
         var skipped: Set<Int> = []
         for stripe in 0..<StoreLayout.stripeCount {
             guard let patience = patience(skipped.count) else { return nil }
             do throws(CacheError) {
-                try withLock(.exclusive, stripe: stripe, patience: patience) {}
+                try withLock(.exclusive, stripe: stripe, patience: patience) { held(stripe) }
             } catch {
                 guard error.code == .busy else { throw error }
                 skipped.insert(stripe)

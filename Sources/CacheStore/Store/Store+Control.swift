@@ -38,7 +38,7 @@ extension Store {
     /// Where that can't be done the store goes on without, which is counted.
     package func renewControl() {
         do throws(CacheError) {
-            try control.prepare(entries.stripes.barrier)
+            try control.prepare(passEntryBarrier)
         } catch {
             counters.add(.controlFailure)
         }
@@ -55,10 +55,14 @@ extension Store {
             if isCurrent, control.isSettled { return }
             // Also where no other can be made: whoever has it mapped is told that it counts no more.
             if !isCurrent { control.file?.supersede() }
-            try control.prepare(entries.stripes.barrier)
+            try control.prepare(passEntryBarrier)
         } catch {
             counters.add(.controlFailure)
         }
+    }
+
+    private func passEntryBarrier(patience: (Int) -> Duration?) throws(CacheError) -> Set<Int>? {
+        try entries.stripes.barrier(patience: patience)
     }
 
     /// What all processes counted; nil where there is no control file.

@@ -75,8 +75,11 @@ extension Store {
                 () throws(CacheError) -> PublishOutcome? in
                 atStep?(.objectLocked)
                 do throws(CacheError) {
-                    if let size = staged?.allocatedSize, try !count(size, &claim) { return nil }
-                    guard try establish(content, &staged) else { return .objectMissing }
+                    switch try name(content, &staged, &claim) {
+                    case true?: break
+                    case false?: return .objectMissing
+                    case nil: return nil
+                    }
                     let mayCreate = claim.map { $0.entries > 0 } ?? true
                     let outcome = try writeEntry(publication, patience, mayCreate: mayCreate)
                     // No sweep should take it for an orphan while an entry is claimed.
@@ -106,6 +109,22 @@ extension Store {
                 &terms
             )
         }
+    }
+
+    /// Counts the object and gives it its name; false where there is none, nil where there is no room for it.
+    private func name(
+        _ content: Content,
+        _ staged: inout TemporaryFile?,
+        _ claim: inout RoomClaim?
+    ) throws(CacheError) -> Bool? {
+        guard let size = staged?.allocatedSize else { return try establish(content, &staged) }
+        let stripe = content.digest.stripe
+        // Before it is counted: a sweep that does not find the object must not take it off the usage.
+        control.noteUnnamed(size, stripe: stripe)
+        defer { control.noteUnnamed(-size, stripe: stripe) }
+        guard try count(size, &claim) else { return nil }
+        atStep?(.counted)
+        return try establish(content, &staged)
     }
 
     /// Counts an object that is about to get its name; false where its claim was forgotten and there is no room now.

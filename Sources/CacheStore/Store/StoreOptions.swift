@@ -34,6 +34,8 @@ package enum PutStep: String, Sendable, CaseIterable {
     case written
     /// It holds the object's stripe, shared.
     case objectLocked
+    /// The object is counted and has no name yet.
+    case counted
     /// It holds the entry's stripe too.
     case entryLocked
 }

@@ -67,12 +67,23 @@ extension Sweep {
     /// Corrects the usage by what was found, given what it was before the entries were scanned, between
     /// entries and objects, and after the objects.
     ///
-    /// Of what was written during a scan about half was seen, the shards being visited one after the other:
-    /// so what was found is what the usage should have been in the middle. What the scan itself has removed
-    /// is in neither. Where not everything could be read, nothing is known to be better. A writer counts an object before
-    /// it gives it its name, with the stripe of the object held. If the sweep could not get a stripe, such objects may
-    /// appear later, and the usage is not lowered.
-    func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
+    /// An object is counted before it gets its name. So whatever had been counted before the objects were scanned, but for
+    /// `unnamed`, was found, and whatever was found is counted afterwards: the usage was too high, or too low, by as much
+    /// as it differs from that. Some of what was written during the scan was found, and some was not.
+    ///
+    /// An entry is made before it is counted, and they have no such bounds. Of those made during a scan about half were
+    /// seen, as the shards are visited one after the other: what was found is what the number should have been in the
+    /// middle.
+    ///
+    /// What the scan itself has removed is in neither. Where not everything could be read, nothing is known to be better.
+    ///
+    /// - Parameter unnamed: bytes that had been counted for objects without names between entries and objects.
+    func recount(
+        _ before: StoreUsage?,
+        _ between: StoreUsage?,
+        _ after: StoreUsage?,
+        unnamed: Int64
+    ) {
         let (report, deletions, partials) = state.value.withLock {
             ($0.report, $0.pass.deletions, $0.partialBytes)
         }
@@ -80,8 +91,8 @@ extension Sweep {
         // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
         let objects = report.objects.bytes &+ deletions.objectBytes
         let found = report.entries.bytes &+ objects &+ partials
-        var bytes = between.bytes.middle(after.bytes &+ deletions.objectBytes) &- found
-        if !self.deletions.skipped(.objects).isEmpty { bytes = min(bytes, 0) }
+        var bytes = max(0, between.bytes &- unnamed &- found)
+        if bytes == 0 { bytes = min(0, after.bytes &+ deletions.objectBytes &- found) }
         let entries = (before.entries &- deletions.entries).middle(between.entries) &- report.entries.count
         parts.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
         parts.control.noteUsageIsCounted()
@@ -149,30 +160,28 @@ extension FixedWidthInteger {
 extension Control {
     func hasWriters(inStripe stripe: Int) -> Bool {
         guard let words = writableWords else { return false }
-        var index = Generation.indices(ofStripe: stripe).lowerBound
-        let end = Generation.indices(ofStripe: stripe).upperBound
-        // Each sweep looks at all words: a loop over the range takes half of a small one's time where nothing is optimized.
-        while index < end {
-            if GenerationWord(rawValue: words.load(ControlLayout.generations + index)).hasWriters {
-                return true
-            }
-            index += 1
-        }
-        return false
+        return words.firstIndex(in: Self.words(ofStripe: stripe), havingAnyOf: GenerationWord.writers) != nil
+    }
+
+    private static func words(ofStripe stripe: Int) -> Range<Int> {
+        let indices = Generation.indices(ofStripe: stripe)
+        let first = ControlLayout.generations + indices.lowerBound
+        return first..<first + indices.count
     }
 
     /// The caller holds the stripe exclusively.
     func clearWriters(ofStripe stripe: Int) {
         guard let words = writableWords else { return }
-        for index in Generation.indices(ofStripe: stripe) {
-            let place = ControlLayout.generations + index
-            while true {
-                let word = words.load(place)
-                guard GenerationWord(rawValue: word).hasWriters else { break }
-                if words.replace(word, by: GenerationWord(rawValue: word).cleared.rawValue, at: place) {
-                    break
-                }
-            }
+        let range = Self.words(ofStripe: stripe)
+        var next = range.lowerBound
+        while let place = words.firstIndex(in: next..<range.upperBound, havingAnyOf: GenerationWord.writers) {
+            let word = words.load(place)
+            let isCleared = words.replace(
+                word,
+                by: GenerationWord(rawValue: word).cleared.rawValue,
+                at: place
+            )
+            next = isCleared ? place + 1 : place
         }
     }
 }

@@ -187,11 +187,12 @@ package struct Sweep: Sendable {
         // look at the whole table takes 65 ms.
         try clearDeadWriters()
         let between = control.recordedUsage
+        let unnamed = control.unnamedBytes
         let hasSeenObjects = try scan(.objects) { (sweep, shard) throws(CacheError) in
             try sweep.lookAtObjects(inShard: shard)
         }
         guard hasSeenObjects else { return false }
-        if isFirst { recount(before, between, control.recordedUsage) }
+        if isFirst { recount(before, between, control.recordedUsage, unnamed: unnamed) }
         addOverhead()
         if request.expiredOnly { return true }
         if !request.isDryRun { control.noteReplacement(0 &- replaced) }
@@ -224,9 +225,12 @@ package struct Sweep: Sendable {
     /// Waits until every put that held a stripe when this began is over; false: time ran out.
     private mutating func passBarrier() throws(CacheError) -> Bool {
         request.progress(CacheProgress(.waiting, done: 0, total: StoreLayout.stripeCount))
+        let control = parts.control
         let skipped = try parts.objects.stripes.barrier { count in
-            parts.control.noteSweepStep()
+            control.noteSweepStep()
             return pacer.mayGoOn() ? deletions.patience(pacer, after: count) : nil
+        } held: { stripe in
+            control.forgetUnnamed(stripe: stripe)
         }
         if let skipped { deletions.skip(skipped, .objects) }
         return skipped != nil

@@ -47,7 +47,10 @@ struct ServeTerms {
 
     /// For a put.
     func options() throws -> PutOptions {
-        PutOptions(
+        if metadata?[""] != nil {
+            throw ServeFault(.badRequest, "metadata has a name that is empty: give each text a name")
+        }
+        return PutOptions(
             expires: try expiration(),
             onAccess: onAccess,
             staleFor: try staleFor?.duration(),

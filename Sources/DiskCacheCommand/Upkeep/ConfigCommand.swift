@@ -132,7 +132,12 @@ enum ConfigCommand: Command {
         let name = arguments.operands[1]
         if let setting = Setting.all.first(where: { $0.name == name }) { return setting }
         let names = Setting.all.map(\.name).joined(separator: ", ")
-        throw .usage("config: unknown limit '\(name)': give one of \(names)")
+        throw .usage(
+            """
+            config: unknown setting '\(name)': give one of \(names), or one of remote stores, remote.NAME (see \
+            `diskcache config --help`)
+            """
+        )
     }
 
     private static func get(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {

@@ -110,6 +110,14 @@ package struct MappedWords: Sendable {
         unsafe word(index).pointee.load(ordering: .acquiring)
     }
 
+    /// The first of these words that has a bit of `mask`, each loaded like ``load(_:)``; nil if none has.
+    package func firstIndex(in range: Range<Int>, havingAnyOf mask: UInt64) -> Int? {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count, "outside of the mapping")
+        let place = unsafe UnsafeRawPointer(words + range.lowerBound).assumingMemoryBound(to: UInt64.self)
+        let index = unsafe cplatform_first_word(place, range.count, mask)
+        return index < range.count ? range.lowerBound + index : nil
+    }
+
     /// Has the word's cache line fetched without waiting for it.
     package func prefetch(_ index: Int) {
         unsafe cplatform_prefetch(word(index))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Platform
 import TestSupport
 import Testing
@@ -223,8 +224,12 @@ import Testing
         }
     }
 
+    private static let seeds: UInt64 = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 6 : 60
+
     /// Of values as puts would store them while these rules come into force, some with clocks that differ.
-    @Test(arguments: 0..<20 as Range<UInt64>)
+    ///
+    /// `DISKCACHE_SOAK=1` has more of them.
+    @Test(arguments: 0..<Self.seeds)
     func `what merged rules leave of a value is never better than what the rules left`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         func seconds(_ range: ClosedRange<Int>) -> Duration {
