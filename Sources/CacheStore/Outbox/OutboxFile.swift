@@ -216,10 +216,10 @@ extension OutboxRecord {
     package static func all(in bytes: [UInt8]) -> (records: [OutboxRecord], count: Int) {
         var records: [OutboxRecord] = []
         var start = 0
+        let span = bytes.span
+        records.reserveCapacity(bytes.count / size)
         while bytes.count - start >= size {
-            if bytes[start] == UInt8(ascii: "o"),
-                let record = OutboxRecord(decoding: Array(bytes[start..<start + size]))
-            {
+            if let record = OutboxRecord(decoding: span, at: start) {
                 records.append(record)
                 start += size
             } else {

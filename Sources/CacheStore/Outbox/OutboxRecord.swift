@@ -69,33 +69,39 @@ package struct OutboxRecord: Sendable, Hashable {
         return bytes
     }
 
+    /// The record at an offset of a journal's bytes, without a copy of them.
+    ///
     /// - Returns: nil for anything that ``encoded()`` did not write.
-    package init?(decoding bytes: [UInt8]) {
-        guard bytes.count == Self.size else { return nil }
-        var unchecked = bytes
-        var check: UInt32 = 0
-        for index in 0..<4 {
-            check |= UInt32(bytes[4 + index]) << (8 * UInt32(index))
-            unchecked[4 + index] = 0
-        }
-        guard CRC32C.checksum(unchecked.span) == check, bytes[0] == UInt8(ascii: "o"),
-            bytes[1] == UInt8(ascii: "b"), bytes[2] == 1
+    package init?(decoding bytes: Span<UInt8>, at start: Int = 0) {
+        guard bytes.count - start >= Self.size, bytes[start] == UInt8(ascii: "o"),
+            bytes[start + 1] == UInt8(ascii: "b"), bytes[start + 2] == 1,
+            Self.check(bytes, at: start) == UInt32(truncatingIfNeeded: Self.number(bytes, at: start + 4))
         else { return nil }
-        number = Self.number(bytes, at: 8)
-        entry = Self.digest(bytes, at: 16)
-        switch bytes[3] {
+        number = Self.number(bytes, at: start + 8)
+        entry = Self.digest(bytes, at: start + 16)
+        switch bytes[start + 3] {
         case 1:
-            guard let length = Int(exactly: Self.number(bytes, at: 80)) else { return nil }
-            work = .put(content: Self.digest(bytes, at: 48), length: length)
+            guard let length = Int(exactly: Self.number(bytes, at: start + 80)) else { return nil }
+            work = .put(content: Self.digest(bytes, at: start + 48), length: length)
         case 2: work = .remove
         case 3: work = .done
         case 4: work = .avoid
         case 5:
-            guard let offset = Int64(exactly: Self.number(bytes, at: 80)) else { return nil }
+            guard let offset = Int64(exactly: Self.number(bytes, at: start + 80)) else { return nil }
             work = .follows(upTo: offset)
         case 6: work = .carried
         default: return nil
         }
+    }
+
+    /// The checksum that belongs into it.
+    private static func check(_ bytes: Span<UInt8>, at start: Int) -> UInt32 {
+        let empty: InlineArray<4, UInt8> = [0, 0, 0, 0]
+        var checksum = CRC32C()
+        checksum.update(bytes.extracting(start..<start + 4))
+        checksum.update(empty.span)
+        checksum.update(bytes.extracting(start + 8..<start + Self.size))
+        return checksum.value
     }
 
     /// About the file itself, not about a key.
@@ -111,16 +117,15 @@ package struct OutboxRecord: Sendable, Hashable {
         }
     }
 
-    private static func number(_ bytes: [UInt8], at start: Int) -> UInt64 {
-        var number: UInt64 = 0
-        for index in (0..<8).reversed() { number = number << 8 | UInt64(bytes[start + index]) }
-        return number
+    private static func number(_ bytes: Span<UInt8>, at start: Int) -> UInt64 {
+        // Counts as unsafe because not every bit pattern is a value of every type; of a number each is.
+        unsafe UInt64(littleEndian: bytes.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self))
     }
 
-    private static func digest(_ bytes: [UInt8], at start: Int) -> Digest {
-        var digest = InlineArray<32, UInt8>(repeating: 0)
-        for index in 0..<32 { digest[index] = bytes[start + index] }
-        return Digest(bytes: digest)
+    private static func digest(_ bytes: Span<UInt8>, at start: Int) -> Digest {
+        unsafe Digest(
+            bytes: bytes.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: InlineArray<32, UInt8>.self)
+        )
     }
 }
 

@@ -30,15 +30,12 @@ package struct Outbox: Sendable {
     private var nextPlace = 0
     /// Bytes of the contents that wait.
     package private(set) var waitingBytes = 0
-    /// Records of the file, those that count no more and those that can't be read included.
-    package private(set) var fileRecords = 0
-    /// Those that could not be read.
-    package private(set) var damagedRecords = 0
+    /// Records that were read, those that count no more included.
+    private var recordsRead = 0
 
-    /// Reads a file; an empty one is an outbox in which nothing waits.
-    package init(reading file: [UInt8] = [], _ limits: Limits = Limits()) {
+    /// Nothing waits.
+    package init(_ limits: Limits = Limits()) {
         self.limits = limits
-        read(file)
     }
 
     package var count: Int { waiting.count }
@@ -61,43 +58,8 @@ package struct Outbox: Sendable {
         waiting.values.sorted { $0.place < $1.place }.map { $0.record }
     }
 
-    /// Reads what others have appended since; it begins at a whole record.
-    ///
-    /// - Complexity: O(*n*) in the bytes.
-    package mutating func read(_ bytes: [UInt8]) {
-        var start = 0
-        while start < bytes.count {
-            let end = min(start + OutboxRecord.size, bytes.count)
-            fileRecords += 1
-            if let record = OutboxRecord(decoding: Array(bytes[start..<end])) {
-                note(record)
-            } else {
-                damagedRecords += 1
-            }
-            start = end
-        }
-    }
-
-    /// Takes up work, and gives the bytes to append to the file, which must be all that one write appends;
-    /// nil: it is full.
-    package mutating func add(_ record: OutboxRecord) -> [UInt8]? {
-        guard hasRoom(for: record) else { return nil }
-        note(record)
-        fileRecords += 1
-        return record.encoded()
-    }
-
-    /// Notes that something is done, and gives the bytes to append; nil: other work took its place meanwhile.
-    package mutating func finish(_ record: OutboxRecord) -> [UInt8]? {
-        guard waiting[record.entry]?.record.number == record.number else { return nil }
-        let done = OutboxRecord(number: record.number, entry: record.entry, work: .done)
-        note(done)
-        fileRecords += 1
-        return done.encoded()
-    }
-
     /// Whether the file should be replaced by ``compacted()``: most of it counts no more.
-    package var needsCompaction: Bool { fileRecords > 1024 && fileRecords > 4 * waiting.count }
+    package var needsCompaction: Bool { recordsRead > 1024 && recordsRead > 4 * waiting.count }
 
     /// The same without the keys that are to be avoided only.
     package func compactedWithoutAvoided() -> [UInt8] {
@@ -110,13 +72,6 @@ package struct Outbox: Sendable {
         pending.flatMap { $0.encoded() }
     }
 
-    /// Zeros to append before anything else to a file of this length, whose last record was cut off; mostly
-    /// none.
-    package static func padding(forFileOf length: Int) -> [UInt8] {
-        let rest = length % OutboxRecord.size
-        return rest == 0 ? [] : [UInt8](repeating: 0, count: OutboxRecord.size - rest)
-    }
-
     private func hasRoom(for record: OutboxRecord) -> Bool {
         let replaced = waiting[record.entry]?.record
         let countAfter = waiting.count + (replaced == nil ? 1 : 0)
@@ -126,7 +81,9 @@ package struct Outbox: Sendable {
         return rest == 0 || !overflow && bytes <= limits.bytes
     }
 
-    private mutating func note(_ record: OutboxRecord) {
+    /// Reads the next record of the file.
+    package mutating func read(_ record: OutboxRecord) {
+        recordsRead += 1
         guard record.isAboutKey else { return }
         let earlier = waiting[record.entry]?.record
         if record.work == .done {

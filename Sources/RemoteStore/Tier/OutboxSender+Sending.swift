@@ -12,6 +12,7 @@ extension OutboxSender {
     func sendAll(_ store: Store) -> Bool {
         guard writes else { return true }
         while true {
+            work.withLock { $0.passes += 1 }
             var (done, left) = (0, 0)
             let pending = view.pending
             forgetTold(except: pending)

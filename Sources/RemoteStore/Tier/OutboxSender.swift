@@ -39,6 +39,8 @@ final class OutboxSender: Sendable {
     private static let second: Duration = .seconds(1)
     /// Between looks whether another process has sent what this one has appended, or its end.
     private static let short: Duration = .milliseconds(50)
+    /// Between passes over what waits.
+    private static let longestRest: Duration = .seconds(2)
     /// A request in the background may take so long.
     private static let patience: Duration = .seconds(10)
     /// What closing waits for it at most.
@@ -54,6 +56,14 @@ final class OutboxSender: Sendable {
     let host: RemoteHost
     let view: OutboxView
     private let state = Monitored(State())
+    /// What the thread has done so far: for tests.
+    struct Work {
+        var rounds = 0
+        /// Passes over all that waits.
+        var passes = 0
+    }
+
+    let work = Locked(Work())
     /// Levels that have been told what waits still, as others could not be, by its number.
     let told = Locked<[UInt64: Set<Int>]>([:])
 
@@ -117,9 +127,12 @@ final class OutboxSender: Sendable {
 
     private func run() {
         var pause = Duration.zero
-        while rest(for: pause) { pause = round() }
+        // When what waits is looked at again.
+        var nextPass = ContinuousClock.now
+        while rest(for: pause) { pause = round(&nextPass) }
         // What is left waits on disk for the next process.
-        if writes { _ = round() }
+        nextPass = .now
+        if writes { _ = round(&nextPass) }
         host.store().outbox.onAppend(nil)
         state.withLock { $0.isRunning = false }
         state.wakeAll()
@@ -153,8 +166,12 @@ final class OutboxSender: Sendable {
     }
 
     /// Does what there is to do, and says how long to rest then.
-    private func round() -> Duration {
+    ///
+    /// A pass goes over all records that wait, which may be 65,536. While every breaker is open there is no pass. After a pass
+    /// that could not send everything the thread rests 50 times as long as it took, two seconds at most.
+    private func round(_ nextPass: inout ContinuousClock.Instant) -> Duration {
         let store = host.store()
+        work.withLock { $0.rounds += 1 }
         announce(store)
         for repair in state.withLock({ exchange(&$0.repairs, with: []) }) { remove(repair, store) }
         follow(store)
@@ -163,6 +180,8 @@ final class OutboxSender: Sendable {
         // Also where nothing is sent: each change is noted there, and the file would grow until it is full.
         let isToBeTidied = isCrowded || view.needsCompaction || view.isToBeCarriedOver
         guard writes && (view.hasWork || hasFills) || isToBeTidied else { return Self.second }
+        let mayPass = ContinuousClock.now >= nextPass && mayTellAnybody(store)
+        guard mayPass || hasFills || isToBeTidied else { return Self.short * 4 }
         do throws(CacheError) {
             let lock = NamedLock(Self.lockName, permits: 1, in: store.directory)
             // Another process is at it, and sends what this one has appended.
@@ -170,12 +189,24 @@ final class OutboxSender: Sendable {
             defer { permit.release() }
             carryOver(store)
             if isCrowded { forgetAvoided(store) }
-            let isDone = sendAll(store)
+            var isDone = !writes || !view.hasWork
+            if mayPass {
+                let begin = ContinuousClock.now
+                isDone = sendAll(store)
+                if !isDone { nextPass = .now + min((.now - begin) * 50, Self.longestRest) }
+            }
             for fill in state.withLock({ exchange(&$0.fills, with: []) }) { send(fill, store) }
             compact(store)
             return isDone ? Self.second : Self.short * 4
         } catch {
             return Self.second
+        }
+    }
+
+    /// Whether the breaker of any server lets a change through.
+    private func mayTellAnybody(_ store: Store) -> Bool {
+        levels.contains { level in
+            level.servers.contains { $0.mayBeTold(.remove, in: store.control) }
         }
     }
 

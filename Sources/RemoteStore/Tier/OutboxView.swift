@@ -64,13 +64,13 @@ final class OutboxView: Sendable {
             switch record.work {
             case .follows(let offset): state.predecessor = (record.number, offset)
             case .carried: if record.number == state.predecessor?.number { state.predecessor = nil }
-            case .put, .remove, .avoid, .done: state.outbox.read(record.encoded())
+            case .put, .remove, .avoid, .done: state.outbox.read(record)
             }
         }
         guard let predecessor = state.predecessor else { return true }
         // If it has gone all of it is in this one by now.
         guard let late = try file.readPredecessor(from: predecessor.offset) else { return false }
-        for record in OutboxRecord.net(late) { state.outbox.read(record.encoded()) }
+        for record in OutboxRecord.net(late) { state.outbox.read(record) }
         // Else it may have been that of yet another file.
         return try file.mark() == part.mark
     }

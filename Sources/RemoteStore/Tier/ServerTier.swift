@@ -13,7 +13,7 @@ package final class ServerTier: RemoteTier {
     private let levels: [RemoteLevel]
     private let host: RemoteHost
     private let view = OutboxView()
-    private let sender: OutboxSender
+    let sender: OutboxSender
 
     /// - Throws: ``CacheError/Code/badConfiguration``, ``CacheError/Code/untrusted`` for the file of
     ///   credentials.

@@ -117,6 +117,38 @@ import Testing
         }
     }
 
+    @Test func `what waits is not gone over while no server may be told`() throws {
+        server.be(.failing)
+        var options = CacheConfiguration()
+        options.janitor.isEnabled = false
+        var terms = Breaker.Terms()
+        (terms.firstPause, terms.longestPause) = (3_600_000, 3_600_000)
+        let level = RemoteLevel([RemoteServer("server", server, terms)], weights: [1])
+        let (remote, made) = (machines.configuration, Locked<ServerTier?>.Box(nil))
+        let cache = try SharedCache(at: machines.directory.path + "/one", configuration: options) {
+            (host: RemoteHost) throws(CacheError) -> (any RemoteTier)? in
+            let tier = ServerTier([level], remote, host)
+            made.value.withLock { $0 = tier }
+            return tier
+        }
+        try cache.put("value", forKey: "key")
+        waitUntil("the breaker opens") { cache.directory.remote?.servers.first?.breaker == "open" }
+        let sender = try #require(made.value.withLock { $0?.sender })
+        func wait(rounds: Int) throws {
+            let before = sender.work.withLock { $0.rounds }
+            waitUntil("it looks again") { sender.work.withLock { $0.rounds } >= before + rounds }
+        }
+        // One may be under way.
+        try wait(rounds: 2)
+        let passes = sender.work.withLock { $0.passes }
+        for number in 0..<5 {
+            try cache.put("value", forKey: "\(number)")
+            try wait(rounds: 1)
+        }
+        #expect(sender.work.withLock { $0.passes } == passes)
+        #expect(cache.directory.remote?.waiting == 6)
+    }
+
     @Test func `a server that hangs takes a call's limit three times and then nothing`() throws {
         var machines = machines
         machines.configuration.limit = .milliseconds(100)
