@@ -223,7 +223,6 @@ import Testing
                 links.count { $0.hasPrefix(path + "/control") },
             ]
         }
-        let before = try held()
         for _ in 0..<5 {
             if mapping == .memory { try remove(words(path)) }
             try remove(path + "/control")
@@ -231,8 +230,9 @@ import Testing
             #expect(store.control.file?.state == .ready)
             if mapping == .memory { names.append(try words(path)) }
         }
-        let after = try held()
-        #expect(after == before)
+        // The kernel lists mappings in pieces, and may leave one out that another test's thread changes meanwhile.
+        let present = mapping == .file ? [1, 0] : [1, 1]
+        #expect(try (0..<100).contains { _ in try held() == present })
         #expect(first.areSuperseded && first.load(.rulesVersion) == 0)
         // And what still looks at them does no harm.
         first.store(7, at: .usedBytes)
