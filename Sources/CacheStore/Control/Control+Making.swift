@@ -40,9 +40,10 @@ extension Control {
         do throws(Errno) {
             // Nobody changes them meanwhile: who does has the `format` lock.
             let rules = try RuleFile.marks(in: directory.root)
+            let remote = try OutboxFile.marks(in: directory.root)
             // Before the new one has its place: killed in between, nobody goes on with the old one.
             let old = try ControlFile.retire(in: directory.root, file)
-            try replace(rules)
+            try replace(rules, remote)
             old?.close()
         } catch {
             if error == .wouldBlock { throw unreachable }
@@ -52,11 +53,12 @@ extension Control {
     }
 
     /// Where there is no room for another one, there is none afterwards.
-    private func replace(_ rules: RuleMarks) throws(Errno) {
+    private func replace(_ rules: RuleMarks, _ remote: RemoteMarks) throws(Errno) {
         do throws(Errno) {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
             let mapping = directory.capabilities.sharedMapping
-            try ControlMaking.make(in: draft.file, mapping, of: directory.path, rules) { () throws(Errno) in
+            try ControlMaking.make(in: draft.file, mapping, of: directory.path, rules, remote) {
+                () throws(Errno) in
                 try draft.rename(to: directory.root, StoreLayout.control)
                 return false
             }

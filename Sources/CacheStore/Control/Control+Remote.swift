@@ -12,6 +12,13 @@ package enum RemoteNotes: UInt64, Sendable {
     case avoidance = 2
 }
 
+/// What a new control file says of stores on other machines.
+struct RemoteMarks: Sendable, Equatable {
+    var notes = RemoteNotes.nothing
+    /// nil: none.
+    var barrier: Timestamp?
+}
+
 /// What all processes have to know of the stores on other machines.
 extension Control {
     /// What writers note; nothing also where there is no control file.

@@ -11,11 +11,13 @@ enum ControlMaking {
     ///
     /// - Parameter rules: what it says of the rules before anybody can find it: without that, what was removed by one would
     ///   be there again.
+    /// - Parameter remote: the same of stores on other machines.
     static func make(
         in file: borrowing FileDescriptor,
         _ mapping: SharedMapping,
         of path: String,
         _ rules: RuleMarks,
+        _ remote: RemoteMarks = RemoteMarks(),
         publish: () throws(Errno) -> Bool
     ) throws(Errno) {
         let status = try file.status()
@@ -23,7 +25,7 @@ enum ControlMaking {
         let seal = filterSeal(of: identity, birthTime: file.birthTime)
         guard mapping == .memory else {
             try file.allocate(ControlLayout.byteCount)
-            let mapping = try initialize(file, rules, pointerSeal: 0)
+            let mapping = try initialize(file, rules, remote, pointerSeal: 0)
             if try publish() { complete(mapping, filterSeal: seal) }
             return
         }
@@ -35,7 +37,7 @@ enum ControlMaking {
                 try words.setOwner(status.owner, group: status.group)
             }
             let own = pointerSeal(of: identity, birthTime: file.birthTime)
-            let mapping = try initialize(words, rules, pointerSeal: own)
+            let mapping = try initialize(words, rules, remote, pointerSeal: own)
             try pointer.write(to: file)
             if try publish() { complete(mapping, filterSeal: seal) }
         } catch {
@@ -52,6 +54,7 @@ enum ControlMaking {
     private static func initialize(
         _ file: borrowing FileDescriptor,
         _ rules: RuleMarks,
+        _ remote: RemoteMarks,
         pointerSeal: UInt64
     ) throws(Errno) -> MappedFile {
         let mapping = try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: true)
@@ -67,6 +70,8 @@ enum ControlMaking {
         words.store(pointerSeal, at: .pointerSeal)
         words.store(UInt64(rules.latest.milliseconds), at: .latestRule)
         words.store(rules.version, at: .rulesVersion)
+        words.store(remote.notes.rawValue, at: .remoteNotes)
+        words.store(UInt64(max(0, remote.barrier?.milliseconds ?? 0)), at: .remoteBarrier)
         words.store(ControlLayout.magic, at: .magic)
         return mapping
     }

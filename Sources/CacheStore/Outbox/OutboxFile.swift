@@ -155,6 +155,13 @@ package final class OutboxFile: Sendable {
         }
     }
 
+    /// What a control file that is made anew says of stores on other machines: this process may be the first to write.
+    static func marks(in root: borrowing Directory) throws(Errno) -> RemoteMarks {
+        guard let status = try root.presentStatus(of: StoreLayout.outbox) else { return RemoteMarks() }
+        // Of a full file it is not known what there was no room for.
+        return RemoteMarks(notes: .avoidance, barrier: status.size < longest ? nil : .now)
+    }
+
     // MARK: Sending
 
     /// Puts a file with these records in the place of the one that was read up to `offset`; what was appended
@@ -207,7 +214,8 @@ extension OutboxRecord {
             Set(records.filter { $0.work == .done }.map(\.number))
         )
         return records.filter { record in
-            record.isAboutKey && !(record.work == .done ? begun : done).contains(record.number)
+            if case .barrier = record.work { return true }
+            return record.isAboutKey && !(record.work == .done ? begun : done).contains(record.number)
         }
     }
 

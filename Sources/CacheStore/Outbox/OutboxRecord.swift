@@ -8,12 +8,12 @@ import Platform
 /// offset  bytes  what
 ///      0      2  "ob"
 ///      2      1  version: 1
-///      3      1  kind: 1 put, 2 remove, 3 done, 4 avoid, 5 follows, 6 carried
+///      3      1  kind: 1 put, 2 remove, 3 done, 4 avoid, 5 follows, 6 carried, 7 barrier
 ///      4      4  CRC-32C of all other bytes, little-endian
 ///      8      8  number, little-endian
-///     16     32  digest of the key; follows, carried: 0
+///     16     32  digest of the key; follows, carried, barrier: 0
 ///     48     32  put: digest of the content; else 0
-///     80      8  put: length of the content, little-endian; follows: an offset; else 0
+///     80      8  put: length of the content, little-endian; follows: an offset; barrier: a moment; else 0
 /// ```
 ///
 /// All have the same length, so that what was torn or damaged costs itself only. The bytes of a value are in
@@ -30,6 +30,8 @@ package struct OutboxRecord: Sendable, Hashable {
         /// The first record of a file that has the place of another one, and all that this says up to an offset; what comes
         /// after that is still to be taken over.
         case follows(upTo: Int64)
+        /// Take nothing from there that was created before this moment, in milliseconds since 1970.
+        case barrier(Int64)
         /// That was done; the number is that of ``follows(upTo:)``.
         case carried
     }
@@ -57,6 +59,7 @@ package struct OutboxRecord: Sendable, Hashable {
             case .avoid: (4, nil, 0)
             case .follows(let offset): (5, nil, Int(offset))
             case .carried: (6, nil, 0)
+            case .barrier(let moment): (7, nil, Int(moment))
             }
         var bytes = [UInt8(ascii: "o"), UInt8(ascii: "b"), 1, kind, 0, 0, 0, 0]
         bytes.reserveCapacity(Self.size)
@@ -90,6 +93,9 @@ package struct OutboxRecord: Sendable, Hashable {
             guard let offset = Int64(exactly: Self.number(bytes, at: start + 80)) else { return nil }
             work = .follows(upTo: offset)
         case 6: work = .carried
+        case 7:
+            guard let moment = Int64(exactly: Self.number(bytes, at: start + 80)) else { return nil }
+            work = .barrier(moment)
         default: return nil
         }
     }
@@ -105,14 +111,14 @@ package struct OutboxRecord: Sendable, Hashable {
     }
 
     /// About the file itself, not about a key.
-    init(number: UInt64, _ work: Work) {
+    package init(number: UInt64 = freshNumber(), _ work: Work) {
         self.init(number: number, entry: Digest(bytes: InlineArray(repeating: 0)), work: work)
     }
 
     /// Whether it is about a key.
     package var isAboutKey: Bool {
         switch work {
-        case .follows, .carried: false
+        case .follows, .carried, .barrier: false
         case .put, .remove, .avoid, .done: true
         }
     }

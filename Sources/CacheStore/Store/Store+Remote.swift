@@ -35,6 +35,45 @@ extension Store {
         }
     }
 
+    /// Has nothing taken from there any more that was created before now.
+    ///
+    /// In the control file, and in the outbox too if there are such stores, as a control file may be lost.
+    package func raiseRemoteBarrier(now: Timestamp = .now) {
+        control.raiseRemoteBarrier(to: now)
+        guard control.remoteNotes != .nothing else { return }
+        // In a file that is full, a control file that is made anew has a barrier of its own.
+        bestEffort { () throws(Errno) in
+            try outbox.append(OutboxRecord(.barrier(max(0, now.milliseconds))))
+        }
+    }
+
+    /// Has writers note what they change, and makes sure that nothing comes back which was changed while nobody noted it.
+    ///
+    /// Called again and again, as the directory or the control file may have been replaced. Costs a load where nothing has
+    /// changed.
+    package func note(_ notes: RemoteNotes) {
+        guard control.writableWords != nil, control.remoteNotes != notes else { return }
+        guard control.remoteNotes == .nothing else {
+            _ = control.setRemoteNotes(notes)
+            return
+        }
+        do throws(Errno) {
+            // From now on whoever finds the file knows that there were such stores.
+            if try outbox.mark() == nil {
+                try outbox.append(OutboxRecord(.barrier(0)))
+            } else {
+                control.raiseRemoteBarrier(to: .now)
+            }
+        } catch {
+            control.raiseRemoteBarrier(to: .now)
+        }
+        guard control.setRemoteNotes(notes), control.remoteBarrier > Timestamp(milliseconds: 0) else {
+            return
+        }
+        // Also what was changed between the look and this.
+        raiseRemoteBarrier()
+    }
+
     /// Notes for who sends that a key has to be looked after, whatever others have written.
     package func noteForRemote(_ key: Digest, _ work: OutboxRecord.Work) {
         noteForOthers(key, work)

@@ -27,7 +27,7 @@ extension Store {
     ) -> Bool {
         if !hasGenerations { renewControl() }
         // Whatever of it other machines have: which keys those are nobody knows here.
-        control.raiseRemoteBarrier(to: .now)
+        raiseRemoteBarrier()
         do throws(CacheError) {
             var enactment = try control.enact(effect, selection, now: now, atStep: atStep)
             if enactment == .full {

@@ -40,6 +40,8 @@ package struct Outbox: Sendable {
 
     package var count: Int { waiting.count }
 
+    /// Nothing is taken from the servers that was created before, in milliseconds since 1970.
+    package private(set) var barrier: Int64 = 0
     /// Work that there was no room for.
     package private(set) var refusedRecords = 0
     /// Keys that are to be avoided only: nothing is sent for them.
@@ -63,13 +65,18 @@ package struct Outbox: Sendable {
 
     /// The same without the keys that are to be avoided only.
     package func compactedWithoutAvoided() -> [UInt8] {
-        pending.filter { $0.work != .avoid }.flatMap { $0.encoded() }
+        bytes(pending.filter { $0.work != .avoid })
     }
 
     /// A file that says the same in as few bytes as possible; it must replace the other one while nobody
     /// appends.
     package func compacted() -> [UInt8] {
-        pending.flatMap { $0.encoded() }
+        bytes(pending)
+    }
+
+    private func bytes(_ records: [OutboxRecord]) -> [UInt8] {
+        let barriers = barrier == 0 ? [] : [OutboxRecord(.barrier(barrier))]
+        return (barriers + records).flatMap { $0.encoded() }
     }
 
     private func hasRoom(for record: OutboxRecord) -> Bool {
@@ -84,6 +91,7 @@ package struct Outbox: Sendable {
     /// Reads the next record of the file.
     package mutating func read(_ record: OutboxRecord) {
         recordsRead += 1
+        if case .barrier(let moment) = record.work { barrier = max(barrier, moment) }
         guard record.isAboutKey else { return }
         let earlier = waiting[record.entry]?.record
         if record.work == .done {

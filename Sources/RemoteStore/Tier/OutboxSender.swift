@@ -161,7 +161,7 @@ final class OutboxSender: Sendable {
 
     /// After a replaced directory or control file nobody would know.
     private func announce(_ store: Store) {
-        _ = store.control.setRemoteNotes(notes)
+        store.note(notes)
         store.outbox.onAppend { [weak self] in self?.wake() }
     }
 
@@ -233,7 +233,7 @@ final class OutboxSender: Sendable {
         do throws(Errno) {
             let refused = try view.follow(store.outbox)
             guard refused > 0 else { return }
-            store.control.raiseRemoteBarrier(to: host.now())
+            store.raiseRemoteBarrier(now: host.now())
             store.counters.add(.remoteDropped, refused)
         } catch {
             // The next round tries again; until then nobody is asked (`ServerTier.isWorthAsking`).
@@ -242,7 +242,7 @@ final class OutboxSender: Sendable {
     }
 
     private func forgetAvoided(_ store: Store) {
-        store.control.raiseRemoteBarrier(to: host.now())
+        store.raiseRemoteBarrier(now: host.now())
         guard let (records, offset) = view.replacement(withoutAvoided: true) else { return }
         replace(records, offset, store)
     }

@@ -64,7 +64,7 @@ final class OutboxView: Sendable {
             switch record.work {
             case .follows(let offset): state.predecessor = (record.number, offset)
             case .carried: if record.number == state.predecessor?.number { state.predecessor = nil }
-            case .put, .remove, .avoid, .done: state.outbox.read(record)
+            case .put, .remove, .avoid, .done, .barrier: state.outbox.read(record)
             }
         }
         guard let predecessor = state.predecessor else { return true }
@@ -91,6 +91,9 @@ final class OutboxView: Sendable {
 
     /// Whether this very work still waits.
     func contains(_ record: OutboxRecord) -> Bool { state.withLock { $0.outbox.contains(record) } }
+
+    /// Nothing is taken from the servers that was created before.
+    var barrier: Timestamp { Timestamp(milliseconds: state.withLock { $0.outbox.barrier }) }
 
     var count: Int { state.withLock { $0.outbox.count } }
 

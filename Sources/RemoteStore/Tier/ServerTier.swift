@@ -66,7 +66,7 @@ package final class ServerTier: RemoteTier {
 
     /// Takes in what was noted; what there was no room for must not be taken from there.
     private func follow(_ store: Store) throws(Errno) {
-        if try view.follow(store.outbox) > 0 { store.control.raiseRemoteBarrier(to: host.now()) }
+        if try view.follow(store.outbox) > 0 { store.raiseRemoteBarrier(now: host.now()) }
     }
 
     // MARK: Asking
@@ -136,7 +136,8 @@ package final class ServerTier: RemoteTier {
         }
         let now = host.now()
         guard !record.isNothing, Int64(content.length) <= configuration.maximumSize,
-            record.created >= store.control.remoteBarrier, record.expires.map({ now < $0 }) ?? true
+            record.created >= max(store.control.remoteBarrier, view.barrier),
+            record.expires.map({ now < $0 }) ?? true
         else { return nil }
         return RemoteValue(
             bytes: parcel.bytes,

@@ -46,8 +46,8 @@ extension SharedCache {
             if given == nil { given = try Self.configured(in: store) }
             guard let present = given else { return nil }
             guard present.isActive else {
-                // So nobody notes any more what nobody sends.
-                if remote == nil { _ = store.control.setRemoteNotes(.nothing) }
+                // Nobody sends anything, and nothing that is changed now may come back later.
+                if remote == nil, store.control.remoteNotes == .changes { store.note(.avoidance) }
                 return nil
             }
             return try ServerTier(present, host)

@@ -112,6 +112,34 @@ import Testing
         #expect(fixture.store.control.remoteBarrier == barrier, "it never falls")
     }
 
+    @Test func `where it is not known what was changed nothing older is taken from there`() throws {
+        let store = fixture.store
+        store.note(.changes)
+        #expect(store.control.remoteNotes == .changes && store.control.remoteBarrier.milliseconds == 0)
+        store.note(.avoidance)
+        #expect(store.control.remoteNotes == .avoidance && store.control.remoteBarrier.milliseconds == 0)
+        // As after a time without servers.
+        #expect(store.control.setRemoteNotes(.nothing))
+        let before = Timestamp.now
+        store.note(.changes)
+        #expect(store.control.remoteNotes == .changes)
+        #expect(store.control.remoteBarrier >= before.wholeMilliseconds)
+    }
+
+    @Test(arguments: [0, OutboxFile.longest])
+    func `a control file that is made anew knows that there were servers`(length: Int64) throws {
+        fixture.store.note(.changes)
+        #expect(truncate(fixture.path + "/outbox", off_t(length)) == 0)
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let before = Timestamp.now
+        let control = try StoreFixture.open(fixture.path).control
+        #expect(control.remoteNotes == .avoidance)
+        #expect(
+            (control.remoteBarrier >= before.wholeMilliseconds) == (length > 0),
+            "not known of a full file"
+        )
+    }
+
     @Test func `eight servers have a word each, which others find`() throws {
         let control = fixture.store.control
         for name in UInt64(1)...8 {

@@ -37,7 +37,7 @@ import Testing
         let entry = Digest(ofKey: "k")
         for record in [
             put(1), OutboxRecord(number: .max, entry: entry, work: .remove),
-            OutboxRecord(number: 0, entry: entry, work: .done),
+            OutboxRecord(number: 0, entry: entry, work: .done), OutboxRecord(number: 7, .barrier(.max)),
         ] {
             #expect(record.encoded().count == OutboxRecord.size)
             #expect(OutboxRecord(decoding: record.encoded().span) == record)
@@ -124,6 +124,11 @@ import Testing
         #expect(outbox.needsCompaction)
         let bytes = outbox.compacted()
         #expect(bytes.count == 10 * OutboxRecord.size)
+        for moment in [5, 9, 7] as [Int64] { outbox.read(OutboxRecord(.barrier(moment))) }
+        #expect(outbox.barrier == 9)
+        #expect(self.outbox(reading: outbox.compacted()).barrier == 9)
+        #expect(self.outbox(reading: outbox.compactedWithoutAvoided()).barrier == 9)
+        #expect(OutboxRecord.net([OutboxRecord(.barrier(9)), put(1), done(put(1))]).count == 1)
         #expect(self.outbox(reading: bytes).pending == outbox.pending)
     }
 

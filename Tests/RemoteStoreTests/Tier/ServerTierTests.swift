@@ -267,6 +267,65 @@ import Testing
         waitUntil("it is told") { server.text("key") == "new" && !server.has("gone") }
     }
 
+    @Test func `what is removed while the tier is off does not come back when it is on again`() throws {
+        let one = try machines.cache("one", server)
+        for key in ["key", "kept"] { try one.put("value", forKey: key) }
+        waitUntil("it is sent") { server.count == 2 && one.directory.remote?.waiting == 0 }
+        var remote = machines.configuration
+        remote.mode = .off
+        try one.directory.setRemoteConfiguration(remote)
+        one.close()
+        let off = try SharedCache(at: machines.directory.path + "/one", remote: nil)
+        #expect(off.directory.remote == nil)
+        try off.remove(forKey: "key")
+        try off.evict("kept")
+        off.close()
+        let on = try machines.cache("one", server)
+        #expect(try on.text("key") == nil && on.text("kept") == "value")
+    }
+
+    @Test func `what is removed while nobody notes it does not come back`() throws {
+        let one = try machines.cache("one", server)
+        try one.put("value", forKey: "key")
+        waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
+        one.close()
+        let plain = try machines.plain("one")
+        try plain.withStore { (store, _) in #expect(store.control.setRemoteNotes(.nothing)) }
+        try plain.remove(forKey: "key")
+        #expect(try machines.cache("one", server).text("key") == nil)
+        #expect(try machines.cache("two", server).text("key") == "value")
+    }
+
+    @Test func `what is removed once the control file was lost does not come back`() throws {
+        let one = try machines.cache("one", server)
+        for key in ["key", "kept"] { try one.put("value", forKey: key) }
+        waitUntil("it is sent") { server.count == 2 && one.directory.remote?.waiting == 0 }
+        one.close()
+        try FileManager.default.removeItem(atPath: machines.directory.path + "/one/control")
+        let plain = try machines.plain("one")
+        try plain.remove(forKey: "key")
+        try plain.evict("kept")
+        let again = try machines.cache("one", server)
+        #expect(try again.text("key") == nil && again.text("kept") == "value")
+    }
+
+    @Test func `what was removed with many before the control file was lost does not come back`() throws {
+        let one = try machines.cache("one", server)
+        try one.put("value", forKey: "a/1")
+        waitUntil("it is sent") { server.count == 1 && one.directory.remote?.waiting == 0 }
+        try one.removeAll(.prefix("a/"))
+        // The rule has done its work, and its file says nothing of it any more.
+        _ = try one.directory.collect()
+        one.close()
+        try FileManager.default.removeItem(atPath: machines.directory.path + "/one/control")
+        let again = try machines.cache("one", server)
+        #expect(try again.text("a/1") == nil && server.has("a/1"))
+        try again.put("new", forKey: "a/1")
+        waitUntil("it is sent") { server.text("a/1") == "new" }
+        try again.evict("a/1")
+        #expect(try again.text("a/1") == "new")
+    }
+
     @Test func `what answers everything with a success has stored nothing`() throws {
         server.be(.agreeing)
         let one = try machines.cache("one", server)
