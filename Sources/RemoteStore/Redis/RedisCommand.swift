@@ -35,9 +35,15 @@ package enum RedisCommand {
     }
 
     /// - Parameter lifetime: milliseconds, at least 1; nil: as long as the server keeps it.
-    package static func set(_ key: [UInt8], _ value: [UInt8], lifetime: Int64? = nil) -> [UInt8] {
+    /// - Parameter ifMissing: whether a value that is there stays; then the answer is null.
+    package static func set(
+        _ key: [UInt8],
+        _ value: [UInt8],
+        lifetime: Int64? = nil,
+        ifMissing: Bool = false
+    ) -> [UInt8] {
         let terms = lifetime.map { ["PX", String(max(1, $0))].map(bytes) } ?? []
-        return encode([bytes("SET"), key, value] + terms)
+        return encode([bytes("SET"), key, value] + terms + (ifMissing ? [bytes("NX")] : []))
     }
 
     package static func exists(_ key: [UInt8]) -> [UInt8] {

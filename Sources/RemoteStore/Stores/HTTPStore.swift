@@ -89,11 +89,19 @@ final class HTTPStore: RemoteClient {
     func put(
         _ key: Digest,
         _ parcel: RemoteParcel,
+        ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
+        let place = paths.entry(key)
         if form == .plain {
             let body = Envelope.seal(parcel)
-            return try store(Data(body), Digest(of: body.span), at: paths.entry(key), until: deadline)
+            return try store(
+                Data(body),
+                Digest(of: body.span),
+                at: place,
+                ifMissing: ifMissing,
+                until: deadline
+            )
         }
         let isInlined = parcel.bytes.count <= ActionResult.inlineLimit
         // Before the entry that names it.
@@ -107,7 +115,7 @@ final class HTTPStore: RemoteClient {
             contents: isInlined ? [UInt8](parcel.bytes) : nil
         )
         let body = ActionResult(files: [value], standardOutput: parcel.record).encoded()
-        try store(Data(body), Digest(of: body.span), at: paths.entry(key), until: deadline)
+        try store(Data(body), Digest(of: body.span), at: place, ifMissing: ifMissing, until: deadline)
     }
 
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
@@ -131,8 +139,18 @@ final class HTTPStore: RemoteClient {
         _ body: Data,
         _ digest: Digest,
         at path: String,
+        ifMissing: Bool = false,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
+        if ifMissing {
+            // RFC 9110, section 13.1.2.
+            let condition = HeaderField("If-None-Match", "*")
+            let response = try send("PUT", path, body, digest, [condition], until: deadline)
+            // Something is there, or comes at this moment (S3).
+            if response.status == 412 || response.status == 409 { return }
+            // Some that speak S3 don't know the condition.
+            if response.status != 501 { return try check(response, "PUT") }
+        }
         try check(send("PUT", path, body, digest, until: deadline), "PUT")
     }
 
@@ -165,12 +183,14 @@ final class HTTPStore: RemoteClient {
         _ path: String,
         _ body: Data? = nil,
         _ payload: Digest = SignatureV4.noPayload,
+        _ fields: [HeaderField] = [],
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> TransportResponse {
         let rest = deadline - .now
         guard rest > .zero else { throw RemoteFailure(.skipped, "\(address.name): no time left") }
         var request = makeRequest(method, path, body, payload)
         request.timeLimit = rest
+        request.fields += fields
         do throws(TransportError) {
             return try transport.performAndWait(request)
         } catch {

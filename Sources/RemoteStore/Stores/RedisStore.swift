@@ -61,12 +61,21 @@ final class RedisStore: RemoteClient {
     func put(
         _ key: Digest,
         _ parcel: RemoteParcel,
+        ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
         let lifetime = parcel.lifetime.map { max(1, $0.saturatingNanoseconds / 1_000_000) }
-        let command = RedisCommand.set(bytes(of: key), Envelope.seal(parcel), lifetime: lifetime)
-        let reply = try ask(command, until: deadline)
-        guard case .simple = reply else { throw unexpected(reply) }
+        let command = RedisCommand.set(
+            bytes(of: key),
+            Envelope.seal(parcel),
+            lifetime: lifetime,
+            ifMissing: ifMissing
+        )
+        switch try ask(command, until: deadline) {
+        case .simple: return
+        case .null where ifMissing: return
+        case let other: throw unexpected(other)
+        }
     }
 
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {

@@ -61,13 +61,26 @@ package struct RemoteFailure: Error, Sendable, Equatable {
 package protocol RemoteClient: AnyObject, Sendable {
     /// nil: it has none. The bytes are not checked yet.
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel?
+    /// - Parameter ifMissing: whether an entry that is there stays. A server that does not know such requests replaces it.
     func put(
         _ key: Digest,
         _ parcel: RemoteParcel,
+        ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure)
     /// Removes the entry, and no content: other entries may name that too, and an entry may name any.
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure)
+}
+
+extension RemoteClient {
+    /// Puts the entry in the place of any that is there.
+    func put(
+        _ key: Digest,
+        _ parcel: RemoteParcel,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        try put(key, parcel, ifMissing: false, until: deadline)
+    }
 }
 
 /// Record and value in one row of bytes, for stores that have one for each key.

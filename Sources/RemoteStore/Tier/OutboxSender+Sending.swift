@@ -91,10 +91,10 @@ extension OutboxSender {
             let present = try server.request(in: store) { () throws(RemoteFailure) in
                 try server.client.get(key, until: deadline)
             }
-            // Another machine was faster, and perhaps with a newer one.
             guard present == nil else { return }
             try server.store(in: store, until: deadline) { () throws(RemoteFailure) in
-                try server.client.put(key, parcel, until: deadline)
+                // Another machine may be faster, with a newer value.
+                try server.client.put(key, parcel, ifMissing: true, until: deadline)
             }
             store.counters.add(.remoteWritten)
             store.counters.add(.remoteBytesSent, parcel.bytes.count)

@@ -45,6 +45,27 @@ import Transport
         #expect(gets.withLock { $0 } == 300)
     }
 
+    /// 412: there is one; 409: S3 is storing another; 501: the server doesn't know the condition.
+    @Test(arguments: [(201, 1), (412, 1), (409, 1), (501, 2)])
+    func `an entry that must not replace another is put on that condition`(status: Int, count: Int) throws {
+        let requests = Locked<[String?]>([])
+        let server = try WebServer { request in
+            let condition = request["If-None-Match"]
+            requests.withLock { $0.append(condition) }
+            return WebServer.Answer(condition == nil ? 201 : status)
+        }
+        defer { server.stop() }
+        let key = Digest(ofKey: "key")
+        let content = Content(of: Data("value".utf8).span)
+        let record = RecordCodec.encode(Record(content: content, created: .now), for: key)
+        let parcel = RemoteParcel(record: record, bytes: Data("value".utf8), digest: content.digest)
+        let store = try store(server)
+        try store.put(key, parcel, ifMissing: true, until: .now + hangLimit)
+        #expect(requests.withLock { $0 } == Array((["*", nil] as [String?]).prefix(count)))
+        try store.put(key, parcel, until: .now + hangLimit)
+        #expect(requests.withLock { $0.last } == .some(nil))
+    }
+
     @Test(arguments: [Int64.max, Int64.max - 1, Int64.max / 2 + 1])
     func `the longest value may be as long as a number can say`(size: Int64) throws {
         let bodies = Locked<[String: Data]>([:])

@@ -21,6 +21,7 @@ final class FakeClient: RemoteClient {
         var mood = Mood.usual
         var requests = 0
         var writes = 0
+        var interference: (@Sendable () -> Void)?
     }
 
     private let state = Locked(State())
@@ -28,6 +29,9 @@ final class FakeClient: RemoteClient {
     var requests: Int { state.withLock { $0.requests } }
     var writes: Int { state.withLock { $0.writes } }
     var count: Int { state.withLock { $0.parcels.count } }
+
+    /// Has something done when the next value comes, before it is there.
+    func interfere(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.interference = body } }
 
     func be(_ mood: Mood) { state.withLock { $0.mood = mood } }
 
@@ -85,10 +89,15 @@ final class FakeClient: RemoteClient {
     func put(
         _ key: Digest,
         _ parcel: RemoteParcel,
+        ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
         try begin(true, deadline)
-        state.withLock { if $0.mood != .agreeing { $0.parcels[key] = parcel } }
+        if let interference = state.withLock({ exchange(&$0.interference, with: nil) }) { interference() }
+        state.withLock { state in
+            if state.mood == .agreeing || ifMissing && state.parcels[key] != nil { return }
+            state.parcels[key] = parcel
+        }
     }
 
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {

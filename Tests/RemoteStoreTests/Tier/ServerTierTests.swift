@@ -192,6 +192,20 @@ import Testing
         #expect(try third.get(forKey: "key")?.entry.tags == ["tag"])
     }
 
+    @Test func `what comes to an earlier level meanwhile is not replaced by what a later one had`() throws {
+        let later = FakeClient()
+        let other = try machines.cache("other", later)
+        try other.put("old", forKey: "key")
+        waitUntil("it is sent") { later.has("key") }
+        let record = Record(content: Content(of: Data("new".utf8).span), created: .now)
+        server.interfere { [server] in server.set("new", "key", record) }
+        let one = try machines.cache("one", server, later)
+        #expect(try one.text("key") == "old")
+        waitUntil("it is offered") { server.writes == 1 && server.has("key") }
+        one.close()
+        #expect(server.text("key") == "new")
+    }
+
     @Test func `who only reads writes nothing to an earlier level`() throws {
         var machines = machines
         let second = FakeClient()
