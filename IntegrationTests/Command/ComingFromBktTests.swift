@@ -16,8 +16,8 @@ import Testing
         log = tool.path("log")
         let command = tool.path("cmd")
         makeFile(tool.path("FILE"), "content\n")
-        // By a process of its own: programs that other tests start meanwhile have this one's open files for a moment, and
-        // nobody can execute a file that is open for writing.
+        // A shell writes the file. Programs that other tests start inherit this process's open files for a moment, and
+        // execve(2) refuses a file that is open for writing.
         let program = "#!/bin/sh\necho x >> '\(log)'; echo out; exit ${STATUS:-0}\n"
         let made = try tool.shell("cat > '\(command)' && chmod 755 '\(command)'", input: Data(program.utf8))
         #expect(made.status == 0, "\(made.error)")

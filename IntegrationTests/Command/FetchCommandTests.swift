@@ -44,7 +44,7 @@ struct FetchCommandTests {
         #expect(run.error.contains("revalidated: diskcache; fwd=stale; fwd-status=304"), "\(run.error)")
     }
 
-    @Test func `a file gets the server's time where that is asked for`() throws {
+    @Test func `with -R a file gets the server's time`() throws {
         let run = try serving(
             """
             cd "$HOME"

@@ -172,7 +172,7 @@ import Testing
         try shell("DISKCACHE_SCOPE=t $RUN --scope '' -- sh -c \"$NOTE\"; $RUN --scope t -- sh -c \"$NOTE\"")
         try shell("touch -d @5 '\(file)'; $RUN --hash '\(file)' -- sh -c \"$NOTE\"")
         #expect(runs == calls.count)
-        // A pipe of the shell's counts by what is in it, whatever its number is: that is the highest free one up to 63.
+        // The bytes of a pipe of the shell are hashed, not its number: the shell takes the highest free one up to 63.
         try shell(
             "$RUN --hash <(echo 1) -- sh -c \"$NOTE\"; exec 63</dev/null; $RUN --hash <(echo 1) -- sh -c \"$NOTE\""
         )

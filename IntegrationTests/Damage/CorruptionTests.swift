@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: [S_IFDIR, S_IFIFO, S_IFLNK])
-    func `what is no file in the place of an entry takes no record, and collections name and keep it`(
+    func `a put stores no record in a directory at an entry's path, and collections report and keep it`(
         kind: mode_t
     ) throws {
         let digest = Digest(ofKey: "key").description

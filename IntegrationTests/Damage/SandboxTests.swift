@@ -226,7 +226,7 @@ extension Tool {
         ("poll", "run", "wait for the command and its output"),
         ("wait4", "run", "wait for the command and its output"),
     ])
-    func `a message names what was being done, and sends nobody to where the same call fails`(
+    func `a message names the failed step, and its advice does not need the same system call`(
         refused: String,
         command: String,
         doing: String

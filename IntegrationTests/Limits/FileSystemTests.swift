@@ -501,7 +501,7 @@ struct CopyOnWriteTests {
             ((try? run("echo new | \"$0\" put key").status) ?? 1) == 0
                 && (try? cache.get(forKey: "key")?.value) == Data("new\n".utf8)
         }
-        // Each sees at once what another has stored, also where it has the value in memory.
+        // Each process sees at once a value that another has stored, even if it holds an older one in memory.
         for number in 0..<5 {
             #expect(try run("echo \(number) | \"$0\" put key").status == 0)
             #expect(try cache.get(forKey: "key")?.value == Data("\(number)\n".utf8))
@@ -514,7 +514,7 @@ struct CopyOnWriteTests {
         #expect(!FileManager.default.fileExists(atPath: path + "/control"))
         let doctor = try run("\"$0\" doctor")
         #expect(doctor.output.contains("share-memory is false"), "\(doctor)")
-        // And back again: what was stored meanwhile is found by whoever opens it.
+        // After the change back a process that opens the cache finds the values that were stored meanwhile.
         #expect(
             try BuiltCommand.run(BuiltCommand.path, ["config", "unset", "share-memory", "--dir", path]).status
                 == 0

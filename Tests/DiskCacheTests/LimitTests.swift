@@ -39,7 +39,7 @@ struct LimitTests {
         #expect(try second.directory.limits() == CacheLimits())
     }
 
-    /// What is said of the file system and of memory is no limit, and stays.
+    /// The settings of the file system and of shared memory are no limits, and stay.
     @Test func `who opens a directory without limits gives it some, also where others are set`() throws {
         let first = try SharedCache(at: path)
         try first.directory.updateLimits {

@@ -37,7 +37,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `each session sends its own fields, and gets what was stored with them`() async throws {
+    @Test func `each session sends its own fields, and gets the responses to them`() async throws {
         let directory = try TemporaryDirectory()
         let server = try WebServer { request in
             let lines = request.fields.map { "\($0.name): \($0.value)\r\n" }.joined()

@@ -101,21 +101,23 @@ extension Control {
 
     // MARK: Objects without names
 
-    /// Says that an object is about to be counted and then named, or that it has its name, or gets none.
+    /// Adds the size of an object before the writer counts and names it.
     ///
-    /// The caller holds the object's stripe shared, from the one call to the other.
+    /// The writer calls it again, with the negative size, once the object has its name or was given up.
+    ///
+    /// The caller holds the object's stripe shared from the first call to the second.
     func noteUnnamed(_ bytes: Int64, stripe: Int) {
         writableWords?.count(UInt64(bitPattern: bytes), at: ControlLayout.unnamed + stripe)
     }
 
-    /// Forgets the objects of writers that were killed before they named them.
+    /// Sets the stripe's word to 0: writers that were killed have left their bytes in it.
     ///
     /// The caller holds the stripe exclusively.
     func forgetUnnamed(stripe: Int) {
         writableWords?.store(0, at: ControlLayout.unnamed + stripe)
     }
 
-    /// Bytes that were counted for objects that have no name yet.
+    /// The bytes of all objects that are counted and have no name yet.
     var unnamedBytes: Int64 {
         guard let words else { return 0 }
         return (0..<StoreLayout.stripeCount).reduce(0) { sum, stripe in

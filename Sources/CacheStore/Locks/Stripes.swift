@@ -66,8 +66,10 @@ package final class Stripes: Sendable {
     /// Takes each stripe exclusively once and lets it go: whoever held one when this began has let it go when
     /// this returns.
     ///
-    /// The stripes that weren't free within `patience`, asked for each with how many those are so far, are
-    /// returned; nil where it called the whole off. `held` is called with each of the others held.
+    /// `patience` is asked before each stripe, with the number of stripes that were not free so far. If it returns nil, the
+    /// barrier is given up, and the result is nil. `held` is called while a stripe is held.
+    ///
+    /// - Returns: the stripes that were not free in time.
     func barrier(
         patience: (Int) -> Duration?,
         held: (Int) -> Void = { _ in }

@@ -155,10 +155,13 @@ package final class OutboxFile: Sendable {
         }
     }
 
-    /// What a control file that is made anew says of stores on other machines: this process may be the first to write.
+    /// The words about remote stores for a new control file.
+    ///
+    /// If there is an outbox, the cache has used remote stores. Then changes are noted from the start, even if the first
+    /// process that writes does not know of the stores.
     static func marks(in root: borrowing Directory) throws(Errno) -> RemoteMarks {
         guard let status = try root.presentStatus(of: StoreLayout.outbox) else { return RemoteMarks() }
-        // Of a full file it is not known what there was no room for.
+        // The records for which a full file had no room are lost.
         return RemoteMarks(notes: .avoidance, barrier: status.size < longest ? nil : .now)
     }
 

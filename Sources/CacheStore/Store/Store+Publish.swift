@@ -111,7 +111,9 @@ extension Store {
         }
     }
 
-    /// Counts the object and gives it its name; false where there is none, nil where there is no room for it.
+    /// Counts the object and gives it its name.
+    ///
+    /// - Returns: false if there is no object, nil if there is no room for it.
     private func name(
         _ content: Content,
         _ staged: inout TemporaryFile?,
@@ -119,7 +121,7 @@ extension Store {
     ) throws(CacheError) -> Bool? {
         guard let size = staged?.allocatedSize else { return try establish(content, &staged) }
         let stripe = content.digest.stripe
-        // Before it is counted: a sweep that does not find the object must not take it off the usage.
+        // A sweep that does not find the object must not subtract it, so this comes before the count.
         control.noteUnnamed(size, stripe: stripe)
         defer { control.noteUnnamed(-size, stripe: stripe) }
         guard try count(size, &claim) else { return nil }

@@ -35,22 +35,26 @@ extension Store {
         }
     }
 
-    /// Has nothing taken from there any more that was created before now.
+    /// From now on no value that was created before `now` is taken from remote stores.
     ///
-    /// In the control file, and in the outbox too if there are such stores, as a control file may be lost.
+    /// The moment is stored in the control file. If the directory uses remote stores, it is also appended to the outbox, because
+    /// a control file can be lost.
     package func raiseRemoteBarrier(now: Timestamp = .now) {
         control.raiseRemoteBarrier(to: now)
         guard control.remoteNotes != .nothing else { return }
-        // In a file that is full, a control file that is made anew has a barrier of its own.
+        // If the outbox is full, the next control file begins with a barrier (`OutboxFile.marks`).
         bestEffort { () throws(Errno) in
             try outbox.append(OutboxRecord(.barrier(max(0, now.milliseconds))))
         }
     }
 
-    /// Has writers note what they change, and makes sure that nothing comes back which was changed while nobody noted it.
+    /// Switches the notes of writers to `notes`.
     ///
-    /// Called again and again, as the directory or the control file may have been replaced. Costs a load where nothing has
-    /// changed.
+    /// If writers noted nothing before, and the directory has used remote stores, older values are not taken from those any
+    /// more.
+    ///
+    /// The sender calls it in each round, because the directory or the control file may have been replaced. It costs one load
+    /// if nothing has changed.
     package func note(_ notes: RemoteNotes) {
         guard control.writableWords != nil, control.remoteNotes != notes else { return }
         guard control.remoteNotes == .nothing else {
@@ -58,7 +62,7 @@ extension Store {
             return
         }
         do throws(Errno) {
-            // From now on whoever finds the file knows that there were such stores.
+            // The file shows from now on that the directory uses remote stores.
             if try outbox.mark() == nil {
                 try outbox.append(OutboxRecord(.barrier(0)))
             } else {
@@ -70,7 +74,7 @@ extension Store {
         guard control.setRemoteNotes(notes), control.remoteBarrier > Timestamp(milliseconds: 0) else {
             return
         }
-        // Also what was changed between the look and this.
+        // Writers may have changed entries before they saw the word.
         raiseRemoteBarrier()
     }
 

@@ -155,7 +155,7 @@ extension StoreParts {
     /// Deletes an entry that is still as it was seen, or an object whose only entry is deleted, unless somebody has
     /// touched it since the mark; false: it stays as it is.
     ///
-    /// The caller holds its stripe exclusively. Four system calls, five for an entry where somebody has been at it.
+    /// The caller holds its stripe exclusively. Four system calls, five for an entry that another process has changed.
     fileprivate func delete(_ removal: Removal, _ stamp: SweepStamp) throws(CacheError) -> Bool {
         guard let status = try directory.status(of: removal.digest, removal.tree), status.kind == .regular
         else { return false }

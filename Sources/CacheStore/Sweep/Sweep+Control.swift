@@ -67,17 +67,17 @@ extension Sweep {
     /// Corrects the usage by what was found, given what it was before the entries were scanned, between
     /// entries and objects, and after the objects.
     ///
-    /// An object is counted before it gets its name. So whatever had been counted before the objects were scanned, but for
-    /// `unnamed`, was found, and whatever was found is counted afterwards: the usage was too high, or too low, by as much
-    /// as it differs from that. Some of what was written during the scan was found, and some was not.
+    /// A writer counts an object before it gives the object its name. So the scan finds every object that was counted before
+    /// the scan, except those in `unnamed`, and every object that it finds is counted by the end of the scan. That gives two
+    /// bounds. The usage is lowered only if it was too high at the beginning, and raised only if it is too low at the end.
     ///
-    /// An entry is made before it is counted, and they have no such bounds. Of those made during a scan about half were
-    /// seen, as the shards are visited one after the other: what was found is what the number should have been in the
-    /// middle.
+    /// A writer creates an entry before it counts the entry, so there are no such bounds. The scan visits the shards one after
+    /// the other and sees about half of the entries that are created meanwhile: its result is compared with the middle of the
+    /// numbers before and after.
     ///
-    /// What the scan itself has removed is in neither. Where not everything could be read, nothing is known to be better.
+    /// Files that the scan itself has removed are in none of the numbers. If something could not be read, nothing is corrected.
     ///
-    /// - Parameter unnamed: bytes that had been counted for objects without names between entries and objects.
+    /// - Parameter unnamed: the bytes of objects that were counted and had no name before the objects were scanned.
     func recount(
         _ before: StoreUsage?,
         _ between: StoreUsage?,

@@ -45,7 +45,7 @@ package final class MappedFile: Sendable {
     /// Lets go of the file.
     ///
     /// ``words`` stays valid: from now on it is memory of this process alone, all 0 but for `value` at `index`. A thread
-    /// that has seen one word of it sees the others, too. Where there is no memory for that, the file stays mapped.
+    /// that has seen one word of it sees the others, too. If there is no memory for that, the file stays mapped.
     ///
     /// C: `mmap`, `mremap`. Takes a page, and one more for each that is written from now on.
     package func detach(leaving value: UInt64, at index: Int) {

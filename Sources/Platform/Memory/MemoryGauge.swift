@@ -16,7 +16,9 @@ package struct MemoryGauge: Sendable {
         self.init(group: MemoryGroup.own().first, machine: "/proc/pressure/memory")
     }
 
-    /// A gauge of a control group, and where that has no file of stalls of those in `machine`.
+    /// A gauge of a control group.
+    ///
+    /// If the group has no file of stalls, the stalls of `machine` count.
     init?(group: MemoryGroup?, machine: String? = nil) {
         self.group = group
         // Opening works also where pressure is not measured; only reading says so (EOPNOTSUPP).

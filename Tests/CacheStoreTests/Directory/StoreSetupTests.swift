@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(arguments: [.inputOutput, .outOfMemory] as [Errno])
-    func `whatever keeps a process from setting attributes, it reads what others have stored`(error: Errno)
+    func `a process that can't set attributes reads the values of others`(error: Errno)
         throws
     {
         let fixture = try StoreFixture()

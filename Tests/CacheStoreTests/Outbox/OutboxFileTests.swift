@@ -112,7 +112,7 @@ import Testing
         #expect(fixture.store.control.remoteBarrier == barrier, "it never falls")
     }
 
-    @Test func `where it is not known what was changed nothing older is taken from there`() throws {
+    @Test func `after a time without notes older values are not taken from remote stores`() throws {
         let store = fixture.store
         store.note(.changes)
         #expect(store.control.remoteNotes == .changes && store.control.remoteBarrier.milliseconds == 0)
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: [0, OutboxFile.longest])
-    func `a control file that is made anew knows that there were servers`(length: Int64) throws {
+    func `a new control file beside an outbox has changes noted`(length: Int64) throws {
         fixture.store.note(.changes)
         #expect(truncate(fixture.path + "/outbox", off_t(length)) == 0)
         try FileManager.default.removeItem(atPath: fixture.path + "/control")

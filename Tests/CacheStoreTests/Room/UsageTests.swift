@@ -88,7 +88,7 @@ import Testing
                 counted.wait()
             }
         }
-        // Another takes off what was wrong before, and nothing else.
+        // The next sweep subtracts an error that was there before it, and leaves the object alone.
         store.control.addUsage(bytes: 1_000_000_000, entries: 0)
         try fixture.sweep { $0.stripePatience = .milliseconds(1) }
         sweepEnded.signal()

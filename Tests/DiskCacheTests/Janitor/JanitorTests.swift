@@ -170,8 +170,8 @@ struct JanitorTests {
         janitor.begin()
         let bytes = Data("more".utf8)
         let record = Record(content: Content(of: bytes.span), created: .now)
-        // Again and again: at first its thread may not be there yet, and then it is told of nothing.
-        waitUntil("the janitor is told") {
+        // Repeated, because its thread may not have started yet, and then hears nothing.
+        waitUntil("the janitor hears it") {
             #expect(throws: CacheError.self) {
                 try core.store.put(bytes.span, for: Digest(ofKey: "new"), record)
             }

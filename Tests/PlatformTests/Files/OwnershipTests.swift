@@ -40,7 +40,7 @@ final class OwnershipTests {
     }
 
     /// A user who moves a file of root's here must not get it by that.
-    @Test func `what was there before stays whose it was`() throws {
+    @Test func `existing files keep their owner`() throws {
         makeFile(directory.path + "/there", "secret")
         try handle.open("there", [.readWrite, .create], mode: 0o600).close()
         #expect(try owner("there") == [0, 0])

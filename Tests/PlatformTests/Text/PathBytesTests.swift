@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func `what is UTF-8 is that text`() {
+    @Test func `bytes of UTF-8 are the same text`() {
         for text in ["", "/a/b", "ä/€/😀"] {
             #expect(String(pathBytes: Array(text.utf8)) == text && !text.hasForeignBytes)
         }

@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `what waits is not gone over while no server may be told`() throws {
+    @Test func `the sender does not go over the outbox while every breaker is open`() throws {
         server.be(.failing)
         var options = CacheConfiguration()
         options.janitor.isEnabled = false
@@ -192,7 +192,7 @@ import Testing
         #expect(try third.get(forKey: "key")?.entry.tags == ["tag"])
     }
 
-    @Test func `what comes to an earlier level meanwhile is not replaced by what a later one had`() throws {
+    @Test func `a newer value that reaches an earlier level first is not replaced by an older one`() throws {
         let later = FakeClient()
         let other = try machines.cache("other", later)
         try other.put("old", forKey: "key")
@@ -281,7 +281,7 @@ import Testing
         waitUntil("it is told") { server.text("key") == "new" && !server.has("gone") }
     }
 
-    @Test func `what is removed while the tier is off does not come back when it is on again`() throws {
+    @Test func `a value that is removed in mode off does not come back in mode readWrite`() throws {
         let one = try machines.cache("one", server)
         for key in ["key", "kept"] { try one.put("value", forKey: key) }
         waitUntil("it is sent") { server.count == 2 && one.directory.remote?.waiting == 0 }
@@ -298,7 +298,7 @@ import Testing
         #expect(try on.text("key") == nil && on.text("kept") == "value")
     }
 
-    @Test func `what is removed while nobody notes it does not come back`() throws {
+    @Test func `a value that is removed while changes are not noted does not come back`() throws {
         let one = try machines.cache("one", server)
         try one.put("value", forKey: "key")
         waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
@@ -310,7 +310,7 @@ import Testing
         #expect(try machines.cache("two", server).text("key") == "value")
     }
 
-    @Test func `what is removed once the control file was lost does not come back`() throws {
+    @Test func `a value that is removed after the control file was lost does not come back`() throws {
         let one = try machines.cache("one", server)
         for key in ["key", "kept"] { try one.put("value", forKey: key) }
         waitUntil("it is sent") { server.count == 2 && one.directory.remote?.waiting == 0 }
@@ -323,7 +323,9 @@ import Testing
         #expect(try again.text("key") == nil && again.text("kept") == "value")
     }
 
-    @Test func `what was removed with many before the control file was lost does not come back`() throws {
+    @Test func `a value that was removed by its prefix does not come back after the control file is lost`()
+        throws
+    {
         let one = try machines.cache("one", server)
         try one.put("value", forKey: "a/1")
         waitUntil("it is sent") { server.count == 1 && one.directory.remote?.waiting == 0 }
