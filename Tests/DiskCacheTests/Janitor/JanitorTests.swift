@@ -183,19 +183,23 @@ struct JanitorTests {
     }
 
     @Test func `whoever lets go of a cache is not kept waiting by a sweep`() throws {
-        try store(4000, in: try open())
-        var cache: SharedCache? = try open(every: .seconds(1))
         let store = try Store(at: path)
-        waitUntil("it is so soon") { SweepRecord.last(in: store.directory).map { $0.ended == nil } ?? false }
-        let start = ContinuousClock.now
-        #expect(cache != nil)
-        cache = nil
-        let time = ContinuousClock.now - start
-        print("deinit during a sweep: \(time)")
-        // The sweep does not go on: what it has left is another's.
-        waitUntil("it is so soon") { SweepRecord.last(in: store.directory).map { $0.ended != nil } ?? false }
-        let left = try #require(SweepRecord.last(in: store.directory))
-        #expect(left.isUnfinished && entries > 0)
+        var isUnfinished = false
+        // On a busy machine a sweep may end between the look and the end of the cache: then another is tried.
+        for _ in 0..<10 where !isUnfinished {
+            try self.store(4000, in: try open())
+            var cache: SharedCache? = try open(every: .seconds(1))
+            waitUntil("a sweep runs") {
+                SweepRecord.last(in: store.directory).map { $0.ended == nil } ?? false
+            }
+            #expect(cache != nil)
+            cache = nil
+            waitUntil("the sweep ends") {
+                SweepRecord.last(in: store.directory).map { $0.ended != nil } ?? false
+            }
+            isUnfinished = try #require(SweepRecord.last(in: store.directory)).isUnfinished
+        }
+        #expect(isUnfinished && entries > 0)
     }
 
     @Test func `no thread and no descriptor is left after many caches were opened and closed`() throws {
