@@ -69,15 +69,15 @@ extension Control {
     func allocation(of file: borrowing FileDescriptor, length: Int) -> Int64 {
         if let known = directory.contentSizes.size(ofLength: length) { return known }
         let rounded = directory.allocation(of: length)
-        let found = bestEffort { () throws(Errno) in try file.status().allocatedSize }
-        guard let found else { return rounded }
+        let allocated = bestEffort { () throws(Errno) in try file.status().allocatedSize }
+        guard let allocated else { return rounded }
+        let found = directory.fileSystem.kind.overstatesAllocations ? min(allocated, rounded) : allocated
         if isLearned(length) {
             directory.contentSizes.note(found, ofLength: length)
         } else if indexBlocks(ofLength: length) > 0 {
             return max(found, rounded + indexBlocks(ofLength: length))
         }
-        // What a file got in advance because it was written piece by piece goes as it is closed.
-        return directory.fileSystem.kind.givesRoomInAdvance ? min(found, rounded) : found
+        return found
     }
 
     /// The same before it is written; no system call.
@@ -104,8 +104,8 @@ extension Control {
 
     /// Whether an object takes more than its contents, though it is too short to need that in one piece.
     func hasIndexBlocks(_ status: FileStatus) -> Bool {
-        // Room given in advance looks the same.
-        !directory.fileSystem.kind.givesRoomInAdvance && status.size <= 1 << 20
+        // A status that overstates looks the same.
+        !directory.fileSystem.kind.overstatesAllocations && status.size <= 1 << 20
             && !isLearned(Int(status.size))
             && status.allocatedSize > directory.allocation(of: Int(status.size))
     }
