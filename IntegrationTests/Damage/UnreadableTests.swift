@@ -44,6 +44,10 @@ import Testing
         // The orphan, and the value of the entry that can't be read.
         #expect(report["spared"] as? Int == 2)
 
+        let verified = try tool.shell("\(CommandFailureTests.nobody) \"$TOOL\" verify </dev/null").output
+        #expect(verified.contains("can't be read: entries/\(digest)\n"), "\(verified)")
+        #expect(verified.contains("could be read: 2; gc leaves them alone"), "\(verified)")
+
         _ = try shell("chown -R 65534:65534 \"$DISKCACHE_DIR\"")
         #expect(try shell("\"$TOOL\" get hidden") == "value of hidden")
         let second = try collect("")

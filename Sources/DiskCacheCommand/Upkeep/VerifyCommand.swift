@@ -104,7 +104,10 @@ enum VerifyCommand: Command {
                 "keys that were stored by a clock that was ahead, and are misses until then: \(report.futureEntries)\n"
         }
         if let orphans = report.orphans, orphans > 0 {
-            text += "values without a key, for gc to remove: \(orphans)\n"
+            text +=
+                report.unreadable.isEmpty
+                ? "values without a key, for gc to remove: \(orphans)\n"
+                : "values without a key that could be read: \(orphans); gc leaves them alone until it can read all keys\n"
         }
         let read = read(report, isSample: options.sample != nil)
         if report.isClean { return text + "sound: \(read)\n" }
