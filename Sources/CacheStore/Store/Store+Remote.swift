@@ -41,11 +41,20 @@ extension Store {
     /// a control file can be lost.
     package func raiseRemoteBarrier(now: Timestamp = .now) {
         control.raiseRemoteBarrier(to: now)
-        guard control.remoteNotes != .nothing else { return }
-        // If the outbox is full, the next control file begins with a barrier (`OutboxFile.marks`).
-        bestEffort { () throws(Errno) in
-            try outbox.append(OutboxRecord(.barrier(max(0, now.milliseconds))))
-        }
+        if control.remoteNotes != .nothing { appendBarrier(now) }
+    }
+
+    /// Appends the control file's barrier to the outbox if it is later than `known`, the latest one there.
+    ///
+    /// That is so if the outbox was full when the barrier was raised.
+    package func keepRemoteBarrier(laterThan known: Timestamp) {
+        let barrier = control.remoteBarrier
+        if barrier.milliseconds > known.milliseconds { appendBarrier(barrier) }
+    }
+
+    private func appendBarrier(_ moment: Timestamp) {
+        // If the outbox is full, the sender appends it later, and a new control file begins with a barrier of its own.
+        bestEffort { () throws(Errno) in try outbox.append(OutboxRecord(.barrier(moment.milliseconds))) }
     }
 
     /// Switches the notes of writers to `notes`.

@@ -175,6 +175,7 @@ final class OutboxSender: Sendable {
         announce(store)
         for repair in state.withLock({ exchange(&$0.repairs, with: []) }) { remove(repair, store) }
         follow(store)
+        store.keepRemoteBarrier(laterThan: view.barrier)
         let isCrowded = view.avoidedCount > Self.mostAvoided
         let hasFills = state.withLock { !$0.fills.isEmpty }
         // Also where nothing is sent: each change is noted there, and the file would grow until it is full.

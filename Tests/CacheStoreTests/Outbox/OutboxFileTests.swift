@@ -126,6 +126,21 @@ import Testing
         #expect(store.control.remoteBarrier >= before.wholeMilliseconds)
     }
 
+    @Test func `a barrier at the end of time is appended once`() throws {
+        let store = fixture.store
+        try #require(store.control.writableWords).store(UInt64.max, at: .remoteBarrier)
+        var known = Timestamp(milliseconds: 0)
+        for _ in 0..<3 {
+            store.keepRemoteBarrier(laterThan: known)
+            let records = OutboxRecord.all(in: try #require(try store.outbox.read(from: 0)).bytes).records
+            guard case .barrier(let moment) = records.first?.work, records.count == 1 else {
+                Issue.record("\(records)")
+                return
+            }
+            known = Timestamp(milliseconds: moment)
+        }
+    }
+
     @Test(arguments: [0, OutboxFile.longest])
     func `a new control file beside an outbox has changes noted`(length: Int64) throws {
         fixture.store.note(.changes)

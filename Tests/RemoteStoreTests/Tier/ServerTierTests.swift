@@ -342,6 +342,30 @@ import Testing
         #expect(try again.text("a/1") == "new")
     }
 
+    @Test(arguments: [Timestamp.now, .distantFuture])
+    func `the sender appends a barrier that only the control file has, once`(moment: Timestamp) throws {
+        let one = try machines.cache("one", server)
+        try one.withStore { (store, _) throws(CacheError) in
+            // As a writer does that finds the outbox full.
+            store.control.raiseRemoteBarrier(to: moment)
+            let view = OutboxView()
+            waitUntil("it is in the outbox") {
+                _ = try? view.follow(store.outbox)
+                return view.barrier > Timestamp(nanoseconds: 0)
+            }
+            // Each append wakes the sender: it must not append again and again.
+            try? one.put("value", forKey: "key")
+            waitUntil("it is sent") { server.has("key") }
+            let barriers = (try? store.outbox.read(from: 0)).map {
+                OutboxRecord.all(in: $0?.bytes ?? []).records
+            }
+            let later = barriers?.filter { record in
+                if case .barrier(let moment) = record.work { moment > 0 } else { false }
+            }
+            #expect(later?.count == 1)
+        }
+    }
+
     @Test func `what answers everything with a success has stored nothing`() throws {
         server.be(.agreeing)
         let one = try machines.cache("one", server)
