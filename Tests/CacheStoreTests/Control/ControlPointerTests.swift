@@ -214,7 +214,9 @@ import Testing
         // The files whose mappings count.
         var names = [mapping == .file ? path + "/control" : try words(path)]
         func held() throws -> [Int] {
-            let maps = try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n")
+            // Foundation would read only the first 4 KiB: the file's size is 0, and each read gives a page at most.
+            let list = try FileDescriptor(opening: "/proc/self/maps", .readOnly).readToEnd()
+            let maps = String(decoding: list, as: UTF8.self).split(separator: "\n")
             let links = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
                 try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
             }
