@@ -17,12 +17,13 @@ extension SharedCache {
         }
     }
 
-    /// Makes room for `partial` to grow to `length` bytes, which count as used before they are written.
+    /// Makes room for `partial` to grow to `length` bytes and some more, which count as used before they are written.
     ///
     /// It may wait for room as a put does. Without limits no system call, with a floor of free space one.
     ///
     /// - Parameter total: of the whole value, if it is known; one that can't be kept is refused at once.
-    package func reserve(_ length: Int, of total: Int?, in partial: PartialFile) throws(CacheError) {
+    /// - Returns: the length that is reserved now.
+    package func reserve(_ length: Int, of total: Int?, in partial: PartialFile) throws(CacheError) -> Int {
         try withStore { (store, now) throws(CacheError) in
             try store.reserve(length, of: total, in: partial, now: now)
         }

@@ -2,23 +2,6 @@
 
 package import Platform
 
-/// What writers note about their keys for stores on other machines.
-package enum RemoteNotes: UInt64, Sendable {
-    /// Nothing: there are no such stores.
-    case nothing = 0
-    /// What has to be sent.
-    case changes = 1
-    /// What must not be taken from there any more, as nothing is sent.
-    case avoidance = 2
-}
-
-/// What a new control file says of stores on other machines.
-struct RemoteMarks: Sendable, Equatable {
-    var notes = RemoteNotes.nothing
-    /// nil: none.
-    var barrier: Timestamp?
-}
-
 /// What all processes have to know of the stores on other machines.
 extension Control {
     /// What writers note; nothing also where there is no control file.

@@ -11,6 +11,8 @@ package import Platform
 /// The usage counts it, before it grows (``Store/reserve(_:of:in:now:)``). A sweep deletes one that nobody has, after an
 /// hour, or at once where room is needed.
 package final class PartialFile: Sendable {
+    /// The most bytes that the transport hands over at a time, doubled: room is reserved for them before they come.
+    package static let longestPiece = 128 << 10
     /// The most bytes that a note may have: what fits into a block beside other attributes.
     package static let longestNote = 3000
     private static let note: StaticString = "user.dcp"
@@ -119,6 +121,23 @@ package final class PartialFile: Sendable {
         }
         try file.truncate(to: 0)
         count(0)
+    }
+
+    /// The length that room is reserved for when a body has to grow to `length` bytes: more than that, so that the next
+    /// reservation is not due at once.
+    ///
+    /// - Parameter total: the length of the whole body, if it is known.
+    package static func reservation(for length: Int, of total: Int? = nil) -> Int {
+        let reserved = length + min(max(1 << 20, length / 8), 64 << 20)
+        return total.map { min(reserved, $0) } ?? reserved
+    }
+
+    /// The most bytes on disk that the usage may count for a file of this size that a process is writing.
+    ///
+    /// A process counts what it reserves, and writes later. It may have received two pieces more than it has written.
+    static func mostCounted(_ status: FileStatus, in directory: StoreDirectory) -> Int64 {
+        let length = reservation(for: Int(clamping: status.size) + 2 * longestPiece)
+        return max(status.allocatedSize, directory.allocation(of: length))
     }
 
     /// Bytes on disk that the usage counts for it.

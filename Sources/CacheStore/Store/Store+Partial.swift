@@ -36,16 +36,22 @@ extension Store {
         return record
     }
 
-    /// Makes room for `partial` to grow to `length` bytes, and has the usage count them before they are written.
+    /// Makes room for `partial` to grow to `length` bytes and some more, and counts them in the usage before they are
+    /// written.
+    ///
+    /// A sweep knows how far a reservation is ahead of the file (``PartialFile/reservation(for:of:)``), and does not take
+    /// that off the usage.
     ///
     /// - Parameter total: of the whole value, if it is known; one that can't be kept is refused at once.
+    /// - Returns: the length that is reserved now.
     /// - Throws: what a put throws that finds no room: ``CacheError/Code/valueTooLarge``, ``CacheError/Code/noRoom``.
     package func reserve(
         _ length: Int,
         of total: Int?,
         in partial: PartialFile,
         now: Timestamp
-    ) throws(CacheError) {
+    ) throws(CacheError) -> Int {
+        let length = PartialFile.reservation(for: length, of: total)
         let whole = max(length, total ?? 0)
         if let most = room.longestValue, Int64(whole) > most {
             let detail = "it is longer than \(most) bytes, the most that the limits allow"
@@ -53,7 +59,7 @@ extension Store {
         }
         let counted = partial.counted
         let missing = directory.allocation(of: length) - counted
-        guard missing > 0 else { return }
+        guard missing > 0 else { return length }
         let limits = room.configuration.limits
         if limits.areBounding {
             try room.refuseHopeless(whole, limits)
@@ -70,6 +76,7 @@ extension Store {
         )
         partial.count(counted + missing)
         room.giveBack(claim)
+        return length
     }
 
     /// False where there is no object of these bytes.

@@ -75,24 +75,31 @@ extension Sweep {
     /// the other and sees about half of the entries that are created meanwhile: its result is compared with the middle of the
     /// numbers before and after.
     ///
+    /// Partial downloads are looked at twice. Those of before the scan are not taken off by the first bound, with what
+    /// their processes have reserved; those that are left at its end must be counted by the second. One that becomes an
+    /// object in the few system calls between the reading of `between` and the look can be missing in both: the usage is
+    /// then too low by its size until the next sweep.
+    ///
     /// Files that the scan itself has removed are in none of the numbers. If something could not be read, nothing is corrected.
     ///
-    /// - Parameter unnamed: the bytes of objects that were counted and had no name before the objects were scanned.
+    /// - Parameters:
+    ///   - unnamed: the bytes that may be counted for objects without a name, and for partial downloads, before the objects
+    ///     were scanned.
+    ///   - partials: the bytes on disk of the partial downloads after that.
     func recount(
         _ before: StoreUsage?,
         _ between: StoreUsage?,
         _ after: StoreUsage?,
-        unnamed: Int64
+        unnamed: Int64,
+        partials: Int64
     ) {
-        let (report, deletions, partials) = state.value.withLock {
-            ($0.report, $0.pass.deletions, $0.partialBytes)
-        }
+        let (report, deletions) = state.value.withLock { ($0.report, $0.pass.deletions) }
         guard !request.isDryRun, report.unreadable.isEmpty, let before, let between, let after else { return }
         // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
         let objects = report.objects.bytes &+ deletions.objectBytes
-        let found = report.entries.bytes &+ objects &+ partials
+        let found = report.entries.bytes &+ objects
         var bytes = max(0, between.bytes &- unnamed &- found)
-        if bytes == 0 { bytes = min(0, after.bytes &+ deletions.objectBytes &- found) }
+        if bytes == 0 { bytes = min(0, after.bytes &+ deletions.objectBytes &- found &- partials) }
         let entries = (before.entries &- deletions.entries).middle(between.entries) &- report.entries.count
         parts.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
         parts.control.noteUsageIsCounted()

@@ -61,7 +61,6 @@ extension Sweep {
     ) throws(CacheError) -> [String] {
         var tally = CollectionReport.Tally()
         var others: [String] = []
-        var partialBytes: Int64 = 0
         try describing("clean", self.path(of: place)) { () throws(Errno) in
             for name in names {
                 do throws(Errno) {
@@ -72,11 +71,7 @@ extension Sweep {
                     let outcome = try ifExists { () throws(Errno) -> Fate in
                         try clean(path, in: directory, mode)
                     }
-                    switch outcome {
-                    case .deleted(let size): tally.add(size)
-                    case .kept(let size): partialBytes += size
-                    case .spared, nil: break
-                    }
+                    if case .deleted(let size) = outcome { tally.add(size) }
                 } catch {
                     // A link, a socket, or a file that this user may not read: none that we have made.
                     guard error.tellsOfNoFile || error == .accessDenied else { throw error }
@@ -84,7 +79,6 @@ extension Sweep {
                 }
             }
         }
-        state.value.withLock { [partialBytes] in $0.partialBytes += partialBytes }
         if tally.count > 0 {
             if !request.isDryRun { parts.counters.add(.sweptTemporary, tally.count) }
             state.value.withLock { [tally] in
@@ -120,14 +114,56 @@ extension Sweep {
     private static let freshness: Duration = .seconds(24 * 3600)
 }
 
+/// The partial downloads in `tmp/`, as a sweep has found them.
+struct PartialBytes: Equatable {
+    /// Bytes on disk.
+    var allocated: Int64 = 0
+    /// The most bytes that the usage may count for them: processes reserve room ahead of what they write.
+    var mostCounted: Int64 = 0
+}
+
+extension Sweep {
+    /// Looks at the partial downloads.
+    ///
+    /// One call for the list of names, and four for each partial download.
+    func partialBytes() throws(CacheError) -> PartialBytes {
+        var bytes = PartialBytes()
+        try describing("clean", path(of: StoreLayout.temporaries)) { () throws(Errno) in
+            let temporaries: TemporaryArea
+            do throws(Errno) {
+                temporaries = try TemporaryArea(of: parts.directory)
+            } catch {
+                // No directory has no partial downloads. The sweep has reported it already.
+                guard error == .notDirectory || error == .tooManyLinks else { throw error }
+                return
+            }
+            for name in try temporaries.directory.names() where name.hasPrefix(StoreLayout.partialPrefix) {
+                guard let path = StoreLayout.path(ofTemporary: name) else { continue }
+                do throws(Errno) {
+                    let file = try temporaries.directory.open(path, .readOnly)
+                    let isHeld = try !file.tryLock(.shared)
+                    let status = try file.status()
+                    bytes.allocated += status.allocatedSize
+                    bytes.mostCounted +=
+                        isHeld ? PartialFile.mostCounted(status, in: parts.directory) : status.allocatedSize
+                } catch {
+                    // It is gone, or this program has not made it.
+                    guard error == .noEntry || error.tellsOfNoFile || error == .accessDenied else {
+                        throw error
+                    }
+                }
+            }
+        }
+        return bytes
+    }
+}
+
 extension Sweep {
     /// What became of a file in `tmp/` or `locks/`.
     private enum Fate {
         /// So many bytes on disk.
         case deleted(Int64)
-        /// A value that is being fetched, or was in part, of so many bytes on disk.
-        case kept(Int64)
-        /// Somebody has it.
+        /// A process has it locked, or may go on with it.
         case spared
     }
 
@@ -139,13 +175,11 @@ extension Sweep {
     ) throws(Errno) -> Fate {
         let file = try directory.open(path, .readOnly)
         let isPartial = path.description.hasPrefix(StoreLayout.partialPrefix)
-        guard try file.tryLock(mode) else {
-            return isPartial ? .kept(try file.status().allocatedSize) : .spared
-        }
+        guard try file.tryLock(mode) else { return .spared }
         let status = try file.status()
         guard try directory.status(of: path).identity == status.identity else { return .spared }
         if isPartial, status.size > 0, Timestamp.now - status.modified < request.partialLife {
-            return .kept(status.allocatedSize)
+            return .spared
         }
         if !request.isDryRun {
             try directory.unlink(path)

@@ -188,11 +188,24 @@ package struct Sweep: Sendable {
         try clearDeadWriters()
         let between = control.recordedUsage
         let unnamed = control.unnamedBytes
+        let partials = try partialBytes()
         let hasSeenObjects = try scan(.objects) { (sweep, shard) throws(CacheError) in
             try sweep.lookAtObjects(inShard: shard)
         }
         guard hasSeenObjects else { return false }
-        if isFirst { recount(before, between, control.recordedUsage, unnamed: unnamed) }
+        // Those that became objects in between are among the objects.
+        let partialsLeft = try partialBytes()
+        state.value.withLock { $0.partialBytes = partialsLeft.allocated }
+        if isFirst {
+            let after = control.recordedUsage
+            recount(
+                before,
+                between,
+                after,
+                unnamed: unnamed &+ partials.mostCounted,
+                partials: partialsLeft.allocated
+            )
+        }
         addOverhead()
         if request.expiredOnly { return true }
         if !request.isDryRun { control.noteReplacement(0 &- replaced) }

@@ -169,11 +169,9 @@ final class Download: Sendable {
         let (held, reserved) = state.withLock { ($0.expected?.held ?? 0, $0.reserved) }
         let length = held + Int(received)
         // Before the next piece comes.
-        return length + Self.longestPiece <= reserved || reserve(length + Self.longestPiece, written: length)
+        return length + PartialFile.longestPiece <= reserved
+            || reserve(length + PartialFile.longestPiece, written: length)
     }
-
-    /// Twice what the transport hands over at a time.
-    private static let longestPiece = 128 << 10
 
     /// Makes room for the body up to `length` bytes, and some more; false: the disk has none.
     ///
@@ -181,18 +179,17 @@ final class Download: Sendable {
     private func reserve(_ length: Int, written: Int) -> Bool {
         let expected = state.withLock { $0.expected }
         let total = expected.flatMap { body in body.total ?? body.added.map { body.held + $0 } }
-        let ahead = min(max(1 << 20, length / 8), 64 << 20)
-        let goal = total.map { min(length + ahead, $0) } ?? length + ahead
         if let partial {
             do throws(CacheError) {
-                try cache.reserve(goal, of: total, in: partial)
-                state.withLock { $0.reserved = goal }
+                let reserved = try cache.reserve(length, of: total, in: partial)
+                state.withLock { $0.reserved = reserved }
                 return true
             } catch {
                 isKept.withLock { $0 = false }
                 partial.discard()
             }
         }
+        let goal = PartialFile.reservation(for: length, of: total)
         let hasSpace =
             switch place {
             case .partial(let partial): cache.hasSpace((total ?? goal) - written, in: partial.file)

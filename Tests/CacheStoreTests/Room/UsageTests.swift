@@ -108,6 +108,85 @@ import Testing
         try expectUsageOfDirectory("counted too low")
     }
 
+    /// Writes `pieces` pieces into a partial download, and reserves room for each beforehand.
+    private func grow(_ partial: PartialFile, by pieces: Int) throws {
+        let piece = SeededGenerator.bytes(PartialFile.longestPiece, seed: 7)
+        for _ in 0..<pieces {
+            let length = try partial.length() + piece.count
+            #expect(try store.reserve(length, of: nil, in: partial, now: .now) > length)
+            try partial.file.write(piece.span)
+        }
+    }
+
+    private func downloaded(_ key: String) throws -> PartialFile {
+        let partial = try #require(try PartialFile.open(Digest(ofKey: key), in: store.parts))
+        try grow(partial, by: 20)
+        return partial
+    }
+
+    private func store(_ partial: PartialFile, under key: String) throws {
+        _ = try store.put(partial, for: Digest(ofKey: key)) { content in
+            Record(content: content, created: .now)
+        }
+    }
+
+    @Test(arguments: Beginning.allCases)
+    func `a download that grows beside a sweep stays counted`(begin: Beginning) throws {
+        try put("a", keyLength: 1)
+        let others = fixture.usageOnDisk()
+        let partial = try downloaded("b")
+        let hasBegun = Locked(false)
+        try fixture.sweep {
+            $0.progress = { progress in
+                let isFirst = hasBegun.withLock { begun in
+                    guard !begun, begin.isReached(by: progress) else { return false }
+                    begun = true
+                    return true
+                }
+                if isFirst { #expect(throws: Never.self) { try self.grow(partial, by: 60) } }
+            }
+        }
+        #expect(hasBegun.withLock { $0 })
+        #expect(store.control.usage?.bytes == others.bytes + partial.counted)
+
+        // A sweep takes off an error that is larger than what a process can have reserved.
+        store.control.addUsage(bytes: 1_000_000_000, entries: 0)
+        try fixture.sweep()
+        let present = try #require(store.control.usage).bytes - others.bytes - partial.counted
+        #expect(0...(2 << 20) ~= present)
+
+        // Nobody writes it any more, so it counts for what it has.
+        partial.letGo()
+        try fixture.sweep()
+        #expect(try store.control.usage?.bytes == others.bytes + partial.file.status().allocatedSize)
+        partial.discard()
+        try fixture.sweep()
+        try expectUsageOfDirectory("the download is given up")
+    }
+
+    @Test func `a download that becomes an object while the objects are scanned is counted once`() throws {
+        // Makes the shard of the object, which is scanned then.
+        let first = try downloaded("b")
+        try store(first, under: "b")
+        #expect(try store.remove(Digest(ofKey: "b")))
+
+        let partial = try downloaded("b")
+        let hasBegun = Locked(false)
+        try fixture.sweep {
+            $0.progress = { progress in
+                let isFirst = hasBegun.withLock { begun in
+                    guard !begun, Beginning.withObjects.isReached(by: progress) else { return false }
+                    begun = true
+                    return true
+                }
+                guard isFirst else { return }
+                #expect(throws: Never.self) { try self.store(partial, under: "b") }
+            }
+        }
+        #expect(hasBegun.withLock { $0 })
+        try expectUsageOfDirectory("stored")
+    }
+
     @Test(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
     func `a shard takes a cluster where the file system allocates clusters`() throws {
         let options = ["-O", "bigalloc", "-C", "65536"]

@@ -42,7 +42,7 @@ struct SweepState {
     var report = CollectionReport()
     var pass = Pass()
     var ruleWatch = RuleWatch()
-    /// Bytes on disk of values that are being fetched, or were in part.
+    /// Bytes on disk of partial downloads.
     var partialBytes: Int64 = 0
     /// Whether it goes by no rules, as this process can't read them.
     var rulesAreUnreadable = false
