@@ -2,30 +2,30 @@
 
 package import Platform
 
-/// What a cache takes on disk, as the processes that use it have added up.
+/// The usage of a cache on disk: the sum of what all its processes have added and subtracted.
 ///
-/// An estimate: each full sweep counts anew.
+/// An estimate that each full sweep corrects.
 package struct StoreUsage: Sendable, Equatable {
-    /// Bytes that entries and objects have been given by the file system.
+    /// Bytes that the file system has allocated to entries, objects and partial downloads.
     package var bytes: Int64
     package var entries: Int
-    /// False for a control file that was made anew and has seen no sweep: then it tells of the time since.
+    /// False if no sweep has counted since the control file was created: then it has the changes since that time only.
     package var isCounted: Bool
 
-    /// The same as far as there can be so much.
+    /// The bytes, or 0 if the sum is negative.
     var plausibleBytes: Int64 { max(0, bytes) }
     var plausibleEntries: Int { max(0, entries) }
 }
 
 extension Int64 {
-    /// 64 PiB, or as many of anything: what adds up to no overflow.
+    /// 64 PiB: sums of such numbers don't overflow.
     private static var most: Int64 { 1 << 56 }
 
-    /// The next number to this one that may be meant: for those that are read from a file which others can write.
+    /// The number, limited to ±64 PiB: for numbers from a file that others can write.
     var plausible: Int64 { Swift.min(Swift.max(-Self.most, self), Self.most) }
 }
 
-/// What a writer is about to take on disk, as all processes see it.
+/// The room on disk that a writer is about to take, as all processes see it.
 struct RoomClaim {
     let bytes: Int64
     let entries: Int
@@ -36,13 +36,13 @@ struct RoomClaim {
     fileprivate var entriesWord: ControlWord { turn & 1 == 0 ? .evenEntryClaims : .oddEntryClaims }
 }
 
-/// All that writers are about to take.
+/// The sum of the claims of all writers.
 struct ClaimedRoom: Equatable {
     var bytes: Int64 = 0
     var entries = 0
 }
 
-/// What was claimed in one turn: the turn's number, modulo 65,536, in the upper 16 bits, bytes or entries below.
+/// The sum of the claims of one turn: the turn's number, modulo 65,536, in the upper 16 bits, bytes or entries below.
 private struct ClaimWord {
     let rawValue: UInt64
 
@@ -58,12 +58,14 @@ private struct ClaimWord {
     var turn: UInt16 { UInt16(truncatingIfNeeded: rawValue >> 48) }
     var amount: Int64 { Int64(rawValue & UInt64(Self.most)) }
 
-    /// Whether it counts in that turn: claims of a turn and of the one before it do.
+    /// Whether it counts in turn `present`: the claims of a turn and of the one before count.
     func counts(in present: UInt16) -> Bool { present &- turn <= 1 }
 }
 
 extension Control {
-    /// A word that holds a number; nil where no control file is mapped, and set to nothing where none can be written.
+    /// The number in a word; nil if no control file is mapped.
+    ///
+    /// Setting it has no effect if the file can't be written.
     private subscript(word: ControlWord) -> Int64? {
         get { words.map { Int64(bitPattern: $0.load(word)) } }
         set {
@@ -71,10 +73,10 @@ extension Control {
         }
     }
 
-    /// The same where 0 says that nothing was noted yet.
+    /// The number in a word in which 0 means that nothing was noted yet.
     private func noted(_ word: ControlWord) -> Int64? { self[word].flatMap { $0 == 0 ? nil : $0 } }
 
-    /// What the cache takes on disk, as added up since the last sweep; nil where no control file is mapped.
+    /// The usage of the cache; nil if no control file is mapped.
     package var usage: StoreUsage? {
         guard var usage = recordedUsage else { return nil }
         usage.bytes = usage.bytes.plausible
@@ -82,7 +84,7 @@ extension Control {
         return usage
     }
 
-    /// The words as they are, for a recount, which has to take off all that is wrong.
+    /// The words unchanged, for a recount, which corrects any error in them.
     var recordedUsage: StoreUsage? {
         guard let words else { return nil }
         return StoreUsage(
@@ -92,7 +94,7 @@ extension Control {
         )
     }
 
-    /// Adds what was allocated, or was freed where it is negative.
+    /// Adds allocated bytes and new entries; negative numbers subtract.
     func addUsage(bytes: Int64, entries: Int) {
         guard let words = writableWords else { return }
         if bytes != 0 { words.count(UInt64(bitPattern: bytes), at: .usedBytes) }
@@ -125,11 +127,10 @@ extension Control {
         }
     }
 
-    /// Whether no entry takes space of its own beside its inode; true also where no control file is mapped, as then nobody
-    /// counts.
+    /// Whether no entry takes space beside its inode; true also if no control file is mapped, as there is no usage then.
     var entriesTakeNoSpace: Bool { words.map { $0.load(.entriesWithSpace) & 1 == 1 } ?? true }
 
-    /// Says that a record is about to be written that may take space of its own.
+    /// Notes that a record is about to be written that may take space of its own.
     ///
     /// The writer holds the stripe of the record's object.
     func noteEntryWithSpace() {
@@ -140,29 +141,29 @@ extension Control {
         }
     }
 
-    /// Changes with each record that may take space of its own.
+    /// A number that changes with each record that may take space of its own.
     var recordsWithSpace: UInt64? { words?.load(.entriesWithSpace) }
 
-    /// Says that no entry takes space of its own, if none that may was written since that was the number.
+    /// Notes that no entry takes space of its own, unless ``recordsWithSpace`` is not `number` any more.
     func noteNoEntryWithSpace(since number: UInt64) {
         _ = writableWords?.replace(number, by: number | 1, at: .entriesWithSpace)
     }
 
     func noteUsageIsCounted() { self[.isUsageCounted] = 1 }
 
-    /// Bytes on disk beside entries and objects: the directories, the control file and the others in the root, as
-    /// the last sweep found them; nil where none has looked yet.
+    /// Bytes on disk of the directories and of the files in the root, as the last sweep found them; nil before the first
+    /// sweep.
     var overhead: Int64? { noted(.overheadBytes).map { max(0, $0.plausible) } }
 
     func noteOverhead(bytes: Int64) { self[.overheadBytes] = bytes }
 
     // MARK: Claims
 
-    /// Adds to what writers are about to take; nil where no control file is mapped.
+    /// Claims room for a writer; nil if no control file is mapped.
     ///
-    /// Claims are added up in two words that take turns, each with the number of its turn. So those of killed or stopped
-    /// processes, which nobody gives back, are forgotten once the turn after theirs is over. Whoever takes longer claims
-    /// again before it publishes (``isStanding(_:)``), and what is given back late is given back to nobody.
+    /// Two words take turns in holding the sum of the claims, each with the number of its turn. A claim of a killed or
+    /// stopped process is never given back: it is forgotten when the turn after its own ends. A slow writer claims again
+    /// before it publishes (``isStanding(_:)``). Giving back a forgotten claim has no effect.
     func claim(_ bytes: Int64, entries: Int = 0) -> RoomClaim? {
         guard let words = writableWords else { return nil }
         let bytes = max(0, bytes)
@@ -175,13 +176,13 @@ extension Control {
         }
     }
 
-    /// False where another turn has begun.
+    /// Adds to the claims of a turn; false if another turn has begun.
     private static func add(_ amount: Int64, to place: ControlWord, _ turn: UInt16, _ words: MappedWords)
         -> Bool
     {
         while true {
             let word = words.load(place)
-            // Before the word was loaded: else it may be one of a later turn.
+            // Checked after the word was loaded: the word may be of a later turn.
             guard Self.turn(words) == turn else { return false }
             let present = ClaimWord(rawValue: word)
             let sum = (present.turn == turn ? present.amount : 0).addingReportingOverflow(amount)
@@ -190,7 +191,7 @@ extension Control {
         }
     }
 
-    /// Never more than there is of that turn.
+    /// Subtracts from the claims of a turn, down to 0.
     private static func subtract(
         _ amount: Int64,
         from place: ControlWord,
@@ -206,22 +207,22 @@ extension Control {
         }
     }
 
-    /// The number of the present turn; begins the next where it is over.
+    /// The number of the present turn; begins the next one if its time is over.
     ///
     /// - Parameter clock: milliseconds that never run back while the machine is up.
     func presentTurn(_ words: MappedWords, clock: () -> UInt64 = { Timestamp.monotonicMilliseconds })
         -> UInt16
     {
-        // The word first. Where this thread is held up between the two, the turn may seem older than it is, but then
-        // another has begun and the word is not replaced. The other way round a turn that another has begun meanwhile
-        // would seem to be of an earlier boot.
+        // Load the word before the time. If this thread is preempted between the two, the turn seems older than it is, but
+        // then another turn has begun and the word is not replaced. In the other order a turn that another thread has begun
+        // meanwhile would seem to be from an earlier boot.
         let word = words.load(.claimTurn)
         let now = clock()
-        // In the upper bits when it began; a boot may have passed since.
+        // The upper bits have the time when the turn began, perhaps in an earlier boot.
         let began = word >> 16
         let age = now < began ? .max : now - began
         if age >= Self.claimTurn {
-            // Where nobody has claimed anything for a turn both are forgotten. Odd, as the places take turns.
+            // If no process has claimed anything for a turn, both words are forgotten. The step is odd, as the words take turns.
             let step: UInt16 = age / 2 >= Self.claimTurn ? 3 : 1
             let next = UInt16(truncatingIfNeeded: word) &+ step
             _ = words.replace(word, by: now << 16 | UInt64(next), at: .claimTurn)
@@ -235,17 +236,19 @@ extension Control {
 
     /// Milliseconds: a quarter of a second, in which 100 MB are written on most disks.
     ///
-    /// What takes longer is claimed again when it is written. Two turns are less than anybody waits for one who does not
-    /// move (``JanitorWait``): claims of stopped processes fail no put.
+    /// A longer write claims again before it publishes. Two turns are shorter than the time that a put waits for a stopped
+    /// process (``JanitorWait``), so the claims of stopped processes fail no put.
     static let claimTurn: UInt64 = 250
 
-    /// Whether the claim counts still.
+    /// Whether the claim still counts.
     func isStanding(_ claim: RoomClaim) -> Bool {
         let word = ClaimWord(rawValue: claim.words.load(claim.bytesWord))
         return word.turn == claim.turn && word.counts(in: Self.turn(claim.words))
     }
 
-    /// Takes off what was claimed, if it counts still; never more than there is.
+    /// Ends a claim.
+    ///
+    /// It has no effect if the claim was forgotten.
     func giveBack(_ claim: RoomClaim) {
         Self.subtract(claim.bytes, from: claim.bytesWord, claim.turn, claim.words)
         if claim.entries > 0 {
@@ -253,10 +256,10 @@ extension Control {
         }
     }
 
-    /// What writers are about to take.
+    /// The sum of the claims of all writers.
     var claimed: ClaimedRoom {
         guard let words else { return ClaimedRoom() }
-        // Where nobody claims anything any more turns have to go on all the same, or claims of the dead would stay.
+        // Begins the next turn if it is due: otherwise the claims of killed writers would stay if nobody claims any more.
         let turn = writableWords.map { presentTurn($0) } ?? Self.turn(words)
         func amount(_ place: ControlWord) -> Int64 {
             let word = ClaimWord(rawValue: words.load(place))
@@ -268,23 +271,23 @@ extension Control {
         )
     }
 
-    /// Bytes of that.
+    /// The claimed bytes.
     var claimedBytes: Int64 { claimed.bytes }
 
-    // MARK: Who makes room
+    // MARK: Progress of the janitor
 
-    /// Tells that who holds the `janitor` lock, this process, gets on.
+    /// Notes that this process, which holds the `janitor` lock, makes progress.
     func noteSweepStep() {
         writableWords?.count(1, at: .sweepSteps)
     }
 
-    /// Says who holds the `janitor` lock.
+    /// Notes that this process holds the `janitor` lock.
     func noteSweepHolder() {
         self[.sweepHolder] = Int64(CurrentProcess.namespace) << 32 | Int64(CurrentProcess.identifier)
         noteSweepStep()
     }
 
-    /// Another number each time that who holds the `janitor` lock has got on; nil where no control file is mapped.
+    /// A number that changes as the holder of the `janitor` lock makes progress; nil if no control file is mapped.
     var sweepSteps: UInt64? { words?.load(.sweepSteps) }
 
     /// The process that took the `janitor` lock last; nil if unknown, or in another namespace of processes.
@@ -297,9 +300,9 @@ extension Control {
 
     // MARK: Eviction
 
-    /// For how long what was evicted last had not been used; nil where nothing was evicted yet.
+    /// The time for which the last evicted entry had not been used; nil before the first eviction.
     ///
-    /// Accesses need be noted no more exactly than by a part of that.
+    /// A part of it is exact enough for access times.
     package var horizon: Duration? {
         noted(.horizon).map { .nanoseconds($0 < 0 ? .max : $0) }
     }
@@ -309,29 +312,29 @@ extension Control {
         self[.lastEviction] = now.nanoseconds
     }
 
-    /// For how long at most the next entry to be evicted has not been used; nil where that can't be told.
+    /// The longest time for which the next entry to be evicted can have been unused; nil if it is not known.
     ///
-    /// The time since the last eviction, on top of its ``horizon``; where there was none, since the file was made.
+    /// The ``horizon`` and the time since the last eviction; before the first one, the age of the control file.
     var expectedHorizon: Duration? {
         guard let begin = noted(.lastEviction) ?? file?.birthTime, words != nil, begin > 0 else { return nil }
         return (horizon ?? .zero) + max(.zero, Timestamp.now - Timestamp(nanoseconds: begin))
     }
 
-    /// Entries that were replaced or removed since the last mark: as many objects may be named by none.
+    /// The number of entries that were replaced or removed since the last mark: as many objects may be orphans.
     ///
-    /// The word as it is: a sweep takes off all that it holds.
+    /// The word unchanged: a sweep subtracts all of it.
     var replacedEntries: Int { Int(self[.replacedEntries] ?? 0) }
 
     func noteReplacement(_ count: Int = 1) {
         writableWords?.count(UInt64(bitPattern: Int64(count)), at: .replacedEntries)
     }
 
-    /// Since when the counters count; nil where no control file is mapped, or it does not say.
+    /// The time since which the counters count; nil if no control file is mapped, or it does not have the time.
     package var countedSince: Timestamp? { noted(.countedSince).map(Timestamp.init(nanoseconds:)) }
 
-    /// Sets what all processes counted to 0; false where there is no control file that can be written.
+    /// Sets the counters of all processes to 0; false if the control file can't be written.
     ///
-    /// What another counts at this very moment may be lost.
+    /// An event that another process counts at the same moment may be lost.
     package func resetCounters(now: Timestamp) -> Bool {
         guard let words = writableWords else { return false }
         for index in ControlLayout.counters..<ControlLayout.generations { words.store(0, at: index) }
@@ -339,7 +342,7 @@ extension Control {
         return true
     }
 
-    /// The word by which an exclusive waiter for a stripe keeps newcomers away.
+    /// The word in which a process notes that it waits for a stripe exclusively, so that others let it go first.
     func wantedWord(_ tree: Tree, _ stripe: Int) -> MappedWord? {
         let offset = tree == .objects ? 0 : StoreLayout.stripeCount
         return writableWords.map { MappedWord(ControlLayout.wanted + offset + stripe, of: $0) }

@@ -2,22 +2,22 @@
 
 package import Platform
 
-/// A value that arrives bit by bit, in a file that outlives the process which fetches it.
+/// A partial download, in a file that outlives the process which fetches it.
 ///
-/// One for each key, in `tmp/`. One process at a time has it, by flock(2): when that one dies the next can go
-/// on where it broke off. What is there, and what it is the beginning of, a note beside the bytes says, which
-/// is kept as an extended attribute: where the file system has none nothing can be continued.
+/// Each key has at most one, in `tmp/`. One process at a time holds it, by flock(2). If that process dies, the next one can
+/// resume the download. A note in an extended attribute says which body the bytes are the beginning of. Without extended
+/// attributes no download can be resumed.
 ///
-/// The usage counts it, before it grows (``Store/reserve(_:of:in:now:)``). A sweep deletes one that nobody has, after an
-/// hour, or at once where room is needed.
+/// The usage counts the file before it grows (``Store/reserve(_:of:in:now:)``). A sweep deletes a file that no process
+/// holds after an hour, or at once if room is needed.
 package final class PartialFile: Sendable {
     /// The most bytes that the transport hands over at a time, doubled: room is reserved for them before they come.
     package static let longestPiece = 128 << 10
-    /// The most bytes that a note may have: what fits into a block beside other attributes.
+    /// The greatest length of a note, which has to fit into a block beside other attributes.
     package static let longestNote = 3000
     private static let note: StaticString = "user.dcp"
 
-    /// Open for reading and for adding at its end.
+    /// Open for reading and for appending.
     package let file: FileDescriptor
     private let area: TemporaryArea
     private let name: RelativePath
@@ -27,7 +27,7 @@ package final class PartialFile: Sendable {
     private struct State {
         /// Bytes on disk that the usage counts for it.
         var counted: Int64
-        /// Whether the name now belongs to another file, or to none.
+        /// Whether the name belongs to another file now, or to none.
         var isGone = false
     }
 
@@ -45,7 +45,7 @@ package final class PartialFile: Sendable {
         state = Locked(State(counted: counted))
     }
 
-    /// The one of `key`, made where there is none; nil where somebody else has it.
+    /// Opens or creates the partial download of `key`; nil if another caller holds it.
     ///
     /// About six system calls.
     package static func open(_ key: Digest, in parts: StoreParts) throws(CacheError) -> PartialFile? {
@@ -66,24 +66,24 @@ package final class PartialFile: Sendable {
             do throws(Errno) {
                 file = try area.directory.open(name, [.readWrite, .create, .append], mode: FileMode.file)
             } catch {
-                // Its maker was killed between making it an object and giving it that name.
+                // Its process was killed after it had set the mode of an object and before the object had its name.
                 guard error == .accessDenied else { throw error }
                 try area.directory.unlink(name)
                 continue
             }
             guard try file.tryLock(.exclusive) else { return nil }
             let status = try file.status()
-            // A sweep may have found it before it was locked.
+            // A sweep may have deleted it before it was locked.
             guard try area.directory.presentStatus(of: name)?.identity == status.identity else { continue }
             if status.linkCount == 1 {
                 return PartialFile(file, area, name, control, counted: status.allocatedSize)
             }
-            // Somebody has given it a second name: what is written here would change that.
+            // The file has a second name, whose content would change with it.
             try area.directory.unlink(name)
         }
     }
 
-    /// How long the one of `key` is now, and its note, whoever has it; nil where there is none.
+    /// The present length and the note of the partial download of `key`, whoever holds it; nil if there is none.
     package static func state(
         of key: Digest,
         in directory: StoreDirectory
@@ -98,22 +98,22 @@ package final class PartialFile: Sendable {
         }
     }
 
-    // MARK: What is there
+    // MARK: Content
 
-    /// The bytes so far.
+    /// The number of bytes so far.
     package func length() throws(Errno) -> Int {
         Int(try file.status().size)
     }
 
-    /// What was noted when it was begun; nil where nothing was, or nothing can be.
+    /// The note from the beginning of the download; nil if there is none or the file system has no attributes.
     package var noted: [UInt8]? {
         let noted: [UInt8]?? = bestEffort { () throws(Errno) in try file.attribute(Self.note) }
         return noted ?? nil
     }
 
-    /// Begins anew: there are no bytes any more, and no note.
+    /// Removes the bytes and the note.
     package func clear() throws(Errno) {
-        // First the note: bytes of another body must never be found under it.
+        // The note first: it must never stand beside the bytes of another body.
         do throws(Errno) {
             try file.removeAttribute(Self.note)
         } catch {
@@ -140,10 +140,10 @@ package final class PartialFile: Sendable {
         return max(status.allocatedSize, directory.allocation(of: length))
     }
 
-    /// Bytes on disk that the usage counts for it.
+    /// The bytes on disk that the usage counts for this file.
     var counted: Int64 { state.withLock { $0.counted } }
 
-    /// Has the usage count so many for it.
+    /// Sets the bytes that the usage counts for this file.
     func count(_ bytes: Int64) {
         let change = state.withLock { state in
             defer { state.counted = bytes }
@@ -152,8 +152,7 @@ package final class PartialFile: Sendable {
         if change != 0 { control.addUsage(bytes: change, entries: 0) }
     }
 
-    /// Notes what the bytes will be that are written from now on, into an empty file; false where it can't be
-    /// noted.
+    /// Writes the note of an empty file, before its first bytes; false if the note can't be written.
     package func begin(noting bytes: [UInt8]) -> Bool {
         guard bytes.count <= Self.longestNote else { return false }
         let isNoted = bestEffort { () throws(Errno) -> Bool in
@@ -163,9 +162,9 @@ package final class PartialFile: Sendable {
         return isNoted ?? false
     }
 
-    /// Deletes it: nobody is to go on with it.
+    /// Deletes the file, so that no process resumes the download.
     package func discard() {
-        // Left there it is empty or says what it is, and a sweep deletes it in a day.
+        // If this fails the file is empty or has a true note, and a sweep deletes it later.
         bestEffort { () throws(Errno) in
             let own = try file.status().identity
             if try area.directory.presentStatus(of: name)?.identity == own { try area.directory.unlink(name) }
@@ -174,10 +173,12 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// Lets others have it, from now on and not when this object goes; it is not written any more.
+    /// Unlocks the file now and not at the end of this object's life.
+    ///
+    /// The caller does not write it any more.
     package func letGo() {
         if !state.withLock({ $0.isGone }) {
-            // Less than was reserved, if it broke off.
+            // It takes less than was reserved if the download broke off.
             bestEffort { () throws(Errno) in count(try file.status().allocatedSize) }
         }
         file.unlock()
@@ -189,14 +190,13 @@ package final class PartialFile: Sendable {
 
     // MARK: Becoming an object
 
-    /// The same file with a name that nobody else uses: nobody goes on with it, and its bytes don't change
-    /// any more.
+    /// Gives the file a fresh name, so that no process resumes the download or changes its bytes.
     func adopted(in store: StoreDirectory) throws(Errno) -> TemporaryFile {
         forgetNote()
         let fresh = StoreLayout.freshTemporary()
         try area.directory.rename(name, to: area.directory, fresh)
         state.withLock { $0.isGone = true }
-        // From here on its space is claimed and counted as an object's.
+        // From here on its space is claimed and counted as that of an object.
         count(0)
         let own = try FileDescriptor.duplicate(file.rawValue)
         let adopted = TemporaryFile(named: fresh, own, area, in: store)

@@ -2,27 +2,27 @@
 
 package import Platform
 
-/// Walking the shards of `entries` and `objects`, one at a time, while others go on writing.
+/// Walks the shards of `entries` and `objects`, one at a time, while other processes go on writing.
 ///
-/// A file that vanishes between its listing and a look at it is left out. Memory: the names of one shard.
+/// A file that is deleted between the listing and the look at it is left out. Memory: the names of one shard.
 extension StoreParts {
-    /// What is in a shard: files of ours, and what is not ours, below the cache directory, which is reported and never
-    /// touched.
+    /// The contents of a shard: the cache's files, and unrecognised ones, which are reported and never touched.
     package struct Listing: Sendable {
         var files: [File] = []
-        /// Names of copies on their way to a place in the shard, or that a killed process has left there.
+        /// The names of copies that are being written in the shard, or that a killed process has left there.
         var temporaries: [String] = []
+        /// Paths relative to the cache directory.
         package var unrecognised: [String] = []
 
         package var digests: [Digest] { files.map(\.digest) }
     }
 
-    /// A name of ours, with what the directory tells of its file.
+    /// A file of the cache, by its directory entry.
     struct File: Sendable {
         let digest: Digest
         /// The lower half of its inode number.
         let inode: UInt32
-        /// False also where the directory does not tell.
+        /// False also if the directory entry has no type.
         let isRegular: Bool
     }
 
@@ -30,10 +30,9 @@ extension StoreParts {
 
     // MARK: Shards
 
-    /// The shards that there are, in the order of their directories' inodes: on a cold disk inodes that are neighbours
-    /// are read together.
+    /// The existing shards, in the order of their directories' inodes: a cold disk reads neighbouring inodes together.
     ///
-    /// Five system calls. All 256 where the tree can't be listed: whoever opens them is told why.
+    /// If the tree can't be listed it returns all 256; opening them gives the error. Five system calls.
     func shards(_ tree: Tree) -> [Int] {
         var found: [(shard: Int, inode: UInt64)] = []
         do throws(Errno) {
@@ -52,16 +51,16 @@ extension StoreParts {
         return high | low < 16 ? Int(high) << 4 | Int(low) : nil
     }
 
-    /// What is in one of 256 shards.
+    /// Lists one of 256 shards.
     ///
-    /// Four system calls, and one for about 370 names; one where there is no such shard.
+    /// Four system calls, and one for about 370 names; one if the shard does not exist.
     package func digests(_ tree: Tree, shard: Int) throws(CacheError) -> Listing {
         var listing = Listing()
         _ = try list(tree, shard: shard, into: &listing)
         return listing
     }
 
-    /// Opens one of 256 shards, and adds what is in it to `listing`; nil where there is none.
+    /// Opens one of 256 shards and adds its contents to `listing`; nil if it does not exist.
     func list(_ tree: Tree, shard: Int, into listing: inout Listing) throws(CacheError) -> Directory? {
         let place = tree.place(ofShard: shard)
         do throws(Errno) {
@@ -87,7 +86,7 @@ extension StoreParts {
             }
             return found
         } catch {
-            // No directory of ours, so nothing of ours is in it.
+            // The cache has not made it, so it has none of its files.
             if error == .notDirectory || error == .tooManyLinks {
                 listing.unrecognised.append(place)
                 return nil
@@ -96,7 +95,7 @@ extension StoreParts {
         }
     }
 
-    /// Opens a shard in which something was found; nil where it is gone, or no directory any more.
+    /// Opens a shard that was listed before; nil if it is gone or no directory any more.
     func open(_ tree: Tree, shard: Int) throws(CacheError) -> Directory? {
         try describing("open", "\(directory.path)/\(tree.place(ofShard: shard))") { () throws(Errno) in
             try ifFiled { () throws(Errno) in try directory[tree].openDirectory(StoreLayout.shards[shard]) }
@@ -105,37 +104,36 @@ extension StoreParts {
 
     // MARK: Files
 
-    /// An entry with its file's state; nil where it is gone, or something other than a file bears its name.
+    /// An entry with the status of its file; nil if it is gone or not a regular file.
     package func entry(_ key: Digest) throws(CacheError) -> (stored: StoredEntry, status: FileStatus)? {
-        // The status first: an access or a write after it changes what is compared later.
+        // The status first: it is compared later, and an access or a write after it makes a difference then.
         guard let status = try directory.status(of: key, .entries), status.kind == .regular,
             let stored = try entries.read(key)
         else { return nil }
         return (stored, status)
     }
 
-    /// The bytes of an entry's record, with its file's state, reached from its open shard: with names of one
-    /// component the kernel walks no path.
+    /// The bytes of an entry's record with the status of its file; nil if it is gone or not a regular file.
     ///
-    /// Two system calls for a record in an attribute. nil where it is gone, or something other than a file bears
-    /// its name.
+    /// Reads from the open shard, by names of one component, so the kernel walks no path. Two system calls for a record in
+    /// an attribute.
     func entry(
         _ key: Digest,
         in shard: borrowing Directory
     ) throws(CacheError) -> (bytes: [UInt8], status: FileStatus)? {
-        // The status first, as in the other.
+        // The status first, as above.
         guard let status = try status(of: key, .entries, in: shard), status.kind == .regular,
             let bytes = try recordBytes(of: key, in: shard)
         else { return nil }
         return (bytes, status)
     }
 
-    /// The bytes of the record of an entry that is a file, whatever the rules say; nil where it is gone.
+    /// The bytes of an entry's record, also if a rule has removed the entry; nil if it is gone.
     ///
     /// One system call for a record in an attribute.
     func recordBytes(of key: Digest, in shard: borrowing Directory) throws(CacheError) -> [UInt8]? {
         if directory.capabilities.attributes != .absent {
-            // Whatever it is that bears the name, readers know what to make of it.
+            // If this fails, the function below finds out why.
             let found = bestEffort { () throws(Errno) in
                 try shard.attribute(StoreLayout.recordAttribute, of: StoreLayout.fileName(of: key))
             }
@@ -144,7 +142,7 @@ extension StoreParts {
         return try entries.recordBytes(key)
     }
 
-    /// The state of a file in an open shard; nil where it is gone.
+    /// The status of a file in an open shard; nil if it is gone.
     ///
     /// One system call.
     func status(
@@ -157,7 +155,7 @@ extension StoreParts {
         }
     }
 
-    /// Deletes a file in an open shard; false where it was gone.
+    /// Deletes a file in an open shard; false if it was gone.
     ///
     /// The caller holds its stripe exclusively.
     func delete(_ digest: Digest, _ tree: Tree, in shard: borrowing Directory) throws(CacheError) -> Bool {
@@ -166,7 +164,7 @@ extension StoreParts {
         }
     }
 
-    /// An object's state; nil where it is gone.
+    /// The status of an object's file; nil if it is gone.
     package func object(_ digest: Digest) throws(CacheError) -> FileStatus? {
         let status = try directory.status(of: digest, .objects)
         return status?.kind == .regular ? status : nil

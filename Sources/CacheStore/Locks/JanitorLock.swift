@@ -2,28 +2,29 @@
 
 import Platform
 
-/// The lock of those who sweep or evict: one process at a time.
+/// The lock of the process that sweeps or evicts.
 ///
-/// Its holder leaves its number and counts its steps in the control file, so that others can tell whether it gets on.
+/// Its holder writes its process number into the control file and counts its steps there, so that others can see whether it
+/// makes progress.
 package final class JanitorLock: Sendable {
     fileprivate let control: Control
-    /// At which of its steps the holder was found not to move.
+    /// The step at which the holder was found to make no progress.
     fileprivate let standstill = Locked<UInt64?>(nil)
 
     init(in control: Control) {
         self.control = control
     }
 
-    /// Takes the lock; nil where somebody holds it.
+    /// Acquires the lock; nil if it is held.
     ///
-    /// Three system calls where another process has it.
+    /// Three system calls if another process holds it.
     func take() throws(CacheError) -> LockFile? {
         guard let lock = try attempt() else { return nil }
         control.noteSweepHolder()
         return lock
     }
 
-    /// Whether nobody holds it at this moment.
+    /// Whether the lock is free at this moment.
     func isFree() throws(CacheError) -> Bool {
         guard let lock = try attempt() else { return false }
         lock.release()
@@ -36,14 +37,14 @@ package final class JanitorLock: Sendable {
 
     var path: String { "\(control.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)" }
 
-    /// Whether the process of that number, as this one sees it, holds the lock; false where that can't be told.
+    /// Whether the process with that number, in this process's namespace, holds the lock; false if that is unknown.
     func isHeld(by process: Int32) -> Bool {
         control.directory.holders(ofLock: StoreLayout.janitorLock).contains(process)
     }
 
-    /// Who keeps others from sweeping, in words.
+    /// The part of an error message that names the process which holds the lock.
     var hindrance: String {
-        // The process that left its number may have ended long ago.
+        // The process whose number is there may have ended long ago.
         guard let process = control.sweepHolder, isHeld(by: process) else {
             return "the process that makes room does not move: it may be stopped"
         }
@@ -51,42 +52,44 @@ package final class JanitorLock: Sendable {
             "process \(process), which makes room, does not move: see whether it is stopped (`ps \(process)`)"
     }
 
-    /// Whether its holder is not stopped but lacks a processor or waits for a disk, as far as can be told.
+    /// Whether the holder is known to wait for a processor or a disk, and not to be stopped.
     fileprivate var hasBusyHolder: Bool { control.sweepHolder.map { ProcFiles.isBusy($0) } ?? false }
 }
 
-/// The time that somebody waits for the holder of the `janitor` lock, or makes room itself.
+/// A wait for the holder of the `janitor` lock, or the time of making room oneself.
 ///
-/// As long as the holder gets on the wait may take as long as the patience says; without a step for
-/// ``longestStandstill`` it is over. So a holder that is stopped, frozen or hangs costs each process that wait once:
-/// whoever comes later, and finds that not a step was made since, does not wait at all. One that lacks a processor or
-/// waits for a disk is given ten times as long. Where no control file is mapped a holder that works can't be told from one that is
-/// stopped, and all of the patience is waited for.
+/// The wait lasts for the patience at most, and ends early if the holder takes no step for ``longestStandstill``. So a holder
+/// that is stopped or hangs costs each process that wait once: a later wait that finds the same step ends at once. A holder
+/// that waits for a processor or a disk gets ten times as long. If no control file is mapped there are no steps, and the wait
+/// lasts for all of the patience.
 struct JanitorWait {
-    /// A sweep takes a step every few files, and waits for a stripe half as long at most.
+    /// The longest time without a step of the holder.
     ///
-    /// With what else a call does it comes to less than a second.
+    /// A sweep takes a step every few files, and waits for a stripe half as long at most. A whole call takes less than a
+    /// second with it.
     static let longestStandstill: Duration = .milliseconds(800)
-    /// How many times that, where the holder is not stopped but lacks a processor or waits for a disk.
+    /// The number of such times for a holder that waits for a processor or a disk.
     private static let mostStandstills = 10
-    /// So long others wait along: most waits are over sooner, and what those do instead may cost more.
+    /// The time after which `whileWaiting` is called.
+    ///
+    /// Most waits are shorter, and the work that other processes do instead of waiting may cost more.
     private static let courtesy: Duration = .milliseconds(100)
 
     let patience: Duration
     private let lock: JanitorLock
-    /// Called once where it takes longer than a moment.
+    /// Called once if the wait is longer than ``courtesy``.
     private var whileWaiting: (() -> Void)?
     private var start: ContinuousClock.Instant?
-    /// The holder's steps as seen last, since when they are the same, and how often they were for too long.
+    /// The last seen step of the holder, the time since it is the same, and how often that time was too long.
     private var seen: (steps: UInt64, since: ContinuousClock.Instant, standstills: Int)?
     private var backoff = Backoff()
-    /// Whether it ended because nobody got on.
+    /// Whether the wait has ended because the holder made no progress.
     private var isStuck = false
     private var hasTriedInVain = false
 
     init(for lock: JanitorLock, patience: Duration, whileWaiting: (() -> Void)? = nil) {
         self.lock = lock
-        // What can be added to any moment.
+        // Limited, so that it can be added to any instant.
         self.patience = .nanoseconds(max(0, patience.saturatingNanoseconds))
         self.whileWaiting = whileWaiting
     }
@@ -97,27 +100,29 @@ struct JanitorWait {
     /// Whether the time is over.
     var isOver: Bool { elapsed >= patience }
 
-    /// How long it makes room itself at most: a second at least, or nobody without patience would ever make room.
+    /// The longest time for making room.
+    ///
+    /// It is 0.8 s at least: otherwise callers without patience would never make room.
     var effort: Duration { max(patience, Self.longestStandstill) }
 
-    /// When that is over.
+    /// The end of ``effort``.
     var deadline: ContinuousClock.Instant { (start ?? .now) + effort }
 
-    /// Why nobody has made room, where it is another process that does not move.
+    /// The part of an error message that names the process which made no progress; nil if that was not the reason.
     var hindrance: String? { isStuck ? lock.hindrance : nil }
 
-    /// Whether to try once more although nothing was set free; the first time only.
+    /// True the first time: the caller may try once more although nothing was freed.
     mutating func mayTryInVain() -> Bool {
         defer { hasTriedInVain = true }
         return !hasTriedInVain
     }
 
-    /// From now on the time runs.
+    /// Starts the time, unless it has started.
     mutating func begin() {
         if start == nil { start = .now }
     }
 
-    /// Waits a moment for the holder; false where that is of no use.
+    /// Waits a moment for the holder; false if the wait is over.
     mutating func pause() throws(CacheError) -> Bool {
         begin()
         if isOver { return false }
@@ -127,7 +132,7 @@ struct JanitorWait {
         return true
     }
 
-    /// Waits until nobody holds the lock; false where that takes too long.
+    /// Waits until the lock is free; false if that takes too long.
     mutating func pauseUntilFree() throws(CacheError) -> Bool {
         repeat {
             if try lock.isFree() { return true }
@@ -135,7 +140,7 @@ struct JanitorWait {
         return false
     }
 
-    /// Whether the holder gets on, as far as can be told.
+    /// Whether the holder may be making progress.
     private mutating func mayHope() throws(CacheError) -> Bool {
         guard let present = lock.control.sweepSteps else { return true }
         if lock.standstill.withLock({ $0 }) != present {
@@ -151,7 +156,7 @@ struct JanitorWait {
                 return true
             }
         }
-        // Nobody gets on either where nobody is at it.
+        // There are no steps either if no process holds the lock.
         if try lock.isFree() { return true }
         lock.standstill.withLock { $0 = present }
         isStuck = true

@@ -2,15 +2,16 @@
 
 package import Platform
 
-/// How room is made: from the list of the last sweep, or by a sweep.
+/// Making room: from the list of the last sweep, or by a sweep.
 extension Room {
-    /// Runs `attempt`, and again after each collection that has set something free, where the disk or somebody's quota
-    /// is full.
+    /// Runs `attempt`.
     ///
-    /// In bounded time: no longer than ``RoomTerms/patience`` says, and once more at most where nothing was set free but
-    /// what the attempt itself may have left. The caller holds no lock.
+    /// If it fails because the disk or a quota is full, collects and runs it again.
     ///
-    /// - Parameter length: of the value.
+    /// It goes on as long as collections free something, for ``RoomTerms/patience`` at most. If a collection has freed only
+    /// what the attempt itself may have left, it runs `attempt` once more. The caller holds no lock.
+    ///
+    /// - Parameter length: the length of the value.
     func makingSpace<Value>(
         forLength length: Int,
         now: Timestamp,
@@ -31,8 +32,10 @@ extension Room {
         }
     }
 
-    /// Collects what may go, where the disk or a quota is full: what is of no use to anybody, and, where limits are set,
-    /// so many bytes of the least recently used values; false where that has set nothing free in time.
+    /// Collects because the disk or a quota is full; false if that has freed nothing in time.
+    ///
+    /// It removes expired entries, orphans and stale temporaries. If limits are set it also evicts `bytes` bytes of the
+    /// least recently used values.
     func makeSpace(_ bytes: Int64, now: Timestamp, _ wait: inout JanitorWait) -> Bool {
         wait.begin()
         let pace = SweepPace(until: wait.deadline)
@@ -42,22 +45,21 @@ extension Room {
             switch try relieveFullDisk(bytes, now: now + wait.elapsed, pace) {
             case .done: return true
             case .little, .impossible, .unfinished:
-                // Another process may have set something free just before.
+                // Another process may have freed something just before.
                 return wait.mayTryInVain()
             case .busy:
-                // What another process sets free is as good; where none is at it, what writers have claimed is
-                // waited for.
+                // Wait for the process that is making room, or else for the writers whose claims take the room.
                 guard try wait.pause() else { return false }
                 return try wait.pauseUntilFree()
             }
         } catch {
-            // That the disk is full is what the caller tells then, and is why.
+            // The caller reports that the disk is full, which is the cause.
             parts.counters.add(.roomFailure)
             return false
         }
     }
 
-    /// The same for a file that is not the store's.
+    /// Makes space for a file that does not belong to the store.
     package func makeSpace(_ bytes: Int64, now: Timestamp) -> Bool {
         var wait = wait(RoomTerms())
         return makeSpace(bytes, now: now, &wait)
@@ -73,7 +75,7 @@ extension Room {
             if let relief = currentImpasse(pace) { return relief }
             return try sweep(for: Excess(), now: now, pace: pace)
         }
-        // With room for what an entry and new directories take.
+        // The blocks are for an entry and for new directories.
         var excess = Excess(freeSpace: bytes + 4 * parts.directory.fileSystem.blockSize)
         if let occupancy = try occupancy(limits, entering: 1) {
             let missing = limits.excess(of: occupancy, over: CacheLimits.roomMark)
@@ -82,11 +84,10 @@ extension Room {
         return try relieve(excess, now: now, pace: pace)
     }
 
-    /// Has a directory counted whose control file was made anew, before more is stored in it: nobody knows what is
-    /// there.
+    /// Counts the directory if no sweep has done so since its control file was created.
     ///
-    /// Where somebody else does, it waits for that, as long as for room. Where it can't be counted, as not all of it can
-    /// be read, it looks again after ten times as long, and meanwhile values are stored without a limit.
+    /// If another process is counting it waits, as long as for room. If a part of the directory can't be read, the usage stays
+    /// unknown: values are stored without a limit until the next attempt, after ten times the time that this one took.
     func countIfUnknown(now: Timestamp, _ wait: inout JanitorWait) throws(CacheError) {
         while let usage = parts.control.usage, !usage.isCounted, !wait.isOver {
             if let end = uncountableUntil.withLock({ $0 }), ContinuousClock.now < end { return }
@@ -101,13 +102,12 @@ extension Room {
         }
     }
 
-    /// Removes what has to go: what is expired or named by nobody, as far as that promises enough, then the least
-    /// recently used.
+    /// Removes the excess: expired entries and orphans first if they may be enough, then the least recently used entries.
     ///
-    /// A sweep finds all of that, for a look at every file. In between the list that it leaves tells who is to go
-    /// next: as long as that lasts, and not so much was replaced or removed since that orphans would do.
+    /// A sweep looks at every file. It leaves a list of the next candidates, and evictions take them from there: until the
+    /// list is used up, or so many entries were replaced or removed that their old values may be enough.
     ///
-    /// - Parameter orphaned: bytes of values that are known to be named by no entry any more.
+    /// - Parameter orphaned: bytes on disk of values that no entry names any more.
     package func relieve(
         _ excess: Excess,
         orphaned: Int64 = 0,
@@ -121,12 +121,12 @@ extension Room {
             guard let report else { return .busy }
             if !report.removed.isEmpty || !report.isExhausted { return .done }
         }
-        // Where they do, nothing else has to go.
+        // If orphans are enough, nothing is evicted.
         let mark = orphansMayDo ? 1 : CacheLimits.lowMark
         return try sweep(for: excess, downTo: mark, now: now, pace: pace)
     }
 
-    /// What the last sweep that has found nothing to evict would find again at that pace; nil: look.
+    /// The result of the last sweep that found nothing to evict, if a sweep at that pace would find the same; else nil.
     private func currentImpasse(_ pace: SweepPace) -> Relief? {
         guard let impasse = impasse.withLock({ $0 }), ContinuousClock.now < impasse.end, impasse.view == view
         else { return nil }
@@ -137,10 +137,9 @@ extension Room {
         return impasse.relief
     }
 
-    /// Whether the values of entries that were replaced or removed since the last mark may come to half of what has
-    /// to go.
+    /// Whether the old values of entries that were replaced or removed since the last mark may be half of the excess.
     ///
-    /// Each is taken to be as large as the mean. Then to evict first would cost values that are in use.
+    /// Each counts as the mean size of a value. If they may, evicting first would cost values that are in use.
     private func orphansMayDo(for excess: Excess, _ orphaned: Int64) -> Bool {
         guard excess.bytes > 0, let usage = parts.control.usage, usage.entries > 0 else { return false }
         let replaced = Double(parts.control.replacedEntries)
@@ -148,8 +147,7 @@ extension Room {
         return expected >= max(1, Double(excess.bytes) / 2)
     }
 
-    /// Sweeps down to a mark, and below where more than that has to go: the list may have to do without who is to go, and a
-    /// sweep knows of no claims.
+    /// Sweeps down to a mark, and further if the excess is larger: a sweep does not see claims.
     func sweep(
         for excess: Excess,
         downTo mark: Double = CacheLimits.lowMark,
@@ -165,17 +163,16 @@ extension Room {
         let (begin, before) = (ContinuousClock.now, view)
         let report = try Sweep.runIfDue(request, on: parts, now: now) { _ in true }
         guard let report else { return .busy }
-        // Where it counted otherwise than was known, or others stored or gave up something meanwhile, it is another
-        // question now.
+        // If the usage or the claims have changed meanwhile, another attempt may succeed.
         let isLittle = report.removed.allSatisfy { $0.key == .orphan && $0.value.count <= 1 }
         if !report.removed.isEmpty { return isLittle ? .little : .done }
         if limits.areBounding, before != view { return .done }
-        // In use at this moment, and not for ever: what is still spared when nothing else has changed will be again.
+        // Spared entries are in use and may be removed later. If they are spared twice and nothing has changed, they will
+        // be spared again.
         let isInUse =
             report.isComplete && report.spared > 0 && report.unreadable.isEmpty
             && impasse.withLock { $0?.view } != before
-        // What stays although it should go is nobody's to evict; or it is not there yet; or time ran out before it was
-        // found.
+        // The excess is in use, or claimed and not stored yet, or the time ran out, or nothing can be evicted.
         let isPassing = before.claimed != ClaimedRoom() || isInUse
         let effort = ContinuousClock.now - begin
         let impasse = Impasse(
@@ -206,23 +203,23 @@ extension Room {
         return lowered.lowered(by: excess, from: present)
     }
 
-    /// What is known of the directory without a look at it.
+    /// The state of the directory by the words in memory.
     struct View: Equatable {
         var usage: StoreUsage?
         var claimed = ClaimedRoom()
-        /// Entries that were replaced; counted where nothing is evicted, and only what they have left can go.
+        /// Replaced entries; counted only without limits, where their old values are all that a sweep can remove.
         var replaced = 0
     }
 
-    /// That a sweep has found nothing to evict.
+    /// A sweep that found nothing to evict.
     struct Impasse {
-        /// When to look again, if nothing changes before.
+        /// The time of the next sweep, if nothing changes before.
         let end: ContinuousClock.Instant
         let view: View
-        /// How long it took.
+        /// How long the sweep took.
         let effort: Duration
-        /// ``Relief/busy`` where what writers have claimed may be evicted once it is stored, or is forgotten;
-        /// ``Relief/unfinished`` where time ran out.
+        /// ``Relief/busy`` if claims may end or their values may be evicted; ``Relief/unfinished`` if the time ran out; else
+        /// ``Relief/impossible``.
         let relief: Relief
     }
 
@@ -231,7 +228,7 @@ extension Room {
         return View(usage: parts.control.usage, claimed: parts.control.claimed)
     }
 
-    /// How many times longer than a sweep that found nothing to evict it takes until the next: so that such sweeps
-    /// take a tenth of a processor at most.
+    /// After a sweep that found nothing the next one waits so many times as long as that one took: such sweeps take at most
+    /// a tenth of a processor.
     private static let futileRest = 10
 }

@@ -2,19 +2,19 @@
 
 import Platform
 
-/// What a put does where there is no room.
+/// How a put waits if there is no room.
 package struct RoomTerms {
-    /// How long it waits for room and works to make some; nil: ``StoreOptions/roomPatience``.
+    /// The longest time that a put waits for room or makes some; nil: ``StoreOptions/roomPatience``.
     package var patience: Duration?
-    /// Called once where that takes longer than a moment: whoever waits for the caller need not wait for that.
+    /// Called once if that takes longer than a moment, so that processes which wait for the caller can go on.
     package var whileWaiting: () -> Void
-    /// The time that the call has waited for room and worked for some.
+    /// The time that the call has waited for room or made some.
     var spent: Duration = .zero
 
-    /// How long to wait for one stripe then.
+    /// The longest time to wait for one stripe after that.
     ///
-    /// With what was spent less than a second, also where that was for a process that is stopped; holders keep them for
-    /// microseconds.
+    /// Together with `spent` it is less than a second, even if the call has waited for a stopped process. A holder keeps a
+    /// stripe for microseconds.
     var stripePatience: Duration {
         spent == .zero
             ? Stripes.writerPatience
@@ -29,33 +29,33 @@ package struct RoomTerms {
 
 /// How an attempt to make room ended.
 package enum Relief: Sendable, Equatable {
-    /// Something was removed, or others have done it.
+    /// This process has removed something, or another one has.
     case done
-    /// No more than one object was removed that no entry named. The caller's last attempt may have left that itself:
-    /// where the disk had room for the object and not for its entry.
+    /// At most one object was removed that no entry named. The caller's last attempt may have left it, if the disk had room
+    /// for the object and not for its entry.
     case little
-    /// Another process is at it.
+    /// Another process is making room.
     case busy
-    /// There is nothing left that could go.
+    /// Nothing is left to remove.
     case impossible
-    /// To find out what could go takes longer than there is time.
+    /// The time was too short to find something to remove.
     case unfinished
 }
 
-/// The room that puts claim: how a directory is kept within its limits while it is written to.
+/// The room that puts claim, so that a directory stays within its limits.
 ///
-/// Every put of new bytes claims what it will take in the usage that all processes share, before it writes: so
-/// however many write at once, together they stay below the limit. A put that finds no room makes some, or waits while
-/// somebody else does. A claim of a killed or stopped process is forgotten within a second of further claims
-/// (``Control/claim(_:)``); one that lives claims again where its own was forgotten, before it publishes.
+/// A put of new bytes claims their room in words that all processes share, before it writes them. So any number of writers
+/// together stay below the limit. A put that finds no room makes some, or waits while another process does. The claim of a
+/// killed or stopped process is forgotten within a second of further claims (``Control/claim(_:)``). A slow writer whose
+/// claim was forgotten claims again before it publishes.
 package final class Room: Sendable {
     let parts: StoreParts
     private let patience: Duration
-    /// Told when a put passes the high mark.
+    /// Called when a put passes the high mark.
     private let pressed = Locked<PressureListener?>(nil)
-    /// Where a sweep has found nothing to evict.
+    /// The last sweep that found nothing to evict.
     let impasse = Locked<Impasse?>(nil)
-    /// Until then what is in the directory can't be counted.
+    /// The next time to try to count the directory, after a sweep could not read all of it.
     let uncountableUntil = Locked<ContinuousClock.Instant?>(nil)
 
     /// - Parameter patience: how long a put waits, unless its terms say otherwise.
@@ -66,7 +66,7 @@ package final class Room: Sendable {
 
     var configuration: DirectoryConfiguration { parts.configuration.present }
 
-    /// The wait of a put with these terms, which has not begun.
+    /// A wait with these terms that has not begun.
     func wait(_ terms: RoomTerms) -> JanitorWait {
         JanitorWait(
             for: parts.janitor,
@@ -77,12 +77,14 @@ package final class Room: Sendable {
 
     // MARK: Occupancy
 
-    /// What the directory takes, as all processes have added it up; nil where that is not known: without a control
-    /// file, or before the first sweep of one that was made anew.
+    /// The usage of the directory with all claims; nil if it is not known: there is no control file, or no sweep has counted
+    /// since the control file was created.
     ///
-    /// With what is claimed, and `entering` so many entries more. What is to stay free is claimed by taking it off what is
-    /// available, but for so many bytes that are `written` already.
-    /// One system call where a minimum of free space is set, else none.
+    /// One system call if a minimum of free space is set, else none.
+    ///
+    /// - Parameters:
+    ///   - entering: entries to add.
+    ///   - written: the claimed bytes that are on disk already, so that the free space is without them.
     package func occupancy(
         _ limits: CacheLimits,
         entering: Int = 0,
@@ -99,15 +101,15 @@ package final class Room: Sendable {
         )
     }
 
-    /// What has to go to be below the low mark, where the high one is passed.
+    /// The excess over the low mark, if the usage is over the high mark; else nil.
     package func overflow() throws(CacheError) -> Excess? {
         let limits = configuration.limits
         guard limits.areBounding, let occupancy = try occupancy(limits) else { return nil }
         return limits.overflow(of: occupancy)
     }
 
-    /// Whether the high mark is passed, so that nobody who could evict should take a rest; false also where that can't
-    /// be told: whoever goes on meets the reason.
+    /// Whether the usage is over the high mark, so that a janitor should not rest; false also if an error prevents the
+    /// check, as the next put reports that error.
     package var isPressed: Bool {
         do throws(CacheError) {
             return try overflow() != nil
@@ -116,8 +118,9 @@ package final class Room: Sendable {
         }
     }
 
-    /// Has `body` called when a put passes the high mark: often, and on the thread that puts, so it should only wake
-    /// somebody.
+    /// Sets the function that is called when a put passes the high mark.
+    ///
+    /// It is called often and on the thread of the put, so it should do no more than wake another thread.
     package func onPressure(_ body: @escaping @Sendable () -> Void) {
         let listener = PressureListener(body: body)
         pressed.withLock { $0 = listener }
@@ -125,14 +128,14 @@ package final class Room: Sendable {
 
     // MARK: Claims
 
-    /// What a value of `length` bytes and its entry need; nil where nothing has to be claimed.
+    /// The room that a value of `length` bytes and its entry need; nil if no limit makes a claim necessary.
     ///
     /// - Parameters:
     ///   - length: of the value.
     ///   - record: the length of its record.
-    ///   - entries: how many there will be more.
-    ///   - isWritten: whether its bytes are on disk already.
-    /// - Throws: ``CacheError/Code/valueTooLarge`` for one that can never fit, and why the limits can't be read.
+    ///   - entries: the number of entries to add.
+    ///   - isWritten: whether the bytes of the value are on disk already.
+    /// - Throws: ``CacheError/Code/valueTooLarge`` for a value that can never fit; the error of reading the limits.
     func need(forLength length: Int, record: Int, entries: Int, isWritten: Bool) throws(CacheError) -> Need? {
         let limits = try parts.configuration.limitsForPut()
         let value = parts.control.expectedAllocation(of: length)
@@ -143,9 +146,9 @@ package final class Room: Sendable {
         return Need(bytes: bytes, entries: entries, written: isWritten ? value : 0)
     }
 
-    /// The same for a value that takes the place of another: the difference.
+    /// The room for a value that replaces another one: the difference.
     ///
-    /// The old value goes when the next sweep finds that no entry names it any more: until then both are there.
+    /// Both values are on disk until the next sweep removes the old one, which no entry names any more.
     func need(_ need: Need, of content: Content, replacing old: StoredEntry) -> Need {
         var need = need
         need.entries = 0
@@ -156,15 +159,16 @@ package final class Room: Sendable {
         return need
     }
 
-    /// Whether the old value should go first, as there is not room for both: it takes what is missing, and so much that
-    /// the sweep which that takes is no great thing beside it.
+    /// Whether the old value should be removed first, as there is no room for both.
+    ///
+    /// It should if it is at least as large as the excess, and large enough for the cost of the sweep.
     func shouldGoFirst(_ need: Need, _ excess: Excess) -> Bool {
         let entries = parts.control.usage?.plausibleEntries ?? .max
         return excess.entries == 0 && need.replaced >= excess.bytes
             && need.replaced / Self.worthOfEntry >= Int64(clamping: entries)
     }
 
-    /// Bytes: a sweep looks at an entry in about the time in which so many are written.
+    /// The number of bytes that are written in about the time in which a sweep looks at one entry.
     private static let worthOfEntry: Int64 = 4096
 
     /// Counts the directory if its control file is new.
@@ -174,43 +178,43 @@ package final class Room: Sendable {
         try countIfUnknown(now: now, &wait)
     }
 
-    /// Puts a claim that counts still in the place of one that was forgotten, if there is room at this moment; false:
-    /// there is none.
+    /// Claims again if the claim was forgotten; false if there is no room at this moment.
     ///
-    /// Waits for nobody, so that it can be called while a stripe is held.
+    /// It does not wait, so the caller may hold a stripe.
     ///
-    /// - Parameter written: bytes that are on disk already.
+    /// - Parameter written: the bytes that are on disk already.
     func renew(_ claim: inout RoomClaim?, written: Int64) throws(CacheError) -> Bool {
         guard let old = claim, !parts.control.isStanding(old) else { return true }
         let need = Need(bytes: old.bytes, entries: old.entries, written: written)
         return try attempt(need, &claim) == nil
     }
 
-    /// Gives back what was claimed.
+    /// Ends a claim.
     func giveBack(_ claim: RoomClaim?) {
         if let claim { parts.control.giveBack(claim) }
     }
 
-    /// What one put needs.
+    /// The room that one put needs.
     struct Need {
-        /// On disk, with its entry.
+        /// Bytes on disk of the value and its entry.
         var bytes: Int64
         var entries: Int
-        /// So many of the bytes are on disk already.
+        /// The part of `bytes` that is on disk already.
         let written: Int64
-        /// Bytes of the value that it takes the place of.
+        /// Bytes on disk of the value that is replaced.
         var replaced: Int64 = 0
-        /// Bytes of values that no entry names any more for its sake.
+        /// Bytes on disk of old values whose entries were removed to make room for this one.
         var orphaned: Int64 = 0
     }
 
-    /// The part of the size limit by which values that were replaced may pass it until the next sweep.
+    /// Replaced values may exceed the size limit by one part in so many until the next sweep.
     ///
-    /// Else each put that replaces a value would have to evict another. One in 128, so that all writers together stay well
+    /// Otherwise each put that replaces a value would have to evict another one. With 128 all writers together stay well
     /// below 1.05 times the limit.
     private static let partForReplaced: Int64 = 128
 
-    /// By how much the size limit may be passed for now: where a value takes the place of one that is no smaller.
+    /// The bytes by which a put may exceed the size limit until the next sweep: 0 unless the value that it replaces is at
+    /// least as large.
     private func excessForNow(_ need: Need, _ limits: CacheLimits) -> Int64 {
         need.bytes > need.replaced ? 0 : (limits.maximumSize?.bytes ?? 0) / Self.partForReplaced
     }
@@ -222,17 +226,17 @@ package final class Room: Sendable {
         let forNow = excessForNow(need, limits)
         if reason == .size, excess.freeSpace == 0, excess.size <= forNow { return nil }
         guard need.replaced > 0 else { return limits.excess(of: occupancy, over: CacheLimits.roomMark) }
-        // Its own bytes take the place of those of the old value.
+        // The new value takes the room of the old one.
         excess.size -= min(need.bytes, forNow, max(0, excess.size - 1))
         return excess
     }
 
-    /// Claims what is needed; else tells what has to go first, and leaves `claim` as it is.
+    /// Claims the room; if there is none, returns the excess that has to be removed first and leaves `claim` unchanged.
     func attempt(_ need: Need, _ claim: inout RoomClaim?) throws(CacheError) -> Excess? {
         let limits = configuration.limits
-        // The claim first, the look afterwards: of two at once at least one sees the other's.
+        // Claim first and look afterwards: of two writers at once at least one sees the claim of the other.
         let fresh = parts.control.claim(need.bytes, entries: need.entries)
-        // What takes nothing more needs no room.
+        // A put that takes nothing needs no room.
         if need.bytes == 0, need.entries == 0 {
             claim = fresh
             return nil
@@ -255,9 +259,9 @@ package final class Room: Sendable {
         return nil
     }
 
-    /// Claims what is needed once there is room, making some or waiting while somebody else does.
+    /// Makes room, or waits while another process does, and claims it.
     ///
-    /// - Throws: ``CacheError/Code/noRoom`` where nothing could be evicted in time.
+    /// - Throws: ``CacheError/Code/noRoom`` if nothing could be evicted in time.
     func waitForRoom(
         _ need: Need,
         now: Timestamp,
@@ -312,7 +316,7 @@ package final class Room: Sendable {
         return CacheError(.noRoom, to: "store \(bytes) bytes in", path: parts.directory.path, detail: detail)
     }
 
-    // MARK: What can never fit
+    // MARK: Values that can never fit
 
     /// The length of the longest value that the limits allow.
     var longestValue: Int64? {
@@ -322,7 +326,7 @@ package final class Room: Sendable {
         return min(most, room ?? most)
     }
 
-    /// - Parameter bytes: on disk, with its entry.
+    /// - Parameter bytes: the size on disk of the value and its entry.
     private func refuse(_ length: Int, taking bytes: Int64, _ limits: CacheLimits) throws(CacheError) {
         if let most = limits.maximumValueSize?.bytes, Int64(length) > most {
             throw tooLarge(length, "the longest value is \(most) bytes")
@@ -333,9 +337,9 @@ package final class Room: Sendable {
         }
     }
 
-    /// Refuses what would not fit if everything was evicted, or it would be, in vain.
+    /// Refuses a value that would not fit even if everything else was evicted, before anything is evicted for it.
     ///
-    /// One system call for a long value, none for others.
+    /// One system call for a value of at least 1 MiB, none for others.
     func refuseHopeless(_ length: Int, _ limits: CacheLimits) throws(CacheError) {
         guard length >= Self.longLength, let usage = parts.control.usage, usage.isCounted else { return }
         let space = try parts.directory.space()
@@ -345,7 +349,7 @@ package final class Room: Sendable {
         }
     }
 
-    /// 1 MiB: to write so much takes a thousand times as long as to ask what is free.
+    /// 1 MiB: to write it takes a thousand times as long as to ask for the free space.
     private static let longLength = 1 << 20
 
     private func tooLarge(_ length: Int, _ limit: String) -> CacheError {
@@ -353,7 +357,7 @@ package final class Room: Sendable {
     }
 }
 
-/// In a structure: a function that is a generic value itself is wrapped anew each time it is looked at.
+/// A structure, because a closure that is stored as a generic value is wrapped again at each access.
 private struct PressureListener {
     let body: @Sendable () -> Void
 }

@@ -2,13 +2,13 @@
 
 import Platform
 
-/// How a record and its object come to be what everybody reads.
+/// Publishing a record and its object, so that all processes read them.
 extension Store {
-    /// Publishes with bytes in memory, which are written out only where no object has them yet.
+    /// Publishes a value in memory, and writes its bytes only if no object has them yet.
     ///
-    /// The look before the stripe is taken saves a turn of it: what it finds is touched under it, and where
-    /// that fails, written after all; what it finds missing or unusable is written before it. What is written
-    /// although it is there, unseen or made meanwhile, is let go again for the one that is.
+    /// It looks for the object before it locks the stripe. If the object is there, it is touched under the stripe; if that
+    /// fails, the bytes are written after all. If it is missing or unusable, the bytes are written before the stripe is
+    /// locked. If another process has made the object meanwhile, the written file is discarded.
     func publish(
         _ publication: Publication,
         _ bytes: Span<UInt8>,
@@ -28,7 +28,7 @@ extension Store {
         let content = publication.content
         var staged: TemporaryFile?
         if try objects.isWorthTrying(content) {
-            // Of the entry alone.
+            // The claim is for the entry alone.
             var claim = try claimRoom(
                 forLength: 0,
                 record: publication.bytes.count,
@@ -55,13 +55,15 @@ extension Store {
         return try publish(publication, &staged, &claim, &terms)
     }
 
-    /// Publishes a record, and its object if that is staged; else it must exist already.
+    /// Publishes a record with its object, which is staged or exists already.
     ///
-    /// The bytes have been written before the stripe is taken, so it is held for microseconds however large
-    /// the value is; in a durable store as long as the medium takes for the names and the entry.
+    /// The bytes are written before the stripe is locked, so the stripe is held for microseconds, however large the value is;
+    /// in a durable store for as long as the medium takes to write the names and the entry.
     ///
-    /// `claim` is what was claimed for it. Where that was forgotten meanwhile, as the writer was slow or stopped, others
-    /// may have taken the room: then it is claimed again before the object gets its name.
+    /// If the claim was forgotten because the writer was slow or stopped, others may have taken the room. Then it claims
+    /// again before the object gets its name.
+    ///
+    /// - Parameter claim: the room that was claimed for the record and the object.
     func publish(
         _ publication: Publication,
         _ staged: inout TemporaryFile?,
@@ -82,14 +84,14 @@ extension Store {
                     }
                     let mayCreate = claim.map { $0.entries > 0 } ?? true
                     let outcome = try writeEntry(publication, patience, mayCreate: mayCreate)
-                    // No sweep should take it for an orphan while an entry is claimed.
+                    // Keep the object, so that no sweep deletes it as an orphan while room for the entry is claimed.
                     if outcome == nil, var object = staged.take() {
                         try objects.keep(&object)
                         staged = consume object
                     }
                     return outcome
                 } catch {
-                    // Whoever makes space now would take it for an orphan, if it has its name already.
+                    // If the object has its name already, the sweep that makes space now would delete it as an orphan.
                     if error.cause?.tellsOfFullDisk ?? false, var object = staged.take() {
                         try objects.keep(&object)
                         staged = consume object
@@ -98,7 +100,7 @@ extension Store {
                 }
             }
             if let outcome { return outcome }
-            // Where the entry that was to be replaced is gone, there will be one more.
+            // The entry that was to be replaced is gone, so the claim is now for one more entry.
             room.giveBack(claim.take())
             claim = try claimRoom(
                 forLength: content.length,
@@ -129,12 +131,12 @@ extension Store {
         return try establish(content, &staged)
     }
 
-    /// Counts an object that is about to get its name; false where its claim was forgotten and there is no room now.
+    /// Counts an object that is about to get its name; false if its claim was forgotten and there is no room now.
     ///
-    /// It is counted first, and only then is the claim looked at: at each moment others see the one or the other,
-    /// however long this process is stopped in between.
+    /// It counts first and looks at the claim afterwards. So at each moment others see the one or the other, even if this
+    /// process is stopped in between.
     ///
-    /// - Parameter bytes: on disk.
+    /// - Parameter bytes: the size of the object on disk.
     private func count(_ bytes: Int64, _ claim: inout RoomClaim?) throws(CacheError) -> Bool {
         while true {
             control.addUsage(bytes: bytes, entries: 0)
@@ -144,11 +146,10 @@ extension Store {
         }
     }
 
-    /// Sees to it that the object exists and that no sweep under way deletes it; false where there is none, and none was
-    /// staged.
+    /// Makes sure that the object exists and that no running sweep deletes it; false if it does not exist and none is staged.
     ///
-    /// The stripe is held shared, so no sweep can delete it between a look and the next. What was staged has been
-    /// counted, and stays staged in case that the entry can't be written.
+    /// The caller holds the stripe shared, so no sweep can delete the object between two looks. A staged object has been
+    /// counted. It stays staged in case the entry can't be written.
     private func establish(_ content: Content, _ staged: inout TemporaryFile?) throws(CacheError) -> Bool {
         guard var object = staged.take() else {
             guard try objects.touch(content.digest) else { return false }
@@ -156,7 +157,7 @@ extension Store {
             return true
         }
         let size = object.allocatedSize
-        // It has its name since an attempt before, and is counted.
+        // An earlier attempt has given it its name and counted it.
         if object.isKept, try objects.touch(content.digest), try objects.isPresent(content) {
             control.addUsage(bytes: -size, entries: 0)
             staged = consume object
@@ -164,7 +165,7 @@ extension Store {
         }
         var isNew = false
         do throws(CacheError) {
-            // One that is there is counted already, and so is what takes its place.
+            // An object that is there already is counted, and so is one that replaces it.
             defer {
                 if !isNew { control.addUsage(bytes: -size, entries: 0) }
             }
@@ -176,11 +177,11 @@ extension Store {
         if isNew {
             staged = consume object
         } else if try objects.touch(content.digest), try objects.isPresent(content) {
-            // Somebody else has stored it meanwhile.
+            // Another writer has stored it meanwhile.
             try objects.synchronizeIfDurable(content.digest)
             return true
         } else {
-            // What is there is damaged.
+            // The object that is there is damaged.
             let damaged = try directory.status(of: content.digest, .objects)
             try objects.replace(content.digest, with: &object)
             let isFile = damaged?.kind == .regular
@@ -190,17 +191,17 @@ extension Store {
         return true
     }
 
-    /// nil where there was no entry to replace and none may be made, as none was claimed.
+    /// Writes the entry; nil if there is none to replace and no room was claimed for a new one.
     private func writeEntry(
         _ publication: Publication,
         _ patience: Duration,
         mayCreate: Bool
     ) throws(CacheError) -> PublishOutcome? {
         let key = publication.key
-        // It comes while the kernel sees to the lock.
+        // The processor loads it while the kernel handles the lock.
         control.prefetch(key)
-        // Else a put that has asked for the rules before the latest came, and is still to write, would take this one's
-        // place with a record that is judged by that rule.
+        // If rules are in force the writers of a key go one by one. Otherwise a put that has read the rules before the latest
+        // one could replace this entry with a record that the latest rule removes.
         let mustBeAlone = control.rulesVersion != 0 && control.hasWriters(of: key)
         let mode: LockMode = publication.expected == nil && !mustBeAlone ? .shared : .exclusive
         return try entries.stripes.withLock(mode, stripe: key.stripe, patience: patience) {
@@ -208,16 +209,18 @@ extension Store {
             guard let expected = publication.expected else {
                 return try writeRecord(publication, under: nil, mayCreate: mayCreate)
             }
-            // Before the look: what a later rule would make of the entry was not looked at.
+            // Loaded before the entry is read: a rule that comes later was not applied to the entry.
             let rules = control.rulesVersion
             guard StoredEntry.areSame(try entries.read(key), expected) else { return .conflict }
-            // A removal leaves no other trace of itself where there was no entry.
+            // A removal of an absent entry changes nothing else.
             if let seen = publication.seen, control.isCurrent(seen) != true { return .conflict }
             return try writeRecord(publication, under: rules, mayCreate: mayCreate)
         }
     }
 
-    /// - Parameter rules: the version that must still be in force; nil: any.
+    /// Writes the record; nil as ``writeEntry(_:_:mayCreate:)``.
+    ///
+    /// - Parameter rules: the version of the rules that must still be in force; nil: any.
     private func writeRecord(
         _ publication: Publication,
         under rules: UInt64?,
@@ -226,13 +229,13 @@ extension Store {
         atStep?(.entryLocked)
         let key = publication.key
         publication.willWrite?()
-        // What came from there need not be told there.
+        // An entry that came from a remote store is not sent to it.
         if publication.seen == nil, !publication.staysHere {
             note(key, .put(content: publication.content.digest, length: publication.content.length))
         }
         var isMissing = false
         let (version, generation) = try entries.writing(key) { () throws(CacheError) -> UInt64? in
-            // A rule that comes into force from here on may be meant for the value.
+            // A rule that comes into force after this may remove the value.
             let version = control.rulesVersion
             if let rules, rules != version { return nil }
             var bytes = publication.bytes
@@ -252,7 +255,7 @@ extension Store {
         }
         if isMissing { return nil }
         guard let version else { return .conflict }
-        // One that came meanwhile may have raised the generation before this writer did.
+        // A new rule may have raised the generation before this writer did.
         return .published(control.rulesVersion == version ? generation : nil)
     }
 }

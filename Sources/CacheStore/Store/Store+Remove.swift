@@ -3,16 +3,15 @@
 package import Platform
 
 extension Store {
-    /// Removes the entry of `key`; false where there was none, or one that was fresh no more at `now`, which a
-    /// sweep could have deleted before.
+    /// Removes the entry of `key`; false if there was none, or if it had expired at `now`.
     ///
-    /// The object stays until a sweep finds that no entry names it. Six system calls; three where there is no
-    /// entry, seven for one that has expired; one more where entries take space of their own.
+    /// The object stays until a sweep finds that no entry names it. Six system calls; three if there is no entry, seven if it
+    /// has expired; one more if entries take space of their own.
     ///
     /// - Parameter name: the key, for the event log.
     package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(CacheError) -> Bool {
         while true {
-            // Raised also where there is no entry: a sweep may have evicted one whose value others still hold.
+            // Raises the generation even if there is no entry: processes may hold the value of an evicted one in memory.
             let (finding, _) = try entries.stripes.withLock(.shared, stripe: key.stripe) {
                 () throws(CacheError) in
                 try entries.writing(key, isRemoval: true) { () throws(CacheError) in
@@ -28,50 +27,52 @@ extension Store {
             case .own(let stored):
                 if try remove(key, ifStill: stored) { return true }
             case .over(let stored):
-                // Another may put a fresh value in its place, which has to count as removed.
+                // Another writer may have replaced it with a fresh value, which has to be removed, too.
                 if try remove(key, ifStill: stored) { return false }
             case .changed: continue
             }
         }
     }
 
-    /// What ``removeIfFresh(_:_:)`` found.
+    /// The result of ``removeIfFresh(_:_:)``.
     private enum RemovalFinding {
         case absent, removed, changed
-        /// It is to be deleted, and counts as absent.
+        /// An entry to delete that counts as absent: it has expired, is damaged or notes an absence.
         case over(StoredEntry)
-        /// It is to be deleted, if it is still there: no other machine has it.
+        /// An entry to delete that was never sent to remote stores.
         case own(StoredEntry)
     }
 
     /// Deletes the entry of `key` if it is fresh.
     ///
-    /// Beside other writers: one that has replaced it between the look and the deletion is as good as not come yet.
+    /// Other writers may be at work. If one replaces the entry between the look and the deletion, its entry is deleted, as if
+    /// it had come before.
     private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(CacheError) -> RemovalFinding {
         let found = try entries.read(key)
         let isOwn = found?.record?.staysHere ?? false
-        // Also where there is no entry: others may have one.
+        // Noted even if there is no entry: remote stores may have one.
         if !isOwn { note(key, .remove) }
         guard let stored = found else { return .absent }
         guard stored.record != nil else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
         guard freshness == .fresh, stored.record?.isNothing == false else { return .over(stored) }
-        // What may have come in its place since the look is others' as well, and to be noted.
+        // An entry that has replaced it since the look may have been sent, and its removal would have to be noted.
         if isOwn { return .own(stored) }
         return try entries.delete(key) ? .removed : .absent
     }
 
-    /// Removes the entry if it is still as `observed` (nil: absent); false where it is not.
+    /// Removes the entry if it is still the `observed` one (nil: absent); false if it is not.
     package func remove(_ key: Digest, ifStill observed: StoredEntry?) throws(CacheError) -> Bool {
         let (isAsObserved, removed) = try remove(key) { StoredEntry.areSame($0, observed) }
         if removed != nil { log(.removed, of: key, name: observed?.record?.key) }
         return isAsObserved
     }
 
-    /// Removes the entry if `isMeant` says so of what is there when nobody can change it, nil for nothing; it is not told
-    /// to the event log.
+    /// Removes the entry if `isMeant` returns true for it (nil: there is none), while no writer can change it.
     ///
-    /// The entry that was removed, if any.
+    /// It is not noted in the event log.
+    ///
+    /// - Returns: the result of `isMeant`, and the removed entry.
     package func remove(
         _ key: Digest,
         where isMeant: (StoredEntry?) -> Bool
@@ -80,7 +81,7 @@ extension Store {
             let stored = try entries.read(key)
             guard isMeant(stored) else { return (false, nil) }
             if stored?.record?.staysHere != true { note(key, .remove) }
-            // Raised also where there is no entry, as by any other remove.
+            // Raises the generation even if there is no entry, like any other removal.
             let (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
                 try entries.delete(key)
             }
@@ -89,22 +90,21 @@ extension Store {
         }
     }
 
-    /// Has everybody who holds a value of `key` in memory look at its entry again, which is gone: what a sweep
-    /// evicts others may still hold.
+    /// Invalidates the value of `key` in the memory of all processes, which may still hold it after a sweep has evicted its
+    /// entry.
     package func invalidate(_ key: Digest) throws(CacheError) {
         try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
             _ = try entries.writing(key, isRemoval: true) {}
         }
     }
 
-    /// Removes what is stored for `key`, fresh or not, for a value that takes its place in the memory of this process
-    /// alone.
+    /// Removes the entry of `key`, fresh or not, to replace it with a value in the memory of this process alone.
     ///
     /// Five system calls.
     ///
     /// - Parameter name: the key, for the event log.
-    /// - Returns: the generation by which that value may be held; nil where it may not, because somebody else was
-    ///   writing meanwhile, or there is no control file.
+    /// - Returns: the generation by which that value may be held; nil if it may not, because another writer was at work, or
+    ///   there is no control file.
     package func vacate(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
         let (isRemoved, generation) = try entries.stripes.withLock(.shared, stripe: key.stripe) {
             () throws(CacheError) in
@@ -119,13 +119,12 @@ extension Store {
         return generation
     }
 
-    /// The same for a value that was computed, which takes nobody else's place: where nothing is stored, nothing changes
-    /// for others.
+    /// Removes the entry of `key`, if there is one, for a computed value that this process keeps in its memory alone.
     ///
-    /// So values that several processes compute, and each keeps in its own memory alone, stay valid beside each other. No
-    /// system call for most keys that have no entry, one for others, and four where there is one.
+    /// If there is no entry it changes nothing for other processes. So several processes can each compute the value and keep
+    /// it in memory. No system call for most keys without an entry, one for others, and four if there is an entry.
     package func vacateIfPresent(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
-        // Before the look: whoever stores a value afterwards changes the word first.
+        // Loaded before the look: a writer that stores a value afterwards changes the word first.
         guard let generation = heldGeneration(of: key), try isAbsent(key) else {
             return try vacate(key, name: name)
         }
@@ -147,11 +146,11 @@ extension Store {
         control.noteReplacement()
     }
 
-    /// Counts as an access, if a get would hit.
+    /// Notes an access, if a get would hit; false if it would miss.
     ///
-    /// False if a get would miss. Seven system calls.
+    /// Seven system calls.
     ///
-    /// - Parameter clock: asked once the stripe is held: what expires while this waits for it is not prolonged.
+    /// - Parameter clock: called once the stripe is held, so that an entry which expires during the wait is not prolonged.
     package func touch(_ key: Digest, by clock: () -> Timestamp) throws(CacheError) -> Bool {
         try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
             let now = clock()
@@ -162,11 +161,10 @@ extension Store {
 
     // MARK: Repairs
 
-    /// Removes what a reader found damaged: the object if its bytes are not those of its name, and the
-    /// entry, which promised something else.
+    /// Removes an entry whose object a reader found damaged, and the object if its bytes don't have its digest.
     ///
-    /// A reader never waits, so a lock that is not free leaves it to the next reader or sweep, as does
-    /// any failure: the value is a miss either way.
+    /// A reader never waits. If a lock is not free, or anything fails, the next reader or sweep does it: the value is a miss
+    /// either way.
     func discard(_ key: Digest, _ stored: StoredEntry, _ content: Content) {
         var isRecordWrong = false
         repair { () throws(CacheError) in
@@ -182,7 +180,7 @@ extension Store {
 
     /// Removes an entry whose object a reader found gone or damaged, as ``discard(_:_:_:)`` does.
     ///
-    /// Left there, it would be a value to whoever does not read it.
+    /// If it stayed, calls that don't read the value would report it as present.
     func forget(_ key: Digest, _ stored: StoredEntry, unlessPresent content: Content?) {
         guard directory.isWritable else { return }
         repair { () throws(CacheError) in

@@ -3,24 +3,24 @@
 package import Platform
 
 extension Store {
-    /// Stores `bytes` under `key`, replacing what was there.
+    /// Stores `bytes` under `key`, replacing any value.
     ///
-    /// Once this has returned every read that starts afterwards, in any process, gets the value, until
-    /// it is replaced, removed, expires or is evicted.
+    /// Every read that starts after this has returned, in any process, gets the value, until it is replaced, removed, evicted
+    /// or expires.
     ///
     /// System calls for equal content over an existing entry: 11 (`fstatat`, two locks and unlocks; `openat2`,
     /// `utimensat`, `close` for the object; `openat2`, `fsetxattr`, `close` for the entry). 14 for new content: the object is looked
-    /// for, not found, created, written, linked and closed. One more for a new entry. One less, and two with a new
-    /// entry, in a row of puts that were all new (``Novelty``).
+    /// for, not found, created, written, linked and closed. One more for a new entry. In a row of puts that were all new
+    /// (``Novelty``) one less, and two less with a new entry.
     ///
     /// - Parameters:
     ///   - bytes: the value.
     ///   - key: the key's digest.
-    ///   - record: of the value.
-    ///   - terms: what to do where there is no room for it.
-    ///   - willWrite: called when nothing is left but to write the entry: so far nobody else can have seen the value.
-    ///     Its stripe is held then. Called again where the disk was full.
-    /// - Returns: the generation by which the value may be held in memory; nil where it may not.
+    ///   - record: the record of the value.
+    ///   - terms: how to wait if there is no room.
+    ///   - willWrite: called with the stripe held, just before the entry is written: no other process can have seen the value
+    ///     before. Called again if the disk was full.
+    /// - Returns: the generation by which the value may be held in memory; nil if it may not.
     @discardableResult
     package func put(
         _ bytes: Span<UInt8>,
@@ -38,8 +38,10 @@ extension Store {
 
     /// Copies a file's bytes, from its offset to its end, into an object that has no name yet.
     ///
-    /// `draft` is a record such as the value will have, refused now if it is too long. Room is claimed first where the
-    /// length shows; where the disk turns out to be full it is made while what was copied stays (``Room/makeSpace(_:now:_:)``).
+    /// If the length of the file is known it claims room first. If the disk is full it makes space and goes on copying
+    /// (``Room/makeSpace(_:now:_:)``).
+    ///
+    /// - Parameter draft: a record like that of the value; the call fails now if it is too long.
     package func stage(
         copying source: borrowing FileDescriptor,
         for key: Digest,
@@ -64,9 +66,9 @@ extension Store {
         var copied: Int64 = 0
         do throws(CacheError) {
             var staged = try objects.stage(copying: source, atMost: room.longestValue) { left in
-                // It is no room that others will set free, and is claimed anew once the value is there.
+                // No other process can free this room. It is claimed again when the value is complete.
                 room.giveBack(claim.take())
-                // Twice as much each time, so that a long pipe needs few of them; up to 1 TiB.
+                // Twice as much each time, up to 1 TiB, so that a long pipe needs few collections.
                 copied = min(max(copied * 2, Int64(left)), 1 << 40)
                 return room.makeSpace(copied, now: now, &wait)
             }
@@ -78,9 +80,10 @@ extension Store {
         }
     }
 
-    /// Stores what was staged; the record must be of its content.
+    /// Stores a staged value.
     ///
-    /// The generation by which the value may be held in memory; nil where it may not.
+    /// - Parameter record: a record of the content of `staged`.
+    /// - Returns: the generation by which the value may be held in memory; nil if it may not.
     @discardableResult
     package func put(
         _ staged: consuming StagedCopy,
@@ -93,7 +96,7 @@ extension Store {
         var object = Optional(staged.object)
         var terms = RoomTerms()
         defer { room.giveBack(claim) }
-        // A pipe, or a file that has grown or says that it is empty, as in /proc.
+        // The length was not known: a pipe, a file that has grown, or one in /proc, whose size is 0.
         if claim.map({ $0.bytes < size }) ?? true {
             room.giveBack(claim.take())
             claim = try claimRoom(
@@ -110,7 +113,7 @@ extension Store {
             (terms) throws(CacheError) in
             defer { isFirst = false }
             if !isFirst {
-                // Where the object has got its name and the entry did not fit.
+                // The object may have its name already, if only the entry did not fit.
                 var nothing: TemporaryFile?
                 let outcome = try publish(publication, &nothing, &claim, &terms)
                 if outcome != .objectMissing { return outcome }
@@ -124,7 +127,7 @@ extension Store {
         return outcome.generation
     }
 
-    /// Stores `bytes` only if the entry is still as `observed` (nil: absent).
+    /// Stores `bytes` only if the entry is still the `observed` one (nil: absent).
     package func put(
         _ bytes: Span<UInt8>,
         for key: Digest,
@@ -137,9 +140,9 @@ extension Store {
         return outcome
     }
 
-    /// Gives the entry another record of the same content, if it is still as `observed`, a live entry.
+    /// Replaces the record of a live entry with another record of the same content, if the entry is still the `observed` one.
     ///
-    /// Counts as an access at `now`.
+    /// It counts as an access at `now`.
     package func rewrite(
         _ record: Record,
         for key: Digest,
@@ -154,8 +157,8 @@ extension Store {
             ifStill: .some(observed),
             in: directory
         )
-        // Before the lock is taken: another process may have left any amount unwritten, and nobody should
-        // have to wait for that. Under it the same finds next to nothing left to do.
+        // Before the lock: another process may have left any number of bytes to write to the medium, and no process should
+        // wait for that with the lock held. Under the lock little is left to write.
         try objects.synchronizeIfDurable(record.content.digest)
         var terms = terms
         var claim = try claimGrowth(of: observed, to: publication, &terms)
@@ -164,12 +167,12 @@ extension Store {
             var nothing: TemporaryFile?
             return try publish(publication, &nothing, &claim, &terms)
         }
-        // A record that is changed in place leaves the file's time as it was.
+        // A record that is changed in place does not change the access time of the file.
         if outcome.isPublished { _ = try entries.setAccessTime(of: key, to: now) }
         return outcome
     }
 
-    /// Claims what an entry takes more with another record, if it does.
+    /// Claims the additional room of an entry with a longer record.
     private func claimGrowth(
         of observed: StoredEntry?,
         to publication: Publication,

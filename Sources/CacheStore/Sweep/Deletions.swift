@@ -2,17 +2,19 @@
 
 import Platform
 
-/// An entry or an object that is to be deleted, as it was seen, and why.
+/// An entry or an object to delete, as the sweep has seen it, and the reason.
 struct Removal: Sendable {
     let digest: Digest
-    /// Of an object why the last entry that named it was deleted; ``RemovalReason/orphan`` where none was.
+    /// The reason.
+    ///
+    /// For an object: the reason why the last entry that named it was deleted, or ``RemovalReason/orphan``.
     let reason: RemovalReason
     let allocatedSize: AllocatedSize
     /// nil for an object.
     var entry: SeenEntry?
     /// The lower half of its inode number.
     var inode: UInt32 = 0
-    /// The place of an entry among the candidates; nil where it is none of them.
+    /// The index of an entry among the candidates; nil if it is not a candidate.
     var place: UInt32?
 
     init(_ entry: SeenEntry, _ reason: RemovalReason, at place: UInt32? = nil) {
@@ -32,14 +34,18 @@ struct Removal: Sendable {
 
     var tree: Tree { entry == nil ? .objects : .entries }
 
-    /// What it adds to the tally of its reason: an object counts with the entries that named it, if any did.
+    /// The amount that it adds to the tally of its reason.
+    ///
+    /// An object counts as a removal of its own only if no entry named it.
     var tally: CollectionReport.Tally {
         CollectionReport.Tally(count: entry != nil || reason == .orphan ? 1 : 0, bytes: allocatedSize.bytes)
     }
 }
 
 extension [RemovalReason: CollectionReport.Tally] {
-    /// Adds what `removals` come to; a run of one reason, as most are, is looked up once.
+    /// Adds the tallies of `removals`.
+    ///
+    /// A run of removals for one reason takes one look into the dictionary.
     mutating func add(_ removals: some Sequence<Removal>) {
         var run: (reason: RemovalReason, tally: CollectionReport.Tally)?
         for removal in removals {
@@ -58,11 +64,11 @@ extension [RemovalReason: CollectionReport.Tally] {
 /// How a deletion ended.
 enum DeletionOutcome: Sendable {
     case deleted
-    /// Somebody has used or changed it since it was seen.
+    /// It was used or changed after the sweep had seen it.
     case spared
-    /// It is guarded by a stripe that was not to be had.
+    /// The lock of its stripe could not be acquired.
     case skipped
-    /// The kernel would not have it looked at or deleted.
+    /// The kernel refused to look at it or to delete it.
     case refused(path: String)
 
     var isDeletion: Bool {
@@ -70,15 +76,18 @@ enum DeletionOutcome: Sendable {
     }
 }
 
-/// How sweeps and evictions from the list delete, and where they account for it; their threads share one.
+/// The deletions of a sweep or of evictions from the list, and their accounting.
 ///
-/// Everything is looked at again under its stripe, as others have been at work since it was seen.
+/// All threads of a sweep share one.
+///
+/// A file is looked at again under its stripe before it is deleted, as other processes may have used it.
 struct Deletions: Sendable {
     private struct State {
-        /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
-        /// who is stopped is paid once and not for each thing that he keeps.
+        /// Stripes whose lock could not be acquired once.
+        ///
+        /// Their files are left alone, so that a stopped process costs one wait and not one for each file.
         var skipped: [Tree: Set<Int>] = [:]
-        /// The last use of the most recently used entry that was evicted for want of room.
+        /// The last use of the most recently used entry that was evicted.
         var newestEvicted: Timestamp?
     }
 
@@ -87,47 +96,49 @@ struct Deletions: Sendable {
     /// By the caller's clock.
     let now: Timestamp
     private let state = Locked.Box(State())
-    /// By which it measures how long it holds a stripe.
+    /// The clock that measures how long a stripe is held.
     var instant: @Sendable () -> ContinuousClock.Instant = { .now }
 
     // MARK: Stripes
 
-    /// How long to wait for each other stripe once one was waited for in vain.
+    /// How long to wait for another stripe after the wait for one has failed.
     ///
-    /// Twice as long as until a waiter asks for it (``FileLock/askAfter``). So 64 that a stopped process holds cost little
-    /// more than one.
+    /// Twice the time after which a waiter asks the holders for the lock (``FileLock/askAfter``). So 64 stripes that a
+    /// stopped process holds cost little more than one.
     private static let laterStripePatience: Duration = .milliseconds(4)
 
-    /// How long one stripe is held, at full pace, to delete one thing after the other.
+    /// How long a stripe is held at full pace for several deletions.
     ///
-    /// In it about 50 go, so that the lock itself (2 µs) is a hundredth of the cost. Then other stripes have their
-    /// turn, so that a writer, who asks again every 0.5 ms, gets it: he waits no longer than for a single deletion
-    /// on a busy disk.
+    /// About 50 files are deleted in that time, so the lock itself (2 µs) is a hundredth of the cost. Then it is unlocked, so
+    /// that a writer, who tries again every 0.5 ms, gets it. The writer waits no longer than for a single deletion on a busy
+    /// disk.
     private static let longestHold: Duration = .milliseconds(1)
 
-    /// How long to wait for a stripe now, with so many `skipped` that were not noted yet.
+    /// How long to wait for a stripe now.
+    ///
+    /// - Parameter skipped: the number of stripes that could not be acquired and are not noted yet.
     func patience(_ pacer: SweepPacer, after skipped: Int = 0) -> Duration {
         let isHindered = skipped > 0 || state.value.withLock { $0.skipped.values.contains { !$0.isEmpty } }
         return min(isHindered ? Self.laterStripePatience : request.stripePatience, pacer.rest)
     }
 
-    /// Leaves alone what these stripes guard, from now on.
+    /// Leaves the files of these stripes alone from now on.
     func skip(_ stripes: Set<Int>, _ tree: Tree) {
         state.value.withLock { $0.skipped[tree, default: []].formUnion(stripes) }
     }
 
-    /// Stripes whose lock was not to be had.
+    /// The stripes whose locks could not be acquired.
     func skipped(_ tree: Tree) -> Set<Int> {
         state.value.withLock { $0.skipped[tree] ?? [] }
     }
 
-    /// Runs `delete` for each of what is in one tree and guarded by `stripe`, while that is held exclusively (false: it
-    /// was spared), and accounts for what is gone.
+    /// Deletes files of one tree and one stripe, with the stripe held exclusively, and accounts for them.
     ///
-    /// The stripe is given back, and taken again, where it has been held long enough and where a rest is due.
-    /// Nothing else is waited for while it is held.
+    /// The stripe is unlocked and locked again after ``longestHold``, and for a rest. It waits for nothing else while it holds
+    /// the stripe.
     ///
-    /// There are fewer outcomes than removals where time ran out or something failed that concerns all.
+    /// - Parameter delete: returns false if the file was spared.
+    /// - Returns: fewer outcomes than removals if the time ran out, or if an error concerns all files.
     func run(
         _ removals: [Removal],
         stripe: Int,
@@ -154,7 +165,7 @@ struct Deletions: Sendable {
                 }
             } catch {
                 guard error.code == .busy else { return (outcomes, error) }
-                // To wait in vain is to get on.
+                // A wait that has failed is progress, too.
                 parts.control.noteSweepStep()
                 skip([stripe], tree)
             }
@@ -176,9 +187,9 @@ struct Deletions: Sendable {
 
     // MARK: Accounting
 
-    /// Accounts for what was deleted: in the usage, the counters, the keys that were evicted lately, and the log.
+    /// Updates the usage, the counters, the keys that were evicted recently, and the log.
     ///
-    /// Of a dry run only the ``horizon``.
+    /// A dry run updates only the ``horizon``.
     private func account(for removals: [Removal]) {
         let evicted = removals.lazy.compactMap { $0.reason.isEviction ? $0.entry : nil }
         if let newest = evicted.map(\.lastUse).max() {
@@ -200,7 +211,7 @@ struct Deletions: Sendable {
         if young > 0 { parts.counters.add(.evictedYoung, young) }
         parts.log?.append(
             removals.lazy.filter { $0.entry != nil }.map { (removal) -> (LoggedKey, LoggedRemoval.Cause) in
-                // To who asks why a key is gone it is no collection that has removed it.
+                // The log names the command that cleared the entry and not the collection that deleted its file.
                 let cause: LoggedRemoval.Cause =
                     removal.reason == .cleared ? .cleared : .collected(removal.reason)
                 return (LoggedKey(digest: removal.digest, name: nil), cause)
@@ -208,20 +219,19 @@ struct Deletions: Sendable {
         )
     }
 
-    /// For how long the most recently used entry that was evicted for want of room had not been used; nil where none
-    /// was.
+    /// The time for which the most recently used of the evicted entries had not been used; nil if none was evicted.
     var horizon: Duration? {
         state.value.withLock { $0.newestEvicted }.map { max(.zero, now - $0) }
     }
 }
 
 extension CacheError {
-    /// Whether it was about one file, and others may well be as they should.
+    /// Whether the error concerns one file, and others may be sound.
     var concernsOneFile: Bool { cause?.concernsOneFile ?? false }
 }
 
 extension StoreDirectory {
-    /// Where it happened, below the cache directory.
+    /// The path of the error's file, relative to the cache directory.
     func relativePath(_ error: CacheError) -> String {
         String((error.path ?? path).dropFirst(path.count + 1))
     }

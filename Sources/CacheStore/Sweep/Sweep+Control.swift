@@ -2,12 +2,12 @@
 
 import Platform
 
-/// What a sweep does for the control file.
+/// The parts of a sweep that read and update the control file.
 extension Sweep {
-    /// Takes writers off the generation table who were killed while they published.
+    /// Removes writers from the generation table that were killed while they published.
     ///
-    /// With the stripe held exclusively no writer is at work, so whoever is still counted is dead. He may
-    /// have published, so the version is raised. Until then nothing of those keys is held in memory.
+    /// While the stripe is held exclusively no writer is at work, so any writer that is still counted is dead. It may have
+    /// published, so the version is raised. Until then no process keeps values of those keys in memory.
     func clearDeadWriters() throws(CacheError) {
         if request.isDryRun { return }
         let control = parts.control
@@ -25,12 +25,12 @@ extension Sweep {
         }
     }
 
-    /// The rules in force, with which it begins: before the barrier, so that who has not seen them has published when the
-    /// entries are read.
+    /// The rules in force at the beginning of the sweep.
     ///
-    /// Where their file is gone or damaged everything goes from now on; but for show nothing is changed. Where this process
-    /// can't read the file, or can't put another one in its place, nothing goes by rules: the sweep reports the file, and
-    /// removes what is to go anyway.
+    /// They are read before the barrier, so that a writer that has not seen them has published when the entries are read.
+    ///
+    /// If their file is gone or damaged, a rule is made that removes all entries; not in a dry run. If this process can't
+    /// read or replace the file, the sweep reports it and removes nothing by rules.
     func presentRules() throws(CacheError) -> RulesInForce {
         do throws(CacheError) {
             let rules = try parts.control.rulesInForce()
@@ -44,10 +44,9 @@ extension Sweep {
         }
     }
 
-    /// Takes off the rules that nothing is left to be done for, after everything was looked at.
+    /// Deletes the rules whose entries are all gone, and notes the latest creation time of all entries.
     ///
-    /// And then it is known of all entries when they were created. Nothing of that where something could not be looked at,
-    /// or somebody who had begun to publish before has not ended.
+    /// It does nothing if a file could not be read, or if a writer that had begun before the sweep has not ended.
     func retireRules() {
         let hasSkipped = Tree.allCases.contains { !deletions.skipped($0).isEmpty }
         let (watch, isWhole) = state.value.withLock { ($0.ruleWatch, $0.report.unreadable.isEmpty) }
@@ -95,7 +94,7 @@ extension Sweep {
     ) {
         let (report, deletions) = state.value.withLock { ($0.report, $0.pass.deletions) }
         guard !request.isDryRun, report.unreadable.isEmpty, let before, let between, let after else { return }
-        // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
+        // Wrapping, as the words may hold any number. They are right after this.
         let objects = report.objects.bytes &+ deletions.objectBytes
         let found = report.entries.bytes &+ objects
         var bytes = max(0, between.bytes &- unnamed &- found)
@@ -109,21 +108,21 @@ extension Sweep {
 
     /// Notes that no entry takes space of its own, if the sweep found none that does.
     ///
-    /// `number` was that of ``Control/recordsWithSpace`` before the barrier: who was about to write one then has written
-    /// it, unless its stripe was not to be had.
+    /// - Parameter number: ``Control/recordsWithSpace`` before the barrier. A writer that was about to write such a record
+    ///   has written it since, unless its stripe was skipped.
     func noteNoEntryWithSpace(since number: UInt64) {
         let isKnown = state.value.withLock { !$0.pass.hasUnreadableEntries && $0.report.entries.bytes == 0 }
         guard isKnown, !request.isDryRun, deletions.skipped(.objects).isEmpty else { return }
         parts.control.noteNoEntryWithSpace(since: number)
     }
 
-    /// Adds what the directory takes beside its shards: the directories, and the files in the root.
+    /// Adds the size on disk of the directories and of the files in the root.
     ///
-    /// What the sweep itself writes counts as it will be, so that a dry run before it finds the same. A hint, so what
-    /// can't be looked at counts for nothing. About 20 system calls.
+    /// Files that the sweep itself writes count with their future size, so that a dry run before it finds the same. Files that
+    /// can't be looked at don't count: the sum is a hint. About 20 system calls.
     func addOverhead() {
         let directory = parts.directory
-        // The file of the `janitor` lock, which a first sweep fills and a dry run before it does not.
+        // The file of the `janitor` lock, which the first sweep fills and a dry run before it does not.
         var bytes = directory.fileSystem.blockSize
         var growing: Int64 = 0
         bestEffort { () throws(Errno) in
@@ -149,7 +148,7 @@ extension Sweep {
                 let length = CandidateList.size(ofCount: min(count, Self.listLength(ofEntries: count)))
                 state.pass.overhead += directory.allocation(of: length)
             }
-            // Shards that are to come are reckoned with.
+            // Shards that don't exist yet count, too.
             state.pass.overhead = max(state.pass.overhead, directory.usualOverhead) + growing
             return (state.pass.overhead, state.pass.hasIndexBlocks)
         }

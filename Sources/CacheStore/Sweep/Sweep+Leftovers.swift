@@ -3,17 +3,17 @@
 import Platform
 
 extension Sweep {
-    /// Deletes what killed processes have left, and keeps others from deleting what is to stay; false: time
-    /// ran out.
+    /// Deletes the files that killed processes have left, and keeps other programs from deleting permanent files; false if
+    /// the time ran out.
     mutating func deleteLeftovers() throws(CacheError) -> Bool {
         let others = try deleteStaleTemporaries()
         state.value.withLock { $0.report.unrecognised += others }
         guard pacer.mayGoOn() else { return false }
-        // Copies on their way to a place in the root, where nothing can be moved there.
+        // Copies that were being written in the root, because a file can't be moved there.
         _ = try deleteUnlocked(in: parts.directory.root, ".", path: StoreLayout.path(ofTemporary:))
-        // The lock of a computation is held as long as its process computes, and a permit as long as somebody has it.
-        // Who acquires one that was looked at here finds that its name has gone, and makes a new one. Shared, so that who
-        // can't get it sees that nobody holds it; there is one collection at a time.
+        // A process holds the lock of a computation while it computes, and a permit while it has it. A process that acquires
+        // one while it is deleted here finds its name gone and creates a new one. The lock is shared, so that such a process
+        // does not mistake this one for its holder; there is one collection at a time.
         _ = try deleteUnlocked(in: parts.directory.locks, StoreLayout.locks, .shared) { name in
             StoreLayout.isPassingLock(name) ? RelativePath(name) : nil
         }
@@ -27,7 +27,7 @@ extension Sweep {
         do throws(Errno) {
             temporaries = try TemporaryArea(of: parts.directory)
         } catch {
-            // No directory: nothing of ours is in it, and puts can do without where they need no names.
+            // Without the directory there are no temporary files, and puts can do without if they need no names.
             if error == .notDirectory || error == .tooManyLinks { return ["\(StoreLayout.temporaries)"] }
             throw CacheError(errno: error, "clean", path: path(of: StoreLayout.temporaries))
         }
@@ -38,7 +38,7 @@ extension Sweep {
 
     private func path(of place: RelativePath) -> String { "\(parts.directory.path)/\(place)" }
 
-    /// Deletes the files in `directory` that nobody holds locked, of those for whose names `path` gives one; the names
+    /// Deletes the files in `directory` that no process holds locked, if `path` has a path for their names; returns the names
     /// of the others.
     private func deleteUnlocked(
         in directory: borrowing Directory,
@@ -51,7 +51,7 @@ extension Sweep {
         return try deleteUnlocked(names, in: directory, place, mode, path: path)
     }
 
-    /// The same of the files with these names.
+    /// Deletes those of the named files that no process holds locked.
     func deleteUnlocked(
         _ names: [String],
         in directory: borrowing Directory,
@@ -73,7 +73,7 @@ extension Sweep {
                     }
                     if case .deleted(let size) = outcome { tally.add(size) }
                 } catch {
-                    // A link, a socket, or a file that this user may not read: none that we have made.
+                    // A link, a socket, or a file that this user may not read: this program has not made it.
                     guard error.tellsOfNoFile || error == .accessDenied else { throw error }
                     others.append("\(place)/\(name)")
                 }
@@ -88,13 +88,15 @@ extension Sweep {
         return others
     }
 
-    /// Dates the files anew that stay, once they are a day old: systemd-tmpfiles, tmpreaper and their like
-    /// delete what is older than some days, and two processes with different lock files exclude nobody.
+    /// Sets the times of the permanent files to the present once they are a day old.
     ///
-    /// One system call where it is not time yet, else one for each of 142 files.
+    /// systemd-tmpfiles, tmpreaper and similar programs delete files that are some days old. If a lock file was deleted, two
+    /// processes could hold the same lock by two files.
+    ///
+    /// One system call if it is not time yet, else one for each of 142 files.
     private func freshenPermanentFiles() {
-        // Nobody is hurt where it fails; the next sweep tries again. The file looked at is dated last, so that a
-        // kill half way does not count as done.
+        // If it fails the next sweep tries again. The file that is looked at is the last one, so that after a kill halfway
+        // the next sweep does all of them.
         bestEffort { () throws(Errno) in
             let directory = parts.directory
             let names = StoreLayout.lockNames + [StoreLayout.requestsLock, StoreLayout.formatLock]
@@ -159,15 +161,15 @@ extension Sweep {
 }
 
 extension Sweep {
-    /// What became of a file in `tmp/` or `locks/`.
+    /// The outcome for a file in `tmp/` or `locks/`.
     private enum Fate {
-        /// So many bytes on disk.
+        /// Deleted, with the bytes that it took on disk.
         case deleted(Int64)
         /// A process has it locked, or may go on with it.
         case spared
     }
 
-    /// Deletes a file that nobody holds locked, but for what somebody may still go on with.
+    /// Deletes a file that no process holds locked, unless it is a partial download that may be resumed.
     private func clean(
         _ path: RelativePath,
         in directory: borrowing Directory,

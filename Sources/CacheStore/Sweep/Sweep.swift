@@ -2,31 +2,29 @@
 
 package import Platform
 
-/// One sweep: mark by reading all entries, delete what is of no use, plan, evict.
+/// One sweep: marks by reading all entries, deletes expired entries and orphans, plans and evicts.
 ///
-/// What is of no use goes as it is found: entries that have expired or are too old as they are read, and objects that
-/// no entry names as they are listed. Of the other entries it keeps those that may have to go for want of room. What is
-/// left of them is written down for the next trims, which take no scan (``ListedEviction``).
+/// It deletes expired entries and entries that are too old as it reads them, and objects that no entry names as it lists
+/// them. It keeps the other entries that may have to be evicted as candidates. Those that are left at the end go into a list
+/// for the next evictions, which need no scan (``ListedEviction``).
 ///
-/// Safe beside any number of readers, writers and other sweeps; a kill at any instant leaves the rest to
-/// the next.
+/// It is safe beside any number of readers, writers and other sweeps. After a kill at any moment the next sweep does the rest.
 ///
-/// At full pace several threads read the shards and delete, each with a copy of this. They meet between the steps, of
-/// which each begins after all of the one before: so every entry has been read before an object is looked at, and
-/// whatever was read or deleted counts before anything is decided by it. Within a step threads are at different files,
-/// each under no stripe or one, held for a millisecond at most; to the others a sweep on several threads is one that
-/// takes its steps in another order, and one hold for several deletions is several holds between which nobody asked.
+/// At full pace several threads read the shards and delete, each with a copy of this value. A step begins when all threads
+/// have ended the step before: all entries have been read before an object is looked at, and all that was read or deleted is
+/// counted before a decision. Within a step threads work on different files, and a thread holds one stripe at most, for a
+/// millisecond. Other processes see a sweep that takes the same steps in another order.
 package struct Sweep: Sendable {
     let parts: StoreParts
     let request: SweepRequest
-    /// The time when the sweep was asked for, by the caller's clock, and by one that runs steadily.
+    /// The time at which the sweep was requested, by the caller's clock and by a monotonic one.
     let begin: (time: Timestamp, instant: ContinuousClock.Instant)
-    /// What was seen and done so far, which the threads share; never held for what takes a system call.
+    /// The results so far, which the threads share; not locked during a system call.
     let state: Locked<SweepState>.Box
     var deletions: Deletions
     var stamp: SweepStamp
     var pacer: SweepPacer
-    /// Those that were in force when it began.
+    /// The rules that were in force when the sweep began.
     var rules = RulesInForce.nothing
 
     init(
@@ -46,19 +44,16 @@ package struct Sweep: Sendable {
         pacer = SweepPacer(request.pace, in: parts.control)
     }
 
-    /// Sweeps the store of these parts as it is at `now`.
+    /// Sweeps the store as it is at `now`.
     ///
-    /// - Throws: ``CacheError/Code/busy`` where another sweep did not end within the request's patience, or does not get
-    ///   on at all.
-    /// - Complexity: O(*n*) in entries and objects: two system calls for each of the former and one for each of the
-    ///   latter, of which small ones need none on ext4 (``SweepAllocation``); and two more for each that is deleted, three
-    ///   where somebody has been at an entry meanwhile.
+    /// - Throws: ``CacheError/Code/busy`` if another sweep did not end within the request's patience, or makes no progress.
+    /// - Complexity: O(*n*) in entries and objects. Two system calls for each entry and one for each object (none for a small
+    ///   object on ext4, ``SweepAllocation``). Two more for each deletion, three if the entry was used meanwhile.
     ///
-    ///   Memory: 21 to 43 bytes for each content (``ContentMark``), half as much again while their table grows; and, where
-    ///   limits are set, 88 for each candidate (``SweepCandidates``), of which there are as many as have to go and an
-    ///   eighth more, at least 98,000 and at most 4 million. With a value for each entry that was, of the process as a
-    ///   whole, 67 MB for a million of them with nothing to do, 89 with a limit that holds, and 143 MB when half of them
-    ///   had to go; for 10 million it comes to 400 MB and 800 MB. A billion would take the marks in parts.
+    ///   Memory: 21 to 43 bytes for each content (``ContentMark``), half as much again while the table grows. If limits are
+    ///   set, 88 bytes for each candidate (``SweepCandidates``): as many candidates as have to be evicted and an eighth more,
+    ///   at least 98,000 and at most 4 million. Measured for a million entries with a value each, of the whole process: 67 MB
+    ///   with nothing to evict, 89 MB with a limit, 143 MB when half of them were evicted; for 10 million 400 MB and 800 MB.
     package static func run(
         _ request: SweepRequest,
         on parts: StoreParts,
@@ -134,8 +129,9 @@ package struct Sweep: Sendable {
 
     // MARK: Steps
 
-    /// Passes over everything until the limits hold or nothing can be evicted: once, but where more has to go than
-    /// there can be candidates; false: time ran out.
+    /// Passes over all entries and objects until the limits hold or nothing can be evicted; false if the time ran out.
+    ///
+    /// One pass, unless more entries have to be evicted than there can be candidates.
     private mutating func run(under lock: borrowing LockFile) throws(CacheError) -> Bool {
         var space = try freeSpaceGoal()
         guard try deleteLeftovers() else { return false }
@@ -157,7 +153,7 @@ package struct Sweep: Sendable {
                 position += plan.count
                 if space?.canLearn ?? false { space?.learn(try parts.directory.space()) }
             }
-            // The next pass finds those that were not taken in. Where all were spared it would find the same again.
+            // The next pass finds the candidates for which there was no room. If all were spared it would find the same ones.
             let hasEvicted = state.value.withLock { $0.pass.deletions.evictions > 0 }
             if position < order.count || !hasEvicted || !isCut {
                 keepCandidates(order[position...])
@@ -168,13 +164,10 @@ package struct Sweep: Sendable {
         }
     }
 
-    /// Marks: reads all entries, then looks at all objects, and deletes what is of no use as it finds it; false: time ran
-    /// out.
+    /// Reads all entries, then looks at all objects, and deletes expired entries and orphans; false if the time ran out.
     ///
-    /// The order matters: the stamp before the barrier, the barrier before the entries are read, and the
-    /// entries before the objects are listed.
-    ///
-    /// See ``Store``.
+    /// The order matters: the stamp before the barrier, the barrier before the entries, and the entries before the objects
+    /// (see ``Store``).
     private mutating func mark(isFirst: Bool) throws(CacheError) -> Bool {
         let control = parts.control
         let withSpace = control.recordsWithSpace
@@ -183,8 +176,7 @@ package struct Sweep: Sendable {
         let before = control.recordedUsage
         guard try readEntries() else { return false }
         if let withSpace { noteNoEntryWithSpace(since: withSpace) }
-        // At no particular time; here, so that of a sweep whose time runs out it takes none: in a debug build to
-        // look at the whole table takes 65 ms.
+        // It could be done at any time. Here it takes no time from a sweep whose time has run out.
         try clearDeadWriters()
         let between = control.recordedUsage
         let unnamed = control.unnamedBytes
@@ -212,19 +204,16 @@ package struct Sweep: Sendable {
         return try deleteDangling()
     }
 
-    /// The present as the file system dates changes, taken from a file of ours: kernel times lag the
-    /// clock by up to a tick.
+    /// The present time of the file system, taken from a file of the cache: it is up to a tick behind the clock.
     ///
-    /// Waits for the tick to change, so that everything that was done before the sweep began is older
-    /// than the stamp, and one sweep leaves nothing of it.
+    /// Waits for the next tick, so that everything that was done before the sweep began is older than the stamp.
     private func fileSystemTime(by lock: borrowing LockFile) throws(CacheError) -> Timestamp {
         try describing("take a time stamp", parts.directory.path) { () throws(Errno) in
             let start = try lock.descriptor.touched()
             let deadline = ContinuousClock.now + Self.longestTick
             while true {
                 let stamp = try lock.descriptor.touched()
-                // Past the deadline the clock must have been put back; an early stamp spares too much,
-                // which is safe.
+                // After the deadline the clock must have been set back. An early stamp spares too many files, which is safe.
                 if stamp > start || ContinuousClock.now > deadline { return stamp }
                 parts.control.noteSweepStep()
                 sleepThread(for: .microseconds(500))
@@ -232,10 +221,10 @@ package struct Sweep: Sendable {
         }
     }
 
-    /// A tick of the kernel is 1 to 10 ms (CONFIG_HZ), but FAT's file times are two seconds apart.
+    /// The longest tick: 1 to 10 ms in the kernel (CONFIG_HZ), but two seconds for the times of FAT.
     private static let longestTick: Duration = .seconds(3)
 
-    /// Waits until every put that held a stripe when this began is over; false: time ran out.
+    /// Waits until each put that held a stripe at the beginning has ended; false if the time ran out.
     private mutating func passBarrier() throws(CacheError) -> Bool {
         request.progress(CacheProgress(.waiting, done: 0, total: StoreLayout.stripeCount))
         let control = parts.control
@@ -256,14 +245,15 @@ package struct Sweep: Sendable {
             try sweep.readEntries(inShard: shard, noting: filter)
         }
         guard isDone else { return false }
-        // What could not be listed may be missing in it.
+        // Keys of entries that could not be listed may be missing in the filter.
         if !state.value.withLock({ $0.pass.hasUnreadableEntries }) { file?.completeFilter() }
         return true
     }
 
-    /// Takes a second look at the entries where an object is missing, to find those that name it; false: time ran out.
+    /// Reads the entries again if objects are missing, and deletes those that name a missing object; false if the time ran
+    /// out.
     private mutating func deleteDangling() throws(CacheError) -> Bool {
-        // Whether they go or are spared, they are no candidates.
+        // They are no candidates, whether they are deleted or spared.
         guard state.value.withLock({ $0.dropMissing() }) else { return true }
         return try scan(.entries) { (sweep, shard) throws(CacheError) in
             try sweep.deleteDangling(inShard: shard)
@@ -272,10 +262,10 @@ package struct Sweep: Sendable {
 
     // MARK: Threads
 
-    /// A task of a thread, about one shard; false: time ran out.
+    /// The task of a thread for one shard; false if the time ran out.
     typealias ShardTask = @Sendable (inout Sweep, Int) throws(CacheError) -> Bool
 
-    /// Runs `task` for each shard of one tree; false: time ran out.
+    /// Runs `task` for each shard of one tree; false if the time ran out.
     private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(CacheError) -> Bool {
         let progress = request.progress
         return try share(parts.shards(tree), task) { number in
@@ -284,9 +274,10 @@ package struct Sweep: Sendable {
         }
     }
 
-    /// Shares out `shards`: among several threads at full pace, else to this one alone, which rests where it is due.
+    /// Runs `task` for each of `shards`; false if the time ran out.
     ///
-    /// `began` is called on this thread, with the number of tasks that were begun. False: time ran out.
+    /// At full pace it uses several threads, else this one, which rests in between. It calls `began` on this thread with the
+    /// number of tasks that have begun.
     mutating func share(
         _ shards: [Int],
         _ task: @escaping ShardTask,
