@@ -259,7 +259,7 @@ extension Control {
     /// The sum of the claims of all writers.
     var claimed: ClaimedRoom {
         guard let words else { return ClaimedRoom() }
-        // Begins the next turn if it is due: otherwise the claims of killed writers would stay if nobody claims any more.
+        // Begins the next turn if it is due: without new claims the claims of killed writers would never be forgotten.
         let turn = writableWords.map { presentTurn($0) } ?? Self.turn(words)
         func amount(_ place: ControlWord) -> Int64 {
             let word = ClaimWord(rawValue: words.load(place))

@@ -134,7 +134,8 @@ package final class PartialFile: Sendable {
 
     /// The most bytes on disk that the usage may count for a file of this size that a process is writing.
     ///
-    /// A process counts what it reserves, and writes later. It may have received two pieces more than it has written.
+    /// A process counts the bytes that it reserves before it writes them. It reserves for one piece more than the file has; a
+    /// second piece is a margin.
     static func mostCounted(_ status: FileStatus, in directory: StoreDirectory) -> Int64 {
         let length = reservation(for: Int(clamping: status.size) + 2 * longestPiece)
         return max(status.allocatedSize, directory.allocation(of: length))

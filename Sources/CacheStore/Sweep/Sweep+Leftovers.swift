@@ -95,7 +95,7 @@ extension Sweep {
     ///
     /// One system call if it is not time yet, else one for each of 142 files.
     private func freshenPermanentFiles() {
-        // If it fails the next sweep tries again. The file that is looked at is the last one, so that after a kill halfway
+        // If it fails the next sweep tries again. The file whose time is checked is touched last, so that after a kill halfway
         // the next sweep does all of them.
         bestEffort { () throws(Errno) in
             let directory = parts.directory
@@ -120,14 +120,16 @@ extension Sweep {
 struct PartialBytes: Equatable {
     /// Bytes on disk.
     var allocated: Int64 = 0
-    /// The most bytes that the usage may count for them: processes reserve room ahead of what they write.
+    /// The most bytes that the usage may count for them: processes reserve room before they write.
     var mostCounted: Int64 = 0
 }
 
 extension Sweep {
     /// Looks at the partial downloads.
     ///
-    /// One call for the list of names, and four for each partial download.
+    /// In a dry run those that a sweep would have deleted don't count.
+    ///
+    /// About five system calls for the list of names, and four for each partial download.
     func partialBytes() throws(CacheError) -> PartialBytes {
         var bytes = PartialBytes()
         try describing("clean", path(of: StoreLayout.temporaries)) { () throws(Errno) in
@@ -145,6 +147,7 @@ extension Sweep {
                     let file = try temporaries.directory.open(path, .readOnly)
                     let isHeld = try !file.tryLock(.shared)
                     let status = try file.status()
+                    if request.isDryRun, !isHeld, !mayBeResumed(status) { continue }
                     bytes.allocated += status.allocatedSize
                     bytes.mostCounted +=
                         isHeld ? PartialFile.mostCounted(status, in: parts.directory) : status.allocatedSize
@@ -180,13 +183,16 @@ extension Sweep {
         guard try file.tryLock(mode) else { return .spared }
         let status = try file.status()
         guard try directory.status(of: path).identity == status.identity else { return .spared }
-        if isPartial, status.size > 0, Timestamp.now - status.modified < request.partialLife {
-            return .spared
-        }
+        if isPartial, mayBeResumed(status) { return .spared }
         if !request.isDryRun {
             try directory.unlink(path)
             if isPartial { parts.control.addUsage(bytes: -status.allocatedSize, entries: 0) }
         }
         return .deleted(status.allocatedSize)
+    }
+
+    /// Whether a partial download that no process holds stays for a later one.
+    private func mayBeResumed(_ status: FileStatus) -> Bool {
+        status.size > 0 && Timestamp.now - status.modified < request.partialLife
     }
 }

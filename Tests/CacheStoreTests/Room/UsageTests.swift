@@ -155,13 +155,31 @@ import Testing
         let present = try #require(store.control.usage).bytes - others.bytes - partial.counted
         #expect(0...(2 << 20) ~= present)
 
-        // Nobody writes it any more, so it counts for what it has.
+        // No process writes it any more, so the usage counts its blocks.
         partial.letGo()
         try fixture.sweep()
         #expect(try store.control.usage?.bytes == others.bytes + partial.file.status().allocatedSize)
         partial.discard()
         try fixture.sweep()
         try expectUsageOfDirectory("the download is given up")
+    }
+
+    @Test func `a dry run evicts nothing for a partial download that the sweep deletes`() throws {
+        try put("a", keyLength: 1, 1 << 20)
+        let used = fixture.usageOnDisk().bytes
+        let partial = try downloaded("b")
+        partial.letGo()
+        // Room for the value, and not for the partial download.
+        let limits = CacheLimits(maximumSize: .bytes(Int(used + store.parts.overhead) + (1 << 20)))
+        for isDryRun in [true, false] {
+            let report = try fixture.sweep {
+                $0.limits = limits
+                $0.partialLife = .zero
+                $0.isDryRun = isDryRun
+            }
+            #expect(Array(report.removed.keys) == [.staleTemporary])
+            #expect(report.entries.count == 1)
+        }
     }
 
     @Test func `a download that becomes an object while the objects are scanned is counted once`() throws {
