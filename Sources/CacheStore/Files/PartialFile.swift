@@ -16,6 +16,8 @@ package final class PartialFile: Sendable {
     /// The greatest length of a note, which has to fit into a block beside other attributes.
     package static let longestNote = 3000
     private static let note: StaticString = "user.dcp"
+    /// How long a caller waits for sweeps that look at the file.
+    private static let patience = Duration.seconds(1)
 
     /// Open for reading and for appending.
     package let file: FileDescriptor
@@ -71,7 +73,7 @@ package final class PartialFile: Sendable {
                 try area.directory.unlink(name)
                 continue
             }
-            guard try file.tryLock(.exclusive) else { return nil }
+            guard try lock(file) else { return nil }
             let status = try file.status()
             // A sweep may have deleted it before it was locked.
             guard try area.directory.presentStatus(of: name)?.identity == status.identity else { continue }
@@ -81,6 +83,14 @@ package final class PartialFile: Sendable {
             // The file has a second name, whose content would change with it.
             try area.directory.unlink(name)
         }
+    }
+
+    /// Locks the file for a download; false if another download holds it.
+    private static func lock(_ file: borrowing FileDescriptor) throws(Errno) -> Bool {
+        if try file.tryLock(.exclusive) { return true }
+        // A download holds an exclusive lock. A sweep holds a shared one, for the few system calls of a look.
+        guard try file.tryLock(.shared) else { return false }
+        return try file.tryLock(.exclusive, until: .now + patience)
     }
 
     /// The present length and the note of the partial download of `key`, whoever holds it; nil if there is none.

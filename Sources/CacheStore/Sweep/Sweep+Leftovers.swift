@@ -180,6 +180,8 @@ extension Sweep {
     ) throws(Errno) -> Fate {
         let file = try directory.open(path, .readOnly)
         let isPartial = path.description.hasPrefix(StoreLayout.partialPrefix)
+        // Without a lock first: a download that finds the file locked would not resume it.
+        if isPartial, mayBeResumed(try file.status()) { return .spared }
         guard try file.tryLock(mode) else { return .spared }
         let status = try file.status()
         guard try directory.status(of: path).identity == status.identity else { return .spared }

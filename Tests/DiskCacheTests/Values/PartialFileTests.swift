@@ -64,6 +64,26 @@ import Testing
         #expect(try cache.get(forKey: "key")?.value == Data("value".utf8))
     }
 
+    @Test func `collections that look at the file don't keep a download from it`() throws {
+        withExtendedLifetime(try partial("val")) {}
+        let isOver = Locked(false)
+        let refused = Locked(0)
+        onThreads(2) { [cache] index in
+            if index == 0 {
+                var options = CollectionOptions()
+                options.expiredOnly = true
+                for _ in 0..<1000 { #expect(throws: Never.self) { try cache.directory.collect(options) } }
+                isOver.withLock { $0 = true }
+            } else {
+                while !isOver.withLock({ $0 }) {
+                    let file = try? cache.partialFile(forKey: "key")
+                    if file == nil { refused.withLock { $0 += 1 } }
+                }
+            }
+        }
+        #expect(refused.withLock { $0 } == 0)
+    }
+
     @Test func `what is refused by its digest is not stored`() throws {
         let partial = try partial("value")
         #expect(throws: CacheError.self) {
