@@ -10,6 +10,10 @@
 /// evict the entry once, which no word tells. A reader that finds nothing on disk asks the store and puts
 /// what comes on disk. Whoever takes no further step was killed, or is slow.
 ///
+/// Once the sender gives up a request that has no answer. The store may still carry it out, within a known time. The
+/// sender notes that as a doubt about the key, and strikes the key's note out only after a request that it has begun after
+/// that time.
+///
 /// Checked is that nothing older than what has returned is given to a reader who began later, or is on disk.
 enum RemoteModel {
     /// A deviation that must be found.
@@ -28,6 +32,12 @@ enum RemoteModel {
         case noBarrier
         /// The sender strikes out whatever is noted for the key.
         case struckWithoutNumber
+        /// The sender notes no doubt.
+        case doubtUnnoted
+        /// The sender looks whether the time of the doubt is over after its request, not before.
+        case doubtJudgedLate
+        /// The doubt belongs to the note that it began with, and goes when another writer notes the key.
+        case doubtOfNote
     }
 
     /// By rank: what a writer has left that ranks higher must not be undone.
@@ -39,6 +49,7 @@ enum RemoteModel {
 
     enum WriterStep: UInt8 { case note, begin, change, end, noteLate, over }
     enum SenderStep: UInt8 { case idle, wait, read, tell, strike }
+    enum Doubt: UInt8 { case none, inTime, over }
     enum ReaderStep: UInt8 { case start, word, disk, outbox, ask, adopt, over }
 
     struct Word: Hashable {
@@ -64,6 +75,12 @@ enum RemoteModel {
         var sender = SenderStep.idle
         var sending: UInt8 = 0
         var settled = Value.gone
+        /// The request without an answer that the store may still carry out.
+        var late: Value?
+        var hasGivenUp = false
+        var doubt = Doubt.none
+        /// Whether the doubt was still in its time when the sender began.
+        var isDoubtful = false
         var reader = Reader()
         var wasEvicted = false
 
@@ -71,7 +88,7 @@ enum RemoteModel {
         var floor: Value { writers[1] == .over ? .gone : writers[0] == .over ? .new : .old }
     }
 
-    enum Move { case writer(Int), sender, reader, eviction }
+    enum Move { case writer(Int), sender, givingUp, lateRequest, time, reader, eviction }
 
     struct Model {
         let mistake: Mistake?
@@ -102,6 +119,15 @@ extension RemoteModel.Model: ExploredModel {
         // The second begins when the first has returned.
         if state.writers[0] == .over { add(.writer(1)) { advanceWriter(1, in: &$0) } }
         add(.sender) { advanceSender(in: &$0) }
+        if state.sender == .tell, !state.hasGivenUp { add(.givingUp) { giveUp(in: &$0) } }
+        if let late = state.late {
+            add(.lateRequest) { state in
+                state.store = late
+                state.late = nil
+            }
+        } else if state.doubt == .inTime {
+            add(.time) { $0.doubt = .over }
+        }
         add(.reader) { advanceReader(in: &$0) }
         if !state.wasEvicted, state.disk != .gone {
             add(.eviction) { state in
@@ -114,7 +140,7 @@ extension RemoteModel.Model: ExploredModel {
     private func advanceWriter(_ index: Int, in state: inout State) {
         switch state.writers[index] {
         case .note:
-            if mistake != .notedLate { state.noted = UInt8(index + 1) }
+            if mistake != .notedLate { note(index, in: &state) }
             state.writers[index] = .begin
         case .begin:
             state.word.writers += 1
@@ -127,10 +153,15 @@ extension RemoteModel.Model: ExploredModel {
             state.word.version += 1
             state.writers[index] = mistake == .notedLate ? .noteLate : .over
         case .noteLate:
-            state.noted = UInt8(index + 1)
+            note(index, in: &state)
             state.writers[index] = .over
         case .over: break
         }
+    }
+
+    private func note(_ index: Int, in state: inout State) {
+        state.noted = UInt8(index + 1)
+        if mistake == .doubtOfNote { state.doubt = .none }
     }
 
     /// Whether a writer has the stripe, shared.
@@ -143,6 +174,7 @@ extension RemoteModel.Model: ExploredModel {
         case .idle:
             guard state.noted != 0 else { return }
             state.sending = state.noted
+            state.isDoubtful = state.doubt == .inTime
             state.sender = .wait
         case .wait:
             // A writer that has not noted anything yet comes later.
@@ -154,9 +186,25 @@ extension RemoteModel.Model: ExploredModel {
             state.store = state.settled
             state.sender = .strike
         case .strike:
-            if state.noted == state.sending || mistake == .struckWithoutNumber { state.noted = 0 }
-            (state.sending, state.settled, state.sender) = (0, .gone, .idle)
+            let isDoubtful = mistake == .doubtJudgedLate ? state.doubt == .inTime : state.isDoubtful
+            if !isDoubtful, state.noted == state.sending || mistake == .struckWithoutNumber {
+                state.noted = 0
+                state.doubt = .none
+            }
+            rest(&state)
         }
+    }
+
+    /// Ends a request without an answer.
+    private func giveUp(in state: inout State) {
+        state.late = state.settled
+        state.hasGivenUp = true
+        if mistake != .doubtUnnoted { state.doubt = .inTime }
+        rest(&state)
+    }
+
+    private func rest(_ state: inout State) {
+        (state.sending, state.settled, state.sender, state.isDoubtful) = (0, .gone, .idle, false)
     }
 
     private func advanceReader(in state: inout State) {
@@ -206,6 +254,6 @@ extension RemoteModel.Model: ExploredModel {
 
     func summary(of state: State) -> String {
         "disk \(state.disk), store \(state.store), noted \(state.noted), word \(state.word), writers \(state.writers), "
-            + "sender \(state.sender), reader \(state.reader)"
+            + "sender \(state.sender), late \(state.late.map { "\($0)" } ?? "none"), doubt \(state.doubt), reader \(state.reader)"
     }
 }

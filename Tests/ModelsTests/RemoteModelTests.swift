@@ -22,6 +22,10 @@ struct RemoteModelTests {
             space.states.contains { $0.store == .gone && $0.noted == 0 && $0.writers[1] == .over },
             "the store is told of the removal"
         )
+        #expect(
+            space.states.contains { $0.hasGivenUp && $0.late == nil && $0.store == .gone && $0.noted == 0 },
+            "a request without an answer is followed by another"
+        )
     }
 
     @Test("needs each part of its protocol", arguments: RemoteModel.Mistake.allCases)
