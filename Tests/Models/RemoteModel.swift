@@ -11,8 +11,8 @@
 /// what comes on disk. Whoever takes no further step was killed, or is slow.
 ///
 /// Once the sender gives up a request that has no answer. The store may still carry it out, within a known time. The
-/// sender notes that as a doubt about the key, and strikes the key's note out only after a request that it has begun after
-/// that time.
+/// sender notes a doubt about the key, apart from the writers' notes. After that time it reads the entry and makes the
+/// store's value the same once more, and only then removes the doubt. Until then a reader does not ask the store.
 ///
 /// Checked is that nothing older than what has returned is given to a reader who began later, or is on disk.
 enum RemoteModel {
@@ -34,10 +34,12 @@ enum RemoteModel {
         case struckWithoutNumber
         /// The sender notes no doubt.
         case doubtUnnoted
-        /// The sender looks whether the time of the doubt is over after its request, not before.
-        case doubtJudgedLate
-        /// The doubt belongs to the note that it began with, and goes when another writer notes the key.
+        /// Readers look for the writers' notes only.
+        case doubtUnread
+        /// The doubt goes with the next note that is struck out.
         case doubtOfNote
+        /// The doubt goes when its time is over, without another request.
+        case doubtNotSentAgain
     }
 
     /// By rank: what a writer has left that ranks higher must not be undone.
@@ -79,8 +81,6 @@ enum RemoteModel {
         var late: Value?
         var hasGivenUp = false
         var doubt = Doubt.none
-        /// Whether the doubt was still in its time when the sender began.
-        var isDoubtful = false
         var reader = Reader()
         var wasEvicted = false
 
@@ -126,7 +126,7 @@ extension RemoteModel.Model: ExploredModel {
                 state.late = nil
             }
         } else if state.doubt == .inTime {
-            add(.time) { $0.doubt = .over }
+            add(.time) { $0.doubt = mistake == .doubtNotSentAgain ? .none : .over }
         }
         add(.reader) { advanceReader(in: &$0) }
         if !state.wasEvicted, state.disk != .gone {
@@ -140,7 +140,7 @@ extension RemoteModel.Model: ExploredModel {
     private func advanceWriter(_ index: Int, in state: inout State) {
         switch state.writers[index] {
         case .note:
-            if mistake != .notedLate { note(index, in: &state) }
+            if mistake != .notedLate { state.noted = UInt8(index + 1) }
             state.writers[index] = .begin
         case .begin:
             state.word.writers += 1
@@ -153,15 +153,10 @@ extension RemoteModel.Model: ExploredModel {
             state.word.version += 1
             state.writers[index] = mistake == .notedLate ? .noteLate : .over
         case .noteLate:
-            note(index, in: &state)
+            state.noted = UInt8(index + 1)
             state.writers[index] = .over
         case .over: break
         }
-    }
-
-    private func note(_ index: Int, in state: inout State) {
-        state.noted = UInt8(index + 1)
-        if mistake == .doubtOfNote { state.doubt = .none }
     }
 
     /// Whether a writer has the stripe, shared.
@@ -172,9 +167,9 @@ extension RemoteModel.Model: ExploredModel {
     private func advanceSender(in state: inout State) {
         switch state.sender {
         case .idle:
-            guard state.noted != 0 else { return }
+            guard state.noted != 0 || state.doubt == .over else { return }
+            // 0: it sends because of a doubt.
             state.sending = state.noted
-            state.isDoubtful = state.doubt == .inTime
             state.sender = .wait
         case .wait:
             // A writer that has not noted anything yet comes later.
@@ -186,11 +181,8 @@ extension RemoteModel.Model: ExploredModel {
             state.store = state.settled
             state.sender = .strike
         case .strike:
-            let isDoubtful = mistake == .doubtJudgedLate ? state.doubt == .inTime : state.isDoubtful
-            if !isDoubtful, state.noted == state.sending || mistake == .struckWithoutNumber {
-                state.noted = 0
-                state.doubt = .none
-            }
+            if state.sending == 0 || mistake == .doubtOfNote { state.doubt = .none }
+            if state.noted == state.sending || mistake == .struckWithoutNumber { state.noted = 0 }
             rest(&state)
         }
     }
@@ -204,7 +196,7 @@ extension RemoteModel.Model: ExploredModel {
     }
 
     private func rest(_ state: inout State) {
-        (state.sending, state.settled, state.sender, state.isDoubtful) = (0, .gone, .idle, false)
+        (state.sending, state.settled, state.sender) = (0, .gone, .idle)
     }
 
     private func advanceReader(in state: inout State) {
@@ -221,7 +213,8 @@ extension RemoteModel.Model: ExploredModel {
             if state.disk != .gone { return end(&state, with: state.disk) }
             reader.step = mistake == .outboxCheckedEarly ? .ask : .outbox
         case .outbox:
-            if state.noted != 0, mistake != .outboxUnchecked { return end(&state, with: .gone) }
+            let isNoted = state.noted != 0 || state.doubt != .none && mistake != .doubtUnread
+            if isNoted, mistake != .outboxUnchecked { return end(&state, with: .gone) }
             reader.step = mistake == .outboxCheckedEarly ? .word : .ask
         case .ask:
             if state.store == .gone { return end(&state, with: .gone) }

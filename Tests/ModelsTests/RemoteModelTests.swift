@@ -23,7 +23,9 @@ struct RemoteModelTests {
             "the store is told of the removal"
         )
         #expect(
-            space.states.contains { $0.hasGivenUp && $0.late == nil && $0.store == .gone && $0.noted == 0 },
+            space.states.contains {
+                $0.hasGivenUp && $0.late == nil && $0.store == .gone && $0.noted == 0 && $0.doubt == .none
+            },
             "a request without an answer is followed by another"
         )
     }
