@@ -63,6 +63,22 @@ package struct TransportError: Error, Sendable, Equatable {
     }
 }
 
+extension TransportError {
+    /// Whether the transfer ended before any of the request was sent.
+    package var isBeforeRequest: Bool {
+        switch code {
+        case .libraryMissing, .invalidRequest, .unsupportedScheme, .nameNotResolved, .connectionFailed,
+            .proxyForbidden,
+            .tls, .noResources:
+            true
+        case .timedOut, .cancelled, .truncated, .tooLarge, .headTooLarge, .tooManyRedirects,
+            .protocolViolation,
+            .sourceFailed, .noSpace, .outputFailed, .other:
+            false
+        }
+    }
+}
+
 extension TransportError: CustomStringConvertible {
     package var description: String { message }
 }

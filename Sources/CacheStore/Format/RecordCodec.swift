@@ -188,7 +188,7 @@ extension ByteReader {
 
 extension Timestamp {
     /// Whole milliseconds since 1970, rounded down; 6 bytes hold more than a `Timestamp` does.
-    var milliseconds: Int64 { max(0, nanoseconds / 1_000_000) }
+    package var milliseconds: Int64 { max(0, nanoseconds / 1_000_000) }
 
     package init(milliseconds: Int64) {
         self = Timestamp(nanoseconds: 0) + .milliseconds(milliseconds)

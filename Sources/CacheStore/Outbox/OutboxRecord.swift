@@ -8,12 +8,12 @@ import Platform
 /// offset  bytes  what
 ///      0      2  "ob"
 ///      2      1  version: 1
-///      3      1  kind: 1 put, 2 remove, 3 done, 4 avoid, 5 follows, 6 carried, 7 barrier
+///      3      1  kind: 1 put, 2 remove, 3 done, 4 avoid, 5 follows, 6 carried, 7 barrier, 8 doubt, 9 certain
 ///      4      4  CRC-32C of all other bytes, little-endian
 ///      8      8  number, little-endian
 ///     16     32  digest of the key; follows, carried, barrier: 0
 ///     48     32  put: digest of the content; else 0
-///     80      8  put: length of the content, little-endian; follows: an offset; barrier: a moment; else 0
+///     80      8  put: length of the content, little-endian; follows: an offset; barrier, doubt, certain: a moment; else 0
 /// ```
 ///
 /// All have the same length, so that what was torn or damaged costs itself only. The bytes of a value are in
@@ -34,6 +34,11 @@ package struct OutboxRecord: Sendable, Hashable {
         case barrier(Int64)
         /// That was done; the number is that of ``follows(upTo:)``.
         case carried
+        /// A server may carry out a request about this key that has no answer, until this moment, in milliseconds since 1970:
+        /// take nothing of the key from there, and send it again afterwards.
+        case doubt(until: Int64)
+        /// It was sent again after this moment: what doubts say up to it is over.
+        case certain(until: Int64)
     }
 
     package static let size = 88
@@ -60,6 +65,8 @@ package struct OutboxRecord: Sendable, Hashable {
             case .follows(let offset): (5, nil, Int(offset))
             case .carried: (6, nil, 0)
             case .barrier(let moment): (7, nil, Int(moment))
+            case .doubt(let moment): (8, nil, Int(moment))
+            case .certain(let moment): (9, nil, Int(moment))
             }
         var bytes = [UInt8(ascii: "o"), UInt8(ascii: "b"), 1, kind, 0, 0, 0, 0]
         bytes.reserveCapacity(Self.size)
@@ -93,9 +100,13 @@ package struct OutboxRecord: Sendable, Hashable {
             guard let offset = Int64(exactly: Self.number(bytes, at: start + 80)) else { return nil }
             work = .follows(upTo: offset)
         case 6: work = .carried
-        case 7:
+        case 7, 8, 9:
             guard let moment = Int64(exactly: Self.number(bytes, at: start + 80)) else { return nil }
-            work = .barrier(moment)
+            switch bytes[start + 3] {
+            case 7: work = .barrier(moment)
+            case 8: work = .doubt(until: moment)
+            default: work = .certain(until: moment)
+            }
         default: return nil
         }
     }
@@ -119,7 +130,7 @@ package struct OutboxRecord: Sendable, Hashable {
     package var isAboutKey: Bool {
         switch work {
         case .follows, .carried, .barrier: false
-        case .put, .remove, .avoid, .done: true
+        case .put, .remove, .avoid, .done, .doubt, .certain: true
         }
     }
 

@@ -28,6 +28,9 @@ package struct Outbox: Sendable {
     /// By the digest of the key, with its place in the order.
     private var waiting: [Digest: (place: Int, record: OutboxRecord)] = [:]
     private var nextPlace = 0
+    /// Until when a server may still carry out a request without an answer, by the digest of the key, in milliseconds since
+    /// 1970.
+    package private(set) var doubts: [Digest: Int64] = [:]
     /// Bytes of the contents that wait.
     package private(set) var waitingBytes = 0
     /// Records that were read, those that count no more included.
@@ -47,8 +50,8 @@ package struct Outbox: Sendable {
     /// Keys that are to be avoided only: nothing is sent for them.
     package private(set) var avoidedCount = 0
 
-    /// Whether anything waits for this key.
-    package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil }
+    /// Whether anything waits for this key, or there is a doubt about it.
+    package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil || doubts[entry] != nil }
 
     /// Whether this very work still waits.
     package func contains(_ record: OutboxRecord) -> Bool {
@@ -61,7 +64,9 @@ package struct Outbox: Sendable {
     }
 
     /// Whether the file should be replaced by ``compacted()``: most of it counts no more.
-    package var needsCompaction: Bool { recordsRead > 1024 && recordsRead > 4 * waiting.count }
+    package var needsCompaction: Bool {
+        recordsRead > 1024 && recordsRead > 4 * (waiting.count + doubts.count)
+    }
 
     /// The same without the keys that are to be avoided only.
     package func compactedWithoutAvoided() -> [UInt8] {
@@ -76,7 +81,10 @@ package struct Outbox: Sendable {
 
     private func bytes(_ records: [OutboxRecord]) -> [UInt8] {
         let barriers = barrier == 0 ? [] : [OutboxRecord(.barrier(barrier))]
-        return (barriers + records).flatMap { $0.encoded() }
+        let doubts = doubts.map { entry, moment in
+            OutboxRecord(number: OutboxRecord.freshNumber(), entry: entry, work: .doubt(until: moment))
+        }
+        return (barriers + records + doubts).flatMap { $0.encoded() }
     }
 
     private func hasRoom(for record: OutboxRecord) -> Bool {
@@ -91,8 +99,24 @@ package struct Outbox: Sendable {
     /// Reads the next record of the file.
     package mutating func read(_ record: OutboxRecord) {
         recordsRead += 1
-        if case .barrier(let moment) = record.work { barrier = max(barrier, moment) }
-        guard record.isAboutKey else { return }
+        switch record.work {
+        case .barrier(let moment): barrier = max(barrier, moment)
+        case .doubt(let moment): doubt(record.entry, until: moment)
+        case .certain(let moment): if doubts[record.entry] ?? .max <= moment { doubts[record.entry] = nil }
+        case .put, .remove, .avoid, .done: readWork(record)
+        case .follows, .carried: break
+        }
+    }
+
+    private mutating func doubt(_ entry: Digest, until moment: Int64) {
+        guard doubts[entry] != nil || doubts.count < limits.records else {
+            refusedRecords += 1
+            return
+        }
+        doubts[entry] = max(doubts[entry] ?? 0, moment)
+    }
+
+    private mutating func readWork(_ record: OutboxRecord) {
         let earlier = waiting[record.entry]?.record
         if record.work == .done {
             guard earlier?.number == record.number else { return }

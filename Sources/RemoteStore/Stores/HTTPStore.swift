@@ -175,7 +175,13 @@ final class HTTPStore: RemoteClient {
             throw RemoteFailure(.denied, "\(address.name): \(method): status \(response.status)")
         default: throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
         }
-        throw RemoteFailure(.failed, "\(address.name): \(method): status \(response.status)")
+        // A gateway answers these for a server that may be at it still (RFC 9110, sections 15.6.3 and 15.6.5).
+        let isOutcomeUnknown = response.status == 502 || response.status == 504
+        throw RemoteFailure(
+            .failed,
+            "\(address.name): \(method): status \(response.status)",
+            isOutcomeUnknown: isOutcomeUnknown
+        )
     }
 
     private func send(
@@ -194,11 +200,13 @@ final class HTTPStore: RemoteClient {
         do throws(TransportError) {
             return try transport.performAndWait(request)
         } catch {
-            switch error.code {
-            case .timedOut: throw RemoteFailure(.slow, error.message)
-            case .tooLarge, .headTooLarge: throw RemoteFailure(.wrong, error.message)
-            default: throw RemoteFailure(.failed, error.message)
-            }
+            let kind: RemoteFailure.Kind =
+                switch error.code {
+                case .timedOut: .slow
+                case .tooLarge, .headTooLarge: .wrong
+                default: .failed
+                }
+            throw RemoteFailure(kind, error.message, isOutcomeUnknown: !error.isBeforeRequest)
         }
     }
 

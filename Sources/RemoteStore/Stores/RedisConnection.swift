@@ -52,7 +52,9 @@ final class RedisConnection: @unchecked Sendable {
                 return reply
             }
             let bytes = try passing { () throws(Errno) in try socket.read(upTo: 64 * 1024, until: deadline) }
-            if bytes.isEmpty { throw RemoteFailure(.failed, "\(name): the connection was closed") }
+            if bytes.isEmpty {
+                throw RemoteFailure(.failed, "\(name): the connection was closed", isOutcomeUnknown: true)
+            }
             decoder.append(bytes)
         }
     }
@@ -61,7 +63,11 @@ final class RedisConnection: @unchecked Sendable {
         do throws(WireFault) {
             return try decoder.next()
         } catch {
-            throw RemoteFailure(.failed, "\(name): what it answers is \(error.rawValue)")
+            throw RemoteFailure(
+                .failed,
+                "\(name): what it answers is \(error.rawValue)",
+                isOutcomeUnknown: true
+            )
         }
     }
 
@@ -74,6 +80,6 @@ final class RedisConnection: @unchecked Sendable {
     }
 
     private static func failure(_ error: Errno, _ name: String) -> RemoteFailure {
-        RemoteFailure(error == .timedOut ? .slow : .failed, "\(name): \(error)")
+        RemoteFailure(error == .timedOut ? .slow : .failed, "\(name): \(error)", isOutcomeUnknown: true)
     }
 }

@@ -108,15 +108,25 @@ final class RedisStore: RemoteClient {
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> RedisReply {
         // One that the server has closed meanwhile tells nothing of the server.
+        var isOutcomeUnknown = false
         if let known = takeIdle() {
             do throws(RemoteFailure) {
                 return try ask(command, over: known, until: deadline)
             } catch {
                 if error.kind != .failed { throw error }
+                isOutcomeUnknown = error.isOutcomeUnknown
             }
         }
-        let fresh = try RedisConnection(to: place, name, limits, greeting: greeting, until: deadline)
-        return try ask(command, over: fresh, until: deadline)
+        do throws(RemoteFailure) {
+            let fresh = try RedisConnection(to: place, name, limits, greeting: greeting, until: deadline)
+            return try ask(command, over: fresh, until: deadline)
+        } catch {
+            throw RemoteFailure(
+                error.kind,
+                error.message,
+                isOutcomeUnknown: isOutcomeUnknown || error.isOutcomeUnknown
+            )
+        }
     }
 
     private func ask(

@@ -45,10 +45,13 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     package let kind: Kind
     /// Without anything secret.
     package let message: String
+    /// Whether the request was sent and its outcome is unknown: the server may still carry it out later.
+    package let isOutcomeUnknown: Bool
 
-    package init(_ kind: Kind, _ message: String) {
+    package init(_ kind: Kind, _ message: String, isOutcomeUnknown: Bool = false) {
         self.kind = kind
         self.message = message
+        self.isOutcomeUnknown = isOutcomeUnknown
     }
 }
 

@@ -21,8 +21,12 @@ extension OutboxSender {
                 guard view.contains(record) else { continue }
                 if send(record, store) { done += 1 } else { left += 1 }
             }
+            for (key, moment) in endedDoubts {
+                if isOver { return false }
+                if sendAgain(key, doubtedUntil: moment, store) { done += 1 } else { left += 1 }
+            }
             follow(store)
-            if done == 0 || !view.hasWork { return left == 0 }
+            if done == 0 || !view.hasWork && endedDoubts.isEmpty { return left == 0 }
         }
     }
 
@@ -56,6 +60,44 @@ extension OutboxSender {
             return isDone
         } catch {
             return false
+        }
+    }
+
+    /// Sends what the disk has of a key once more, as a server may have carried out an older request since.
+    ///
+    /// `RemoteModel` has the order of these steps.
+    ///
+    /// - Returns: whether all servers of the key have been told.
+    private func sendAgain(_ key: Digest, doubtedUntil moment: Int64, _ store: Store) -> Bool {
+        let servers = levels.compactMap { $0.server(for: key) }
+        guard servers.allSatisfy({ $0.mayBeTold(.remove, in: store.control) }) else { return false }
+        do throws(CacheError) {
+            let found = try store.settled(key, now: host.now())
+            let parcel = found.flatMap { found in
+                found.record.staysHere ? nil : makeParcel(found.record, found.value, key)
+            }
+            guard servers.allSatisfy({ tell($0, key, parcel, store) }) else { return false }
+            store.noteForRemote(key, .certain(until: moment))
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Sends a change of a key, and notes a doubt if its outcome is unknown.
+    private func change(
+        _ key: Digest,
+        _ store: Store,
+        _ body: () throws(RemoteFailure) -> Void
+    ) throws(RemoteFailure) {
+        do throws(RemoteFailure) {
+            try body()
+        } catch {
+            if error.isOutcomeUnknown {
+                let moment = (host.now() + Self.lateness).milliseconds
+                store.noteForRemote(key, .doubt(until: moment))
+            }
+            throw error
         }
     }
 
@@ -93,8 +135,10 @@ extension OutboxSender {
             }
             guard present == nil else { return }
             try server.store(in: store, until: deadline) { () throws(RemoteFailure) in
-                // Another machine may be faster, with a newer value.
-                try server.client.put(key, parcel, ifMissing: true, until: deadline)
+                try change(key, store) { () throws(RemoteFailure) in
+                    // Another machine may be faster, with a newer value.
+                    try server.client.put(key, parcel, ifMissing: true, until: deadline)
+                }
             }
             store.counters.add(.remoteWritten)
             store.counters.add(.remoteBytesSent, parcel.bytes.count)
@@ -127,11 +171,15 @@ extension OutboxSender {
         do throws(RemoteFailure) {
             if let parcel {
                 try server.store(in: store, until: deadline) { () throws(RemoteFailure) in
-                    try server.client.put(key, parcel, until: deadline)
+                    try change(key, store) { () throws(RemoteFailure) in
+                        try server.client.put(key, parcel, until: deadline)
+                    }
                 }
             } else {
                 try server.change(in: store, until: deadline) { () throws(RemoteFailure) in
-                    try server.client.remove(key, until: deadline)
+                    try change(key, store) { () throws(RemoteFailure) in
+                        try server.client.remove(key, until: deadline)
+                    }
                 }
             }
             store.counters.add(.remoteWritten)

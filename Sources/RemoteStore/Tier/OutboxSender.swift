@@ -43,6 +43,8 @@ final class OutboxSender: Sendable {
     private static let longestRest: Duration = .seconds(2)
     /// A request in the background may take so long.
     private static let patience: Duration = .seconds(10)
+    /// How long a server may take to carry out a request whose answer this process did not wait for.
+    static let lateness: Duration = .seconds(300)
     /// What closing waits for it at most.
     private static let farewell: Duration = .seconds(2)
     /// What there is more to repair, or to fill, is left as it is.
@@ -178,9 +180,10 @@ final class OutboxSender: Sendable {
         store.keepRemoteBarrier(laterThan: view.barrier)
         let isCrowded = view.avoidedCount > Self.mostAvoided
         let hasFills = state.withLock { !$0.fills.isEmpty }
+        let hasWork = view.hasWork || !endedDoubts.isEmpty
         // Also where nothing is sent: each change is noted there, and the file would grow until it is full.
         let isToBeTidied = isCrowded || view.needsCompaction || view.isToBeCarriedOver
-        guard writes && (view.hasWork || hasFills) || isToBeTidied else { return Self.second }
+        guard writes && (hasWork || hasFills) || isToBeTidied else { return Self.second }
         let mayPass = ContinuousClock.now >= nextPass && mayTellAnybody(store)
         guard mayPass || hasFills || isToBeTidied else { return Self.short * 4 }
         do throws(CacheError) {
@@ -190,7 +193,7 @@ final class OutboxSender: Sendable {
             defer { permit.release() }
             carryOver(store)
             if isCrowded { forgetAvoided(store) }
-            var isDone = !writes || !view.hasWork
+            var isDone = !writes || !hasWork
             if mayPass {
                 let begin = ContinuousClock.now
                 isDone = sendAll(store)
@@ -210,6 +213,9 @@ final class OutboxSender: Sendable {
             level.servers.contains { $0.mayBeTold(.remove, in: store.control) }
         }
     }
+
+    /// The keys whose doubt is over, and until when it was.
+    var endedDoubts: [Digest: Int64] { view.doubts(endedBy: host.now(), longest: Self.lateness) }
 
     private func remove(_ repair: Repair, _ store: Store) {
         if isOver { return }

@@ -64,7 +64,7 @@ final class OutboxView: Sendable {
             switch record.work {
             case .follows(let offset): state.predecessor = (record.number, offset)
             case .carried: if record.number == state.predecessor?.number { state.predecessor = nil }
-            case .put, .remove, .avoid, .done, .barrier: state.outbox.read(record)
+            case .put, .remove, .avoid, .done, .barrier, .doubt, .certain: state.outbox.read(record)
             }
         }
         guard let predecessor = state.predecessor else { return true }
@@ -86,7 +86,7 @@ final class OutboxView: Sendable {
     /// Whether records of the older file are still to be taken over.
     var isToBeCarriedOver: Bool { state.withLock { $0.predecessor != nil } }
 
-    /// Whether anything waits for this key.
+    /// Whether anything waits for this key, or a request about it may still be carried out.
     func contains(_ key: Digest) -> Bool { state.withLock { $0.outbox.contains(key) } }
 
     /// Whether this very work still waits.
@@ -99,6 +99,16 @@ final class OutboxView: Sendable {
 
     /// Whether there is something to send.
     var hasWork: Bool { state.withLock { $0.outbox.count > $0.outbox.avoidedCount } }
+
+    /// The doubts whose time is over, by the digest of the key.
+    ///
+    /// - Parameter longest: the longest time of a doubt: one that ends later was noted before the clock was set back.
+    func doubts(endedBy now: Timestamp, longest: Duration) -> [Digest: Int64] {
+        let (first, last) = (now.milliseconds, (now + longest).milliseconds)
+        return state.withLock { state in
+            state.outbox.doubts.filter { $0.value <= first || $0.value > last }
+        }
+    }
 
     /// Keys to be avoided only.
     var avoidedCount: Int { state.withLock { $0.outbox.avoidedCount } }

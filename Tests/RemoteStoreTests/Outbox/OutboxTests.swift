@@ -38,6 +38,8 @@ import Testing
         for record in [
             put(1), OutboxRecord(number: .max, entry: entry, work: .remove),
             OutboxRecord(number: 0, entry: entry, work: .done), OutboxRecord(number: 7, .barrier(.max)),
+            OutboxRecord(number: 8, entry: entry, work: .doubt(until: 12)),
+            OutboxRecord(number: 9, entry: entry, work: .certain(until: .max)),
         ] {
             #expect(record.encoded().count == OutboxRecord.size)
             #expect(OutboxRecord(decoding: record.encoded().span) == record)
@@ -130,6 +132,38 @@ import Testing
         #expect(self.outbox(reading: outbox.compactedWithoutAvoided()).barrier == 9)
         #expect(OutboxRecord.net([OutboxRecord(.barrier(9)), put(1), done(put(1))]).count == 1)
         #expect(self.outbox(reading: bytes).pending == outbox.pending)
+    }
+
+    @Test("a doubt lasts until it is certain what came of it, whatever else is done, and in a shorter file")
+    func doubts() {
+        let key = Digest(ofKey: "key 1")
+        func doubt(_ moment: Int64) -> OutboxRecord {
+            OutboxRecord(number: OutboxRecord.freshNumber(), entry: key, work: .doubt(until: moment))
+        }
+        func certain(_ moment: Int64) -> OutboxRecord {
+            OutboxRecord(number: OutboxRecord.freshNumber(), entry: key, work: .certain(until: moment))
+        }
+        var outbox = outbox(reading: file([put(1), doubt(20), doubt(10), done(put(1))]))
+        #expect(outbox.doubts == [key: 20] && outbox.contains(key) && outbox.count == 0)
+        outbox = self.outbox(reading: outbox.compacted())
+        #expect(outbox.doubts == [key: 20])
+        outbox.read(certain(19))
+        #expect(outbox.contains(key))
+        outbox.read(certain(20))
+        #expect(outbox.doubts.isEmpty && !outbox.contains(key))
+        let records = [put(1), doubt(20), done(put(1)), certain(20)]
+        #expect(OutboxRecord.net(records).map(\.work) == [.doubt(until: 20), .certain(until: 20)])
+    }
+
+    @Test("no more doubts are kept than records")
+    func doubtLimit() {
+        var limits = Outbox.Limits()
+        limits.records = 2
+        let doubts = (0..<3).map {
+            OutboxRecord(number: UInt64($0), entry: Digest(ofKey: "\($0)"), work: .doubt(until: 5))
+        }
+        let outbox = outbox(reading: file(doubts), limits)
+        #expect(outbox.doubts.count == 2 && outbox.refusedRecords == 1)
     }
 
     @Test("noise is no work")

@@ -14,6 +14,8 @@ final class FakeClient: RemoteClient {
         case usual, failing, hanging, refusingWrites, denyingWrites
         /// Answers everything as if it had worked.
         case agreeing
+        /// Takes changes, and neither carries them out (``carryOutLate()``) nor answers.
+        case dawdling
     }
 
     private struct State {
@@ -22,6 +24,7 @@ final class FakeClient: RemoteClient {
         var requests = 0
         var writes = 0
         var interference: (@Sendable () -> Void)?
+        var late: [(key: Digest, parcel: RemoteParcel?)] = []
     }
 
     private let state = Locked(State())
@@ -50,6 +53,14 @@ final class FakeClient: RemoteClient {
         state.withLock { $0.parcels[name] = parcel }
     }
 
+    /// Carries out the changes that it has not answered, in their order.
+    func carryOutLate() {
+        state.withLock { state in
+            for (key, parcel) in state.late { state.parcels[key] = parcel }
+            state.late = []
+        }
+    }
+
     /// Changes the bytes that it has for a key.
     func damage(_ key: String) {
         state.withLock { $0.parcels[Digest(ofKey: key)]?.bytes = Data("damaged".utf8) }
@@ -60,7 +71,11 @@ final class FakeClient: RemoteClient {
         state.withLock { $0.parcels[Digest(ofKey: key)] = $0.parcels[Digest(ofKey: other)] }
     }
 
-    private func begin(_ isWrite: Bool, _ deadline: ContinuousClock.Instant) throws(RemoteFailure) {
+    private func begin(
+        _ change: (key: Digest, parcel: RemoteParcel?)?,
+        _ deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) {
+        let isWrite = change != nil
         let mood = state.withLock { state in
             state.requests += 1
             if isWrite { state.writes += 1 }
@@ -73,13 +88,17 @@ final class FakeClient: RemoteClient {
             sleepThread(for: deadline - .now)
             throw RemoteFailure(.slow, "it hangs")
         case .agreeing: return
+        case .dawdling:
+            guard let change else { return }
+            state.withLock { $0.late.append(change) }
+            throw RemoteFailure(.slow, "no answer", isOutcomeUnknown: true)
         case .denyingWrites: if isWrite { throw RemoteFailure(.denied, "it asks for a login") }
         case .refusingWrites: if isWrite { throw RemoteFailure(.refused, "it refuses") }
         }
     }
 
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel? {
-        try begin(false, deadline)
+        try begin(nil, deadline)
         return try state.withLock { (state) throws(RemoteFailure) in
             if state.mood == .agreeing { throw RemoteFailure(.wrong, "a page") }
             return state.parcels[key]
@@ -92,7 +111,7 @@ final class FakeClient: RemoteClient {
         ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
-        try begin(true, deadline)
+        try begin((key, parcel), deadline)
         if let interference = state.withLock({ exchange(&$0.interference, with: nil) }) { interference() }
         state.withLock { state in
             if state.mood == .agreeing || ifMissing && state.parcels[key] != nil { return }
@@ -101,7 +120,7 @@ final class FakeClient: RemoteClient {
     }
 
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
-        try begin(true, deadline)
+        try begin((key, nil), deadline)
         state.withLock { if $0.mood != .agreeing { $0.parcels[key] = nil } }
     }
 }
@@ -120,9 +139,11 @@ struct Machines {
     func cache(
         _ machine: String,
         _ clients: FakeClient...,
-        events: (@Sendable (CacheEvent) -> Void)? = nil
+        events: (@Sendable (CacheEvent) -> Void)? = nil,
+        now: (@Sendable () -> Date)? = nil
     ) throws -> SharedCache {
         var options = CacheConfiguration()
+        options.now = now
         options.janitor.isEnabled = false
         // So that a get asks the disk.
         options.memory = .none

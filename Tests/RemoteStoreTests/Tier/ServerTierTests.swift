@@ -55,6 +55,50 @@ import Testing
         #expect(found == nil || found == "new")
     }
 
+    /// A wrong clock would do; this one goes on when the test says so.
+    private final class Clock: Sendable {
+        private let offset = Locked<TimeInterval>(0)
+        var now: Date { Date(timeIntervalSinceNow: offset.withLock { $0 }) }
+        func advance(by seconds: TimeInterval) { offset.withLock { $0 += seconds } }
+    }
+
+    @Test(arguments: [false, true])
+    func `a request without an answer that is carried out late does not bring an older value back`(
+        isRemoval: Bool
+    ) throws {
+        let clock = Clock()
+        let one = try machines.cache("one", server, now: { clock.now })
+        server.be(.dawdling)
+        try one.put("old", forKey: "key")
+        waitUntil("it was tried") { server.writes > 0 }
+        server.be(.usual)
+        if isRemoval {
+            try one.remove(forKey: "key")
+        } else {
+            try one.put("new", forKey: "key")
+        }
+        let now = isRemoval ? nil : "new"
+        waitUntil("it is sent") { server.text("key") == now && one.directory.remote?.waiting == 0 }
+        if !isRemoval { try one.evict("key") }
+        let second = try machines.cache("one", server, now: { clock.now })
+        let requests = server.requests
+        #expect(try one.text("key") == nil && second.text("key") == nil)
+        #expect(server.requests == requests, "no process asks the server")
+        if !isRemoval {
+            try one.put("new", forKey: "key")
+            waitUntil("it is sent") { one.directory.remote?.waiting == 0 }
+        }
+        server.carryOutLate()
+        #expect(server.text("key") == "old")
+        clock.advance(by: 301)
+        waitUntil("it is sent again") { server.text("key") == now }
+        try waitUntil("the doubt is over") {
+            let requests = server.requests
+            try one.evict("key")
+            return try one.text("key") == now && server.requests > requests
+        }
+    }
+
     @Test func `processes without the tier note what they change`() throws {
         let one = try machines.cache("one", server)
         let plain = try machines.plain("one")
