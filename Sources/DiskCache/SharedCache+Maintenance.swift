@@ -13,7 +13,8 @@ extension SharedCache {
     ///
     /// Keys that match a pattern (``KeySelection/glob(_:)``) are looked for and removed one by one, and so is everything
     /// if the directory has no control file, if it was made anew and no collection has looked at all keys since, or if
-    /// the file of rules can't be written, as on a full disk.
+    /// the file of rules can't be written, as on a full disk, or is full: if 64 different selections were made to expire
+    /// and have values that are still available as stale ones.
     ///
     /// - Parameter selection: which keys. A key that the cache does not know counts as one with any prefix.
     /// - Throws: ``CacheError``; some of the values may then be removed.
@@ -44,21 +45,38 @@ extension SharedCache {
         try publishAll()
         try withStore { (store, now) throws(CacheError) in
             if store.enact(.expire(staleFor: staleFor), selection, now: now) { return }
+            var failure: CacheError?
             for shard in 0..<StoreLayout.shardCount {
                 for key in try store.parts.digests(.entries, shard: shard).digests {
-                    var backoff = Backoff()
-                    while try !store.expire(
-                        key,
-                        staleFor: staleFor,
-                        now: now,
-                        where: { selection.mayInclude($0) }
-                    ) {
-                        sleepThread(for: backoff.next())
+                    try passing(&failure) { () throws(CacheError) in
+                        var backoff = Backoff()
+                        while try !store.expire(
+                            key,
+                            staleFor: staleFor,
+                            now: now,
+                            where: { selection.mayInclude($0) }
+                        ) {
+                            sleepThread(for: backoff.next())
+                        }
                     }
                 }
             }
             // What was evicted from disk may still be in the memory of any process.
             try store.control.raiseAll()
+            if let failure { throw failure }
+        }
+    }
+
+    /// Runs `body` for one of many keys; keeps the first error that concerns that key alone, so that the others come first.
+    private func passing(
+        _ failure: inout CacheError?,
+        _ body: () throws(CacheError) -> Void
+    ) throws(CacheError) {
+        do throws(CacheError) {
+            try body()
+        } catch {
+            guard error.concernsOneFile else { throw error }
+            failure = failure ?? error
         }
     }
 
@@ -68,18 +86,22 @@ extension SharedCache {
         let isMeant = { (stored: StoredEntry) in
             stored.record.map { selection.mayInclude($0) } ?? (selection == .all)
         }
+        var failure: CacheError?
         for shard in 0..<StoreLayout.shardCount {
             var removed: [LoggedKey] = []
             defer { log?.append(removed, cause: .cleared) }
             for key in try store.parts.digests(.entries, shard: shard).digests {
-                // Looked at once more when nobody can change it: a value that has got other terms meanwhile is to go, too.
-                guard let (stored, _) = try store.parts.entry(key), isMeant(stored),
-                    let gone = try store.remove(key, where: { $0.map(isMeant) ?? false }).removed
-                else { continue }
-                if log != nil { removed.append(LoggedKey(digest: key, name: gone.record?.key)) }
+                try passing(&failure) { () throws(CacheError) in
+                    // The entry is looked at again under its lock: a value that has got other terms meanwhile goes too.
+                    guard let (stored, _) = try store.parts.entry(key), isMeant(stored),
+                        let gone = try store.remove(key, where: { $0.map(isMeant) ?? false }).removed
+                    else { return }
+                    if log != nil { removed.append(LoggedKey(digest: key, name: gone.record?.key)) }
+                }
             }
         }
         // What was evicted from disk may still be in the memory of any process.
         try store.control.raiseAll()
+        if let failure { throw failure }
     }
 }

@@ -18,7 +18,8 @@ extension SharedCache {
     ///   - data: the value.
     ///   - key: any string but the empty one.
     ///   - options: until when it is valid, and what else to keep.
-    /// - Throws: ``CacheError``; the previous value is then still there.
+    /// - Throws: ``CacheError``; the previous value is then still there, unless it was so large that it had to be removed to make
+    ///   room for the new one (<doc:SharingBetweenProcesses#How-limits-hold>).
     public func put(
         _ data: Data,
         forKey key: String,
@@ -174,6 +175,7 @@ extension SharedCache {
     /// Gives the value of `key` another expiration, and keeps everything else that was stored with it.
     ///
     /// With `.expired` and a stale period it expires softly: a get misses, and whoever accepts stale values still gets it.
+    /// With any other expiration this counts as an access, so `onAccess` applies at once.
     ///
     /// - Parameters:
     ///   - expires: the new expiration.

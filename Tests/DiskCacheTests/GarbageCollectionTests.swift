@@ -19,6 +19,90 @@ import Testing
         #expect(pace.pause(.zero))
     }
 
+    @Test(arguments: [CacheConfiguration.Memory.none, CacheConfiguration().memory])
+    func `a value in use is not removed as idle, however short that time is`(
+        memory: CacheConfiguration.Memory
+    ) throws {
+        let fixture = try CacheFixture {
+            $0.accessGranularity = CacheConfiguration().accessGranularity
+            $0.memory = memory
+        }
+        let cache = fixture.cache
+        try cache.directory.updateLimits { $0.maximumIdleTime = .seconds(16) }
+        for key in ["used", "idle"] { try cache.put("value", forKey: key) }
+        for _ in 0..<8 {
+            fixture.clock.advance(by: 4)
+            #expect(try fixture.text("used") == "value")
+            cache.core.flushAccesses()
+        }
+        let report = try cache.directory.collect()
+        #expect(report.removed[.idle]?.count == 1)
+        #expect(try fixture.text("used") == "value")
+        #expect(try cache.directory.statistics().entries == 1)
+    }
+
+    @Test func `a leftover that can't be deleted is reported, and the rest is collected`() throws {
+        let fixture = try CacheFixture()
+        let path = fixture.directory.path + "/cache/tmp/put-leftover"
+        makeFile(path)
+        try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
+        for error in [Errno.notPermitted, .inputOutput, .busy] {
+            let isFirst = Locked(true)
+            let report = try SystemCall.withFaults({ call in
+                guard call == .unlink, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
+                return .error(error)
+            }) {
+                try fixture.cache.directory.collect()
+            }
+            #expect(report.unreadable == ["tmp/put-leftover"] && report.isComplete, "\(error)")
+        }
+        #expect(try fixture.cache.directory.statistics().expiredEntries == 0)
+        #expect(try fixture.cache.directory.collect().unreadable.isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `one that waits for another ends by its time limit`() throws {
+        let fixture = try CacheFixture()
+        let directory = fixture.cache.directory
+        let thrown = Locked<CacheError.Code?>.Box(nil)
+        let span = try shortestTime(below: .seconds(30)) {
+            thrown.value.withLock { $0 = nil }
+            var options = CollectionOptions()
+            // Called by the collection that the other one waits for.
+            options.isCalledOff = {
+                guard thrown.value.withLock({ $0 == nil }) else { return false }
+                var second = CollectionOptions()
+                second.timeLimit = .milliseconds(10)
+                let code = code { [second] in _ = try directory.collect(second) }
+                thrown.value.withLock { $0 = code }
+                return false
+            }
+            try directory.collect(options)
+        }
+        #expect(span < .seconds(30) && thrown.value.withLock { $0 } == .busy)
+    }
+
+    @Test func `a key whose metadata can't be read is counted as such, and the others are removed`() throws {
+        let fixture = try CacheFixture()
+        let cache = fixture.cache
+        for number in 0..<3 { try cache.put("value", forKey: "key \(number)") }
+        func failingOnce<Result>(_ body: () throws -> Result) throws -> Result {
+            let isFirst = Locked(true)
+            return try SystemCall.withFaults({ call in
+                guard call == .getAttribute, isFirst.withLock({ exchange(&$0, with: false) }) else {
+                    return nil
+                }
+                return .error(.inputOutput)
+            }) { try body() }
+        }
+        let statistics = try failingOnce { try cache.directory.statistics() }
+        #expect(statistics.entries == 2 && statistics.unreadableEntries == 1)
+        #expect(throws: CacheError.self) { try failingOnce { try cache.expireAll(.glob("key *")) } }
+        #expect(try cache.directory.statistics().expiredEntries == 2)
+        #expect(throws: CacheError.self) { try failingOnce { try cache.removeAll(.glob("key *")) } }
+        #expect(try cache.directory.statistics().entries == 1)
+    }
+
     @Test func `one that is called off is incomplete`() throws {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")

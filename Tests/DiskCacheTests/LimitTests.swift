@@ -46,6 +46,13 @@ struct LimitTests {
             $0.assumesLocal = true
             $0.sharesMemory = false
         }
+        // Remote stores, or what a later version knows.
+        let file = URL(fileURLWithPath: path + "/config.json")
+        let present = try #require(
+            try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
+        )
+        let later = present.merging(["later": ["key": 1]]) { $1 }
+        try JSONSerialization.data(withJSONObject: later).write(to: file)
         let second = try SharedCache(at: path, configuration: CacheConfiguration(maximumSize: .mebibytes(64)))
         let limits = try second.directory.limits()
         #expect(limits.maximumSize == .mebibytes(64))

@@ -214,6 +214,15 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.text("key") == "new")
     }
 
+    @Test func `content is stored on disk, also where values are kept in memory alone`() throws {
+        let fixture = try CacheFixture {
+            $0.memory = CacheConfiguration().memory
+            $0.memory.keeps = .memoryOnly
+        }
+        let digest = try fixture.cache.directory.store(Data("content".utf8))
+        #expect(try fixture.cache.directory.data(for: digest) == Data("content".utf8))
+    }
+
     @Test func `content can be stored and had by its digest alone`() throws {
         let fixture = try CacheFixture()
         let digest = try fixture.cache.directory.store(Data("content".utf8), expires: .seconds(10))

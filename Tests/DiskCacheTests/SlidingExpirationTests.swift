@@ -36,6 +36,25 @@ import Testing
         #expect(try fixture.text("k") == nil)
     }
 
+    @Test(arguments: [CacheConfiguration.MetadataForm.automatic, .sidecar])
+    func `what is to expire at once does, whatever accesses would do to it`(
+        form: CacheConfiguration.MetadataForm
+    ) throws {
+        let fixture = try CacheFixture { $0.metadataForm = form }
+        let cache = fixture.cache
+        try cache.put("v", forKey: "k", options: PutOptions(expires: .seconds(60), onAccess: .renew))
+        fixture.clock.advance(by: 30)
+        #expect(try fixture.text("k") == "v")
+        let isSet = try cache.setExpiration(
+            .expired,
+            onAccess: .set(.seconds(100)),
+            staleFor: .seconds(1000),
+            forKey: "k"
+        )
+        #expect(isSet)
+        #expect(try fixture.text("k") == nil && fixture.text("k", allowingStale: true) == "v")
+    }
+
     @Test func `an access of the value before prolongs nothing, also in the millisecond of the overwrite`()
         throws
     {

@@ -35,12 +35,12 @@ package final class Accesses: Sendable {
     /// How old an access time on disk may be before a hit renews it, ns.
     package var granularity: Int64 { presentGranularity.load(ordering: .relaxed) }
 
-    /// Adjusts the granularity to how long entries stay unused before they are evicted: at most a sixteenth of
-    /// that, or entries in use would look as old as those that are not.
+    /// Adjusts the granularity to how long entries stay unused before they are evicted or removed as idle: at most a
+    /// sixteenth of that, or entries in use would look as old as those that are not.
     ///
     /// Where nothing has been evicted yet, that is at most as long as the directory is in use.
     ///
-    /// - Parameter horizon: nil where nothing is evicted, or that can't be told.
+    /// - Parameter horizon: nil if nothing is evicted or removed as idle, or that can't be told.
     func adjust(to horizon: Duration?) {
         let wanted = horizon.map { max(Self.finestGranularity, $0.saturatingNanoseconds / 16) }
         presentGranularity.store(min(longestGranularity, wanted ?? .max), ordering: .relaxed)

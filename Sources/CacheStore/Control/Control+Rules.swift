@@ -42,14 +42,11 @@ extension Control {
     /// The rules by which records that are read from now on are to be judged.
     ///
     /// To be asked before the record is read: a rule goes when nothing is left that it is meant for. Three loads where
-    /// there are none. Without a control file the file of rules is read each time.
+    /// there are none. Without a control file the file of rules is read each time, also if there can be none: the rules may
+    /// have come into force by a control file that the directory had before.
     func rulesInForce() throws(CacheError) -> RulesInForce {
         try describing("read", rulesPath) { () throws(Errno) -> RulesInForce in
-            if let words {
-                if let rules = try rulesInForce(by: words) { return rules }
-            } else if isImpossible {
-                return .nothing
-            }
+            if let words, let rules = try rulesInForce(by: words) { return rules }
             return try FollowedRules.rulesOnDisk(in: directory.root)
         }
     }
@@ -166,6 +163,7 @@ extension Control {
 
     /// Has everything go that is there, if there are rules whose file is gone or damaged: some of it may have been removed.
     func restoreRules(now: Timestamp) throws(CacheError) {
+        if isImpossible { return try changingRulesOnDisk { _ in false } }
         try changingRules(()) { (rules, words, _) throws(CacheError) -> Void in
             let version = words.load(.rulesVersion)
             guard version != 0, rules.version != version else { return }
@@ -176,6 +174,13 @@ extension Control {
 
     /// Takes off rules that nothing is left to be done for.
     func retire(_ over: [RemovalRule]) throws(CacheError) {
+        if isImpossible {
+            return try changingRulesOnDisk { rules in
+                let before = rules.rules.count
+                rules.retire(over, clock: .now)
+                return rules.rules.count < before
+            }
+        }
         try changingRules(()) { (rules, words, clock) throws(CacheError) -> Void in
             let before = rules.rules.count
             rules.retire(over, clock: clock)
@@ -203,6 +208,31 @@ extension Control {
         let outcome = try change(&rules, words, .now)
         lock.release()
         return outcome
+    }
+
+    /// Runs `change` with the rules of the file under the `format` lock where there can be no control file, and writes them if
+    /// it returns true.
+    ///
+    /// A damaged file is replaced by one rule that removes everything. The file stays when it has no rules any more: a process
+    /// that has not given up its control file yet would take it for lost.
+    private func changingRulesOnDisk(_ change: (inout RemovalRules) -> Bool) throws(CacheError) {
+        guard directory.isWritable else { return }
+        guard let lock = try directory.lock(StoreLayout.formatLock, patience: Self.rulePatience) else {
+            throw CacheError(.busy, to: "change the rules of", path: directory.path, cause: .timedOut)
+        }
+        let finding = try describing("read", rulesPath) { () throws(Errno) in
+            try RuleFile.read(in: directory.root)
+        }
+        switch finding {
+        case .missing: break
+        case .found(var rules): if change(&rules) { try write(rules) }
+        case .damaged:
+            let now = Timestamp.now
+            var rules = RemovalRules(version: UInt64(now.milliseconds))
+            rules.add(.remove, .all, latest: now.wholeMilliseconds, at: now, clock: now)
+            try write(rules)
+        }
+        lock.release()
     }
 
     private func presentRules(_ words: MappedWords) throws(CacheError) -> RemovalRules {

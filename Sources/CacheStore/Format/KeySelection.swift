@@ -11,7 +11,7 @@
 /// keeps digests only, is found by tag and by ``all`` alone.
 public struct KeySelection: Sendable, Hashable {
     /// By what they are chosen.
-    package enum Form: Sendable, Hashable {
+    package enum Form: Sendable {
         case all
         case prefix(String)
         case tagged(String)
@@ -38,13 +38,42 @@ public struct KeySelection: Sendable, Hashable {
     public static func glob(_ pattern: String) -> KeySelection { KeySelection(form: .glob(pattern)) }
 }
 
+extension KeySelection.Form: Hashable {
+    /// Compares texts byte by byte: `String`'s own `==` holds for spellings of a character that are different keys.
+    package static func == (one: Self, other: Self) -> Bool {
+        one.kind == other.kind && one.text.utf8.elementsEqual(other.text.utf8)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(kind)
+        for byte in text.utf8 { hasher.combine(byte) }
+    }
+
+    private var kind: Int {
+        switch self {
+        case .all: 0
+        case .prefix: 1
+        case .tagged: 2
+        case .glob: 3
+        }
+    }
+
+    private var text: String {
+        switch self {
+        case .all: ""
+        case .prefix(let text), .tagged(let text), .glob(let text): text
+        }
+    }
+}
+
 extension KeySelection {
     /// Whether the value with this record is one of them; false where only the key could tell and it is not known.
     package func includes(_ record: Record) -> Bool {
         switch form {
         case .all: true
         case .prefix(let prefix): record.key?.utf8.starts(with: prefix.utf8) ?? false
-        case .tagged(let tag): record.hasDetails && record.details.tags.contains(tag)
+        case .tagged(let tag):
+            record.hasDetails && record.details.tags.contains { $0.utf8.elementsEqual(tag.utf8) }
         case .glob(let pattern): record.key.map { Glob.matches(pattern, $0) } ?? false
         }
     }
@@ -86,7 +115,7 @@ extension KeySelection {
         switch (form, other.form) {
         case (.all, _): true
         case (.prefix(let short), .prefix(let long)): long.utf8.starts(with: short.utf8)
-        case (.tagged(let tag), .tagged(let other)): tag == other
+        case (.tagged, .tagged): form == other.form
         default: false
         }
     }

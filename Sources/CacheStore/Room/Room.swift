@@ -326,6 +326,11 @@ package final class Room: Sendable {
         return min(most, room ?? most)
     }
 
+    /// Refuses a value of this length if it is longer than any may be, though its bytes may be there already.
+    func refuseTooLong(_ length: Int) throws(CacheError) {
+        try refuse(length, taking: 0, parts.configuration.limitsForPut())
+    }
+
     /// - Parameter bytes: the size on disk of the value and its entry.
     private func refuse(_ length: Int, taking bytes: Int64, _ limits: CacheLimits) throws(CacheError) {
         if let most = limits.maximumValueSize?.bytes, Int64(length) > most {

@@ -96,7 +96,9 @@ extension Store {
             control.giveUp()
         }
         // Accesses are noted as exactly as the present limits ask for.
-        accesses.adjust(to: configuration.limits.areBounding ? control.expectedHorizon : nil)
+        let limits = configuration.limits
+        let horizon = limits.areBounding ? control.expectedHorizon : nil
+        accesses.adjust(to: [horizon, limits.maximumIdleTime].compactMap { $0 }.min())
     }
 
     /// Changes the configuration, for all processes; they follow within a second.

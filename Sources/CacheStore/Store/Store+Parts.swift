@@ -58,6 +58,8 @@ extension Store {
             guard StoredEntry.areSame(try entries.read(key), observed) else { return }
             _ = try entries.writing(key, isRemoval: true) { () throws(CacheError) in try entries.delete(key) }
             control.noteReplacement()
+            counters.add(.sweptSize)
+            log(.collected(.size), of: key, name: observed.record?.key)
         }
     }
 

@@ -28,6 +28,7 @@ extension Store {
         let content = publication.content
         var staged: TemporaryFile?
         if try objects.isWorthTrying(content) {
+            try room.refuseTooLong(content.length)
             // The claim is for the entry alone.
             var claim = try claimRoom(
                 forLength: 0,

@@ -168,8 +168,17 @@ extension Store {
             return try publish(publication, &nothing, &claim, &terms)
         }
         // A record that is changed in place does not change the access time of the file.
-        if outcome.isPublished { _ = try entries.setAccessTime(of: key, to: now) }
+        if outcome.isPublished {
+            _ = try entries.setAccessTime(of: key, to: Self.accessTime(for: record, now: now))
+        }
         return outcome
+    }
+
+    /// The access time of an entry that gets a new record: the present, unless it expires at once and an access would
+    /// put that off.
+    private static func accessTime(for record: Record, now: Timestamp) -> Timestamp {
+        guard record.idleLifetime != nil, let expires = record.expires, expires <= now else { return now }
+        return record.created
     }
 
     /// Claims the additional room of an entry with a longer record.

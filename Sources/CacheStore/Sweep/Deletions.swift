@@ -227,7 +227,7 @@ struct Deletions: Sendable {
 
 extension CacheError {
     /// Whether the error concerns one file, and others may be sound.
-    var concernsOneFile: Bool { cause?.concernsOneFile ?? false }
+    package var concernsOneFile: Bool { cause?.concernsOneFile ?? false }
 }
 
 extension StoreDirectory {

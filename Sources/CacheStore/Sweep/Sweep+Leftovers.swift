@@ -60,7 +60,7 @@ extension Sweep {
         path: (String) -> RelativePath? = StoreLayout.path(ofTemporary:)
     ) throws(CacheError) -> [String] {
         var tally = CollectionReport.Tally()
-        var others: [String] = []
+        var (others, stuck): ([String], [String]) = ([], [])
         try describing("clean", self.path(of: place)) { () throws(Errno) in
             for name in names {
                 do throws(Errno) {
@@ -74,11 +74,17 @@ extension Sweep {
                     if case .deleted(let size) = outcome { tally.add(size) }
                 } catch {
                     // A link, a socket, or a file that this user may not read: this program has not made it.
-                    guard error.tellsOfNoFile || error == .accessDenied else { throw error }
-                    others.append("\(place)/\(name)")
+                    if error.tellsOfNoFile || error == .accessDenied {
+                        others.append("\(place)/\(name)")
+                    } else if error.concernsOneFile || error == .busy {
+                        stuck.append("\(place)/\(name)")
+                    } else {
+                        throw error
+                    }
                 }
             }
         }
+        state.value.withLock { $0.stuckLeftovers += stuck }
         if tally.count > 0 {
             if !request.isDryRun { parts.counters.add(.sweptTemporary, tally.count) }
             state.value.withLock { [tally] in
@@ -152,8 +158,8 @@ extension Sweep {
                     bytes.mostCounted +=
                         isHeld ? PartialFile.mostCounted(status, in: parts.directory) : status.allocatedSize
                 } catch {
-                    // It is gone, or this program has not made it.
-                    guard error == .noEntry || error.tellsOfNoFile || error == .accessDenied else {
+                    // It is gone, or this program has not made it, or it is left alone and reported.
+                    guard error == .noEntry || error.tellsOfNoFile || error.concernsOneFile else {
                         throw error
                     }
                 }

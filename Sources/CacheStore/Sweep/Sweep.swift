@@ -46,7 +46,8 @@ package struct Sweep: Sendable {
 
     /// Sweeps the store as it is at `now`.
     ///
-    /// - Throws: ``CacheError/Code/busy`` if another sweep did not end within the request's patience, or makes no progress.
+    /// - Throws: ``CacheError/Code/busy`` if another sweep did not end within the request's patience or time limit, or makes no
+    ///   progress.
     /// - Complexity: O(*n*) in entries and objects. Two system calls for each entry and one for each object (none for a small
     ///   object on ext4, ``SweepAllocation``). Two more for each deletion, three if the entry was used meanwhile.
     ///
@@ -59,7 +60,8 @@ package struct Sweep: Sendable {
         on parts: StoreParts,
         now: Timestamp
     ) throws(CacheError) -> CollectionReport {
-        var wait = JanitorWait(for: parts.janitor, patience: request.patience)
+        let rest = request.pace.deadline.map { max(.zero, $0 - ContinuousClock.now) }
+        var wait = JanitorWait(for: parts.janitor, patience: min(request.patience, rest ?? request.patience))
         repeat {
             let report = try runIfDue(request, on: parts, now: now) { _ in true }
             if let report { return report }

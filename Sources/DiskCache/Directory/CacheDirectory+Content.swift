@@ -8,12 +8,13 @@ extension CacheDirectory {
     /// has removed it.
     ///
     /// It is a value like any other, with the digest's hexadecimal digits as its key. It is on disk when this
-    /// returns, even with ``CacheConfiguration/Writing/behind``.
+    /// returns, even with ``CacheConfiguration/Writing/behind`` and ``CacheConfiguration/Keeping/memoryOnly``.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> Digest {
         let digest = Digest(of: data)
-        let options = PutOptions(expires: expires, writing: .through)
+        var options = PutOptions(expires: expires, writing: .through)
+        if cache.configuration.memory.keeps == .memoryOnly { options.keeps = .memoryAndDisk }
         try cache.put(data, forKey: digest.description, options: options)
         return digest
     }

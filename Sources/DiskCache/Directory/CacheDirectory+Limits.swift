@@ -64,17 +64,10 @@ extension SharedCache {
     /// the directory has others.
     func establishLimits() throws(CacheError) {
         guard let limits = configuration.limits, core.store.configurationFailure == nil else { return }
-        // What the file system is, and how memory is shared, are no limits.
-        var others = core.store.configuration
-        others.limits.assumesLocal = nil
-        others.limits.sharesMemory = nil
-        if core.store.directory.isWritable, others == DirectoryConfiguration() {
+        if core.store.directory.isWritable, core.store.configuration.limits.limitNothing {
             // Another process may have been first.
             try directory.updateLimits { present in
-                var others = present
-                others.assumesLocal = nil
-                others.sharesMemory = nil
-                if others == CacheLimits() { present = limits }
+                if present.limitNothing { present = limits }
             }
         }
         let present = core.store.configuration
@@ -85,6 +78,14 @@ extension SharedCache {
 }
 
 extension CacheLimits {
+    /// Whether there are none: what the file system is, and how memory is shared, are no limits.
+    fileprivate var limitNothing: Bool {
+        var others = self
+        others.assumesLocal = nil
+        others.sharesMemory = nil
+        return others == CacheLimits()
+    }
+
     /// What the directory is limited to after a change from `before`: nil leaves ``assumesLocal`` and
     /// ``sharesMemory`` as they were.
     fileprivate func replacing(_ before: CacheLimits) -> CacheLimits {

@@ -18,7 +18,15 @@ extension CacheDirectory {
             var named: Set<Digest> = []
             for shard in 0..<StoreLayout.shardCount {
                 for key in try store.parts.digests(.entries, shard: shard).digests {
-                    guard let (stored, status) = try store.parts.entry(key) else { continue }
+                    let entry: (stored: StoredEntry, status: FileStatus)?
+                    do throws(CacheError) {
+                        entry = try store.parts.entry(key)
+                    } catch {
+                        guard error.concernsOneFile else { throw error }
+                        if selection == .all { statistics.unreadableEntries += 1 }
+                        continue
+                    }
+                    guard let (stored, status) = entry else { continue }
                     if selection != .all {
                         guard let record = stored.record, selection.includes(record) else { continue }
                         named.insert(record.content.digest)

@@ -43,11 +43,11 @@ final class UnstoredValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked
 
     /// nil for what can't be encoded: it has no bytes that could be described.
     private func describedContent() -> Content? {
-        if let known = descriptions.withLock({ _ in content }) { return known }
+        if let known = descriptions.value.value.withLock({ _ in content }) { return known }
         // The codec's code runs under no lock.
         guard let bytes = try? codec.encode(value) else { return nil }
         let made = Content(of: bytes.span)
-        descriptions.withLock { _ in content = made }
+        descriptions.value.value.withLock { _ in content = made }
         return made
     }
 
@@ -57,4 +57,4 @@ final class UnstoredValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked
 }
 
 /// Guards the contents of all unstored values: one lock for each of them would be one allocation more.
-private let descriptions = Locked(())
+private let descriptions = PerProcess { Locked.Box(()) }

@@ -38,7 +38,7 @@ public struct CollectionOptions: Sendable {
     public var patience: Duration = .seconds(60)
     /// How long to take at most, including the wait; nil for as long as it takes.
     ///
-    /// Expired entries are removed first.
+    /// Expired entries are removed first. If another process collects all the time, that is ``CacheError/Code/busy``.
     public var timeLimit: Duration?
 
     /// How fast to work.

@@ -178,7 +178,7 @@ extension CacheView {
 
     // MARK: Locks
 
-    /// Waits for a lock of this name, which no other view has.
+    /// Waits for the cache's lock whose name is the prefix of the view and `name`.
     public func lock(
         _ name: String,
         permits: Int = 1,
@@ -187,7 +187,7 @@ extension CacheView {
         try cache.lock(whole(name), permits: permits, within: limit)
     }
 
-    /// Waits for a lock of this name, which no other view has, without blocking a thread.
+    /// Waits for the cache's lock whose name is the prefix of the view and `name`, without blocking a thread.
     public func lock(
         _ name: String,
         permits: Int = 1,

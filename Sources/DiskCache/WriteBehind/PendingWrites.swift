@@ -129,12 +129,16 @@ struct PendingWrites {
     var count: Int { waiting.count + publishing.count }
 
     /// Adds a put, unless there is no room for it now.
-    mutating func add(_ write: PendingWrite) -> Bool {
+    ///
+    /// - Parameter old: gets the put that it takes the place of. The caller releases it without a lock: the value may have a
+    ///   deallocator that uses the cache.
+    mutating func add(_ write: PendingWrite, replacing old: inout PendingWrite?) -> Bool {
         let replaced = waiting[write.keyDigest]
         let freed = replaced?.write.data.count ?? 0
         guard bytes - freed + write.data.count <= limits.size.bytes,
             count + (replaced == nil ? 1 : 0) <= limits.count
         else { return false }
+        old = replaced?.write
         bytes += write.data.count - freed
         sequence += 1
         // It takes the turn of what it replaces, which has waited already.

@@ -34,17 +34,24 @@ final class WriteBehind: Sendable {
     /// - Parameter waits: whether to wait while the queue is full.
     func put(_ write: PendingWrite, waits: Bool = true) -> Bool {
         guard write.data.count <= limits.size.bytes, limits.count > 0 else { return false }
+        var old: PendingWrite?
         let mustStart =
             waits
-            ? pending.wait { admit(write, to: &$0) } : pending.withLock { admit(write, to: &$0) }
+            ? pending.wait { admit(write, to: &$0, replacing: &old) }
+            : pending.withLock { admit(write, to: &$0, replacing: &old) }
+        withExtendedLifetime(old) {}
         guard let mustStart else { return false }
         start(if: mustStart)
         return true
     }
 
     /// Queues a put and tells whether the background thread must be started for it; nil: there is no room now.
-    private func admit(_ write: PendingWrite, to pending: inout PendingWrites) -> Bool? {
-        guard pending.add(write) else { return nil }
+    private func admit(
+        _ write: PendingWrite,
+        to pending: inout PendingWrites,
+        replacing old: inout PendingWrite?
+    ) -> Bool? {
+        guard pending.add(write, replacing: &old) else { return nil }
         count.store(pending.count, ordering: .sequentiallyConsistent)
         defer { pending.isDraining = true }
         return !pending.isDraining

@@ -45,6 +45,8 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let invalidArgument = Errno(rawValue: EINVAL)
     package static let timedOut = Errno(rawValue: ETIMEDOUT)
     package static let inputOutput = Errno(rawValue: EIO)
+    /// What deleting a mount point says.
+    package static let busy = Errno(rawValue: EBUSY)
     /// What file systems say of metadata that they find damaged, and of a checksum that is wrong.
     package static let structureNeedsCleaning = Errno(rawValue: EUCLEAN)
     package static let badMessage = Errno(rawValue: EBADMSG)

@@ -23,6 +23,18 @@ import Testing
         #expect(KeySelection.prefix("") == .all)
     }
 
+    @Test func `texts that look alike are different selections, and different tags`() {
+        let (one, other) = ("caf\u{e9}", "cafe\u{301}")
+        for form in [KeySelection.prefix, KeySelection.tagged, KeySelection.glob] {
+            #expect(form(one) == form(one) && form(one) != form(other))
+            #expect(Set([form(one), form(other), form(one)]).count == 2)
+        }
+        #expect(KeySelection.prefix("a") != .tagged("a") && KeySelection.tagged("") != .all)
+        #expect(KeySelection.tagged(one).includes(record(nil, tags: [one])))
+        #expect(!KeySelection.tagged(one).includes(record(nil, tags: [other])))
+        #expect(!KeySelection.tagged(one).covers(.tagged(other)))
+    }
+
     @Test func `a key that is not known is listed by no prefix, and removed by each`() {
         let unknown = record(nil, tags: ["t"])
         #expect(!KeySelection.prefix("a").includes(unknown) && KeySelection.prefix("a").mayInclude(unknown))

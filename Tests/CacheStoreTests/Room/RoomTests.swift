@@ -26,6 +26,10 @@ import Testing
         #expect(error { try put("huge", 5 * 4096, in: store) }?.code == .valueTooLarge)
         #expect(fixture.directory.files(below: "cache/objects").count == 1)
         #expect(try fixture.get("long") == nil && fixture.get("huge") == nil)
+        // Another key may have been given the same bytes before there was a limit.
+        try fixture.put("the same", "before")
+        try limit { $0.limits.maximumValueSize = .bytes(1) }
+        #expect(error { try fixture.put("the same", "after") }?.code == .valueTooLarge)
     }
 
     @Test func `a file as long as a file can be is too long for any limit`() async {
@@ -150,7 +154,34 @@ import Testing
             #expect(fixture.entries.count == 31)
             #expect(allocatedSize(at: fixture.path) <= 21 << 20)
         }
-        #expect(store.counters[.sweptSize] == 0 && store.control.usage == fixture.usageOnDisk())
+        #expect(store.counters[.sweptSize] == 2, "each was removed to make room")
+        #expect(store.control.usage == fixture.usageOnDisk())
+    }
+
+    @Test func `a value that goes first is counted and logged, as its successor may fail`() throws {
+        try limit {
+            $0.limits.maximumSize = .mebibytes(20)
+            $0.limits.eventLogSize = .mebibytes(1)
+        }
+        func put(seed: UInt64) throws {
+            let bytes = SeededGenerator.bytes(10_000_000, seed: seed)
+            try store.put(
+                bytes.span,
+                for: Digest(ofKey: "large"),
+                Record(content: Content(of: bytes.span), created: .now)
+            )
+        }
+        try put(seed: 1)
+        let failure = error {
+            try SystemCall.withFaults({ [.link, .rename].contains($0) ? .error(.inputOutput) : nil }) {
+                try put(seed: 2)
+            }
+        }
+        #expect(failure != nil && store.counters[.sweptSize] == 1)
+        #expect(try store.entries.read(Digest(ofKey: "large")) == nil)
+        var causes: [LoggedRemoval.Cause] = []
+        _ = try EventLog.forEach(in: store.directory) { causes.append($0.cause) }
+        #expect(causes == [.collected(.size)])
     }
 
     @Test func `a limit of size holds for what the directory takes on disk`() throws {

@@ -400,6 +400,41 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: fixture.path + "/rules"))
     }
 
+    @Test func `rules hold where there can't be a control file any more, and a sweep takes them off`() throws
+    {
+        try put("gone", "gone", in: store) { $0.details.tags = ["tag"] }
+        try put("kept", "kept", in: store)
+        try put("stale", "stale", in: store) { $0.details.tags = ["old"] }
+        #expect(store.enact(.remove, .tagged("tag"), now: .now))
+        #expect(store.enact(.expire(staleFor: .seconds(60)), .tagged("old"), now: .now))
+        let blind = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
+        let later = try StoreFixture.open(fixture.path, .attribute, .zero, blind)
+        #expect(later.control.isImpossible)
+        #expect(try get("gone", in: later) == nil && get("kept", in: later) == "kept")
+        #expect(try get("stale", in: later) == nil && get("stale", in: later, stale: true) == "stale")
+        let report = try Sweep.run(SweepRequest(), on: later.parts, now: .now)
+        #expect(report.removed[.cleared]?.count == 1)
+        #expect(try rulesInFile == 1, "the stale value's rule stays")
+        _ = try Sweep.run(SweepRequest(), on: later.parts, now: .now + .seconds(61))
+        #expect(try rulesInFile == 0)
+        #expect(try get("kept", in: store) == "kept", "the control file still has the rules' number")
+    }
+
+    @Test func `where there can't be a control file, a damaged file of rules removes everything once`() throws
+    {
+        let blind = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
+        let fixture = try StoreFixture(assuming: blind)
+        try fixture.put("old", "old")
+        makeFile(fixture.path + "/rules", "rules 1\ndamaged")
+        #expect(try fixture.get("old") == nil)
+        try fixture.sweep()
+        sleepThread(for: .milliseconds(2))
+        try fixture.put("new", "new")
+        #expect(try fixture.get("old") == nil && fixture.get("new") == "new")
+        try fixture.sweep()
+        #expect(try fixture.get("new") == "new")
+    }
+
     @Test func `when there are as many as there may be, a sweep makes room for one more`() throws {
         for number in 0..<RemovalRules.most { #expect(store.enact(.remove, .tagged("\(number)"), now: .now)) }
         #expect(try rulesInFile == RemovalRules.most)

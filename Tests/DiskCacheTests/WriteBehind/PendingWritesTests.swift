@@ -18,7 +18,10 @@ private final class Queue {
     var bytes: Int { writes.bytes }
     var sequence: Int { writes.sequence }
 
-    func add(_ write: PendingWrite) -> Bool { writes.add(write) }
+    func add(_ write: PendingWrite) -> Bool {
+        var old: PendingWrite?
+        return writes.add(write, replacing: &old)
+    }
     func takeNext() -> PendingWrite? { writes.takeNext() }
     func isPublishing(_ key: Digest) -> Bool { writes.isPublishing(key) }
     func take(_ key: Digest) -> PendingWrite? { writes.take(key) }

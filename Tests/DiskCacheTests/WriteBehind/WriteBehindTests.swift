@@ -157,6 +157,38 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         }
     }
 
+    @Test func `a value that is replaced while it waits is released without a lock`() {
+        let gate = Valve()
+        let queue = WriteBehind(limits: .init(size: .bytes(1000), count: 10)) { gate.publish($0) }
+        #expect(queue.put(write("first", "1")))
+        waitUntil("it is being published") { gate.taken.withLock { $0 } == 1 }
+        let released = Locked(0)
+        let isOver = Locked(false)
+        Thread.detachNewThread {
+            for _ in 0..<3 {
+                let bytes = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 1)
+                let data = Data(
+                    bytesNoCopy: bytes,
+                    count: 64,
+                    deallocator: .custom { bytes, _ in
+                        // It takes the lock.
+                        _ = queue.latest { Digest(ofKey: "first") }
+                        released.withLock { $0 += 1 }
+                        bytes.deallocate()
+                    }
+                )
+                let digest = Digest(ofKey: "key")
+                let draft = Record(content: Content(digest: digest, length: 64, checksum: 0), created: .now)
+                _ = queue.put(PendingWrite(data, forKey: "key", in: .callers, digest, draft: draft))
+            }
+            isOver.withLock { $0 = true }
+        }
+        waitUntil("no put waits for itself") { isOver.withLock { $0 } }
+        #expect(released.withLock { $0 } >= 1)
+        gate.open(2)
+        #expect(queue.flush())
+    }
+
     @Test func `every call of this process sees a put at once`() throws {
         let fixture = try fixture()
         let cache = fixture.cache

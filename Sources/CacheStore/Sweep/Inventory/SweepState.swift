@@ -40,6 +40,10 @@ struct SweepState {
 
     /// Without what belongs to the sweep as a whole.
     var report = CollectionReport()
+    /// Leftovers that can't be looked at or deleted.
+    ///
+    /// They are not part of the usage, so that can be corrected all the same.
+    var stuckLeftovers: [String] = []
     var pass = Pass()
     var ruleWatch = RuleWatch()
     /// Bytes on disk of partial downloads.
@@ -231,7 +235,7 @@ struct SweepState {
         var report = report
         report.removed = report.removed.filter { $0.value.count > 0 }
         report.unrecognised = Set(report.unrecognised).sorted()
-        report.unreadable = Set(report.unreadable).sorted()
+        report.unreadable = Set(report.unreadable + stuckLeftovers).sorted()
         return report
     }
 }
