@@ -13,8 +13,8 @@ extension SharedCache {
     ///
     /// Keys that match a pattern (``KeySelection/glob(_:)``) are looked for and removed one by one, and so is everything
     /// if the directory has no control file, if it was made anew and no collection has looked at all keys since, or if
-    /// the file of rules can't be written, as on a full disk, or is full: if 64 different selections were made to expire
-    /// and have values that are still available as stale ones.
+    /// the file of rules can't be written, as on a full disk. If 64 different selections were made to expire and have values
+    /// that are still available as stale ones, the next call writes new metadata for these first, and collects.
     ///
     /// - Parameter selection: which keys. A key that the cache does not know counts as one with any prefix.
     /// - Throws: ``CacheError``; some of the values may then be removed.

@@ -155,7 +155,7 @@ struct CacheEntries: Sequence, IteratorProtocol, Sendable {
 
     private func entry(_ key: Digest) throws(CacheError) -> CacheEntry? {
         guard let (stored, status) = try parts.entry(key), let record = stored.record, !record.isNothing,
-            selection.includes(record), record.freshness(at: now, accessed: status.accessed) == .fresh
+            selection.includes(record), stored.freshness(at: now, accessed: status.accessed) == .fresh
         else { return nil }
         return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)
     }

@@ -23,6 +23,21 @@ import Testing
         fixture.cache.paths(of: try #require(try fixture.cache.entry(forKey: key)))
     }
 
+    @Test func `a value that a rule has expired is a miss for each call, also when the clock is set back`()
+        throws
+    {
+        let fixture = try CacheFixture()
+        let cache = fixture.cache
+        try cache.put("value", forKey: "key", options: PutOptions(expires: .days(2), tags: ["tag"]))
+        fixture.clock.advance(by: 7200)
+        try cache.expireAll(.tagged("tag"), staleFor: .seconds(86_400))
+        fixture.clock.advance(by: -3600)
+        #expect(try fixture.text("key") == nil && fixture.text("key", allowingStale: true) == "value")
+        #expect(try cache.directory.explanation(forKey: "key").state == .stale)
+        #expect(try !cache.contains(forKey: "key") && Array(cache.entries()).isEmpty)
+        #expect(try cache.directory.statistics().expiredEntries == 1)
+    }
+
     @Test func `every state has its name`() throws {
         let cache = fixture.cache
         for key in ["hit", "gone", "long"] { try cache.put(key, forKey: key) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+package import Platform
 
 /// An entry as it was found on disk, and as the rules in force have it.
 ///
@@ -31,6 +31,16 @@ package final class StoredEntry: Sendable {
         self.record = record
         isUndecided = record == nil
         self.judged = judged
+    }
+
+    /// Whether rules in force are meant for the value.
+    var isChangedByRules: Bool { judged > .distantPast }
+
+    /// The freshness of the value at `now`, as a get sees it; nil if there is no record.
+    ///
+    /// A rule that has expired the value holds for all that go by it, though the clock may have been set back since.
+    package func freshness(at now: Timestamp, accessed: Timestamp) -> Freshness? {
+        record?.freshness(at: max(now, judged), accessed: accessed)
     }
 
     /// Whether two looks have found the same: the same bytes, and rules that leave the same of them.

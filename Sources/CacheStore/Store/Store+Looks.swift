@@ -82,7 +82,7 @@ extension Store {
             else { return nil }
             var explanation = EntryExplanation(stored: stored, accessed: status.accessed)
             guard let record = stored.record,
-                record.freshness(at: now, accessed: status.accessed) != .expired
+                stored.freshness(at: now, accessed: status.accessed) != .expired
             else { return explanation }
             explanation.objectLength = try parts.object(record.content.digest)?.size
             // As a get does: the record may have been overwritten, and the object swept, between the two looks.

@@ -15,8 +15,9 @@ extension Store {
 
     /// Has all values of a selection that are there now removed, or expire, for all processes, in one step.
     ///
-    /// Some 30 system calls and a pass over the generations, however many values there are; where there are too many rules
-    /// already, a sweep for what has expired before.
+    /// Some 30 system calls and a pass over the generations, however many values there are. If there are too many rules already,
+    /// all of them are carried out first: by a sweep for what has expired, and if that is not enough, by new records for all
+    /// stale values and another sweep. So of 64 calls one is long.
     ///
     /// - Returns: false where that can't be, and each value has to be seen to by itself.
     package func enact(
@@ -30,7 +31,8 @@ extension Store {
         raiseRemoteBarrier()
         do throws(CacheError) {
             var enactment = try control.enact(effect, selection, now: now, atStep: atStep)
-            if enactment == .full {
+            for isLast in [false, true] where enactment == .full {
+                if isLast { try writeOutRules(now: now) }
                 var request = SweepRequest()
                 request.expiredOnly = true
                 _ = try Sweep.run(request, on: parts, now: now)
@@ -43,6 +45,27 @@ extension Store {
             // A full disk, or something in the place of the file: none of that keeps anybody from taking each value.
             return false
         }
+    }
+
+    /// Gives each value that rules in force have changed the record that they leave of it.
+    ///
+    /// Then the next sweep can take the rules off.
+    private func writeOutRules(now: Timestamp) throws(CacheError) {
+        for shard in 0..<StoreLayout.shardCount {
+            for key in try parts.digests(.entries, shard: shard).digests {
+                var backoff = Backoff()
+                while try !writeOutRules(for: key, now: now) { sleepThread(for: backoff.next()) }
+            }
+        }
+    }
+
+    /// False if the entry has changed meanwhile.
+    private func writeOutRules(for key: Digest, now: Timestamp) throws(CacheError) -> Bool {
+        guard let (stored, status) = try parts.entry(key), stored.isChangedByRules,
+            let record = stored.record,
+            stored.freshness(at: now, accessed: status.accessed) != .expired
+        else { return true }
+        return try rewrite(record, for: key, ifStill: stored, now: now, keeping: status.accessed) != .conflict
     }
 
     /// Has one entry expire at `now`, if it has not; false where it has changed meanwhile, and is to be tried again.

@@ -143,11 +143,14 @@ extension Store {
     /// Replaces the record of a live entry with another record of the same content, if the entry is still the `observed` one.
     ///
     /// It counts as an access at `now`.
+    ///
+    /// - Parameter accessed: the access time that the entry keeps, if it does not count as an access.
     package func rewrite(
         _ record: Record,
         for key: Digest,
         ifStill observed: StoredEntry?,
         now: Timestamp,
+        keeping accessed: Timestamp? = nil,
         _ terms: RoomTerms = RoomTerms()
     ) throws(CacheError) -> PublishOutcome {
         let publication = try Publication(
@@ -169,7 +172,7 @@ extension Store {
         }
         // A record that is changed in place does not change the access time of the file.
         if outcome.isPublished {
-            _ = try entries.setAccessTime(of: key, to: Self.accessTime(for: record, now: now))
+            _ = try entries.setAccessTime(of: key, to: accessed ?? Self.accessTime(for: record, now: now))
         }
         return outcome
     }

@@ -31,7 +31,7 @@ extension CacheDirectory {
                         guard let record = stored.record, selection.includes(record) else { continue }
                         named.insert(record.content.digest)
                     }
-                    statistics.count(stored.record, status, now)
+                    statistics.count(stored, status, now)
                 }
             }
             for shard in 0..<StoreLayout.shardCount {
@@ -96,9 +96,9 @@ extension CacheDirectory {
 }
 
 extension CacheStatistics {
-    fileprivate mutating func count(_ record: Record?, _ status: FileStatus, _ now: Timestamp) {
+    fileprivate mutating func count(_ stored: StoredEntry, _ status: FileStatus, _ now: Timestamp) {
         entryBytes += status.allocatedSize
-        guard let record else {
+        guard let record = stored.record else {
             unreadableEntries += 1
             return
         }
@@ -106,7 +106,7 @@ extension CacheStatistics {
         // A damaged record may claim any length.
         let (sum, overflow) = logicalBytes.addingReportingOverflow(Int64(record.content.length))
         logicalBytes = overflow ? .max : sum
-        if record.freshness(at: now, accessed: status.accessed) != .fresh { expiredEntries += 1 }
+        if stored.freshness(at: now, accessed: status.accessed) != .fresh { expiredEntries += 1 }
         let lastUse = record.lastUse(accessed: status.accessed, now: now).date
         oldestAccess = min(oldestAccess ?? lastUse, lastUse)
     }

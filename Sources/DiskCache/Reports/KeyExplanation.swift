@@ -72,11 +72,12 @@ extension SharedCache {
 
 extension KeyExplanation.State {
     init(_ explanation: EntryExplanation, at now: Timestamp) {
-        guard let record = explanation.stored.record else {
+        guard let record = explanation.stored.record,
+            let freshness = explanation.stored.freshness(at: now, accessed: explanation.accessed)
+        else {
             self = explanation.stored.bytes.isEmpty ? .unfinished : .damagedMetadata
             return
         }
-        let freshness = record.freshness(at: now, accessed: explanation.accessed)
         if record.isNothing, freshness == .fresh {
             self = .nothing
             return

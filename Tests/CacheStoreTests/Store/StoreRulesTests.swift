@@ -445,6 +445,37 @@ import Testing
         #expect(try rulesInFile == 2, "what it covers goes with the next")
     }
 
+    @Test
+    func `any number of tags may expire one after the other, and stale values stay as long as they were to`()
+        throws
+    {
+        let begin = Timestamp.now - .seconds(3600)
+        let count = RemovalRules.most + 3
+        for number in 0..<count {
+            try put("\(number)", "\(number)", in: store, created: begin) {
+                $0.details.tags = ["tag \(number)"]
+            }
+            _ = try store.entries.setAccessTime(
+                of: Digest(ofKey: "\(number)"),
+                to: begin + .seconds(number)
+            )
+        }
+        for number in 0..<count {
+            let now = begin + .seconds(1000 + number)
+            #expect(
+                store.enact(.expire(staleFor: .seconds(500)), .tagged("tag \(number)"), now: now),
+                "\(number)"
+            )
+        }
+        #expect(try rulesInFile == 3)
+        for number in 0..<count {
+            let end = begin + .seconds(1500 + number)
+            #expect(try get("\(number)", in: other, now: end - .seconds(400)) == nil)
+            #expect(try get("\(number)", in: other, now: end - .seconds(1), stale: true) == "\(number)")
+            #expect(try get("\(number)", in: other, now: end + .seconds(1), stale: true) == nil)
+        }
+    }
+
     @Test func `one tag may expire any number of times, and no call has to collect`() throws {
         let begin = Timestamp.now
         for number in 0..<RemovalRules.most + 20 {
