@@ -101,10 +101,11 @@ import Testing
             tool run --ttl 1ms --stale 1h -- echo old; sleep 0.01; tool run --ttl 1ms --stale 1h -- echo old
             tool verify >/dev/null && tool gc >/dev/null && tool doctor | grep -c risk
             find "$place" -name format | wc -l; tool get absent --dir $'/nowhere\\xff'; echo $?
+            [ -e "$(tool dir)/format" ] && echo there
             """
         )
         #expect(
-            run.lines == ["value", "ran", "key", "value", "old", "old", "0", "2", "1"],
+            run.lines == ["value", "ran", "key", "value", "old", "old", "0", "2", "1", "there"],
             "\(run.lines) \(run.error)"
         )
     }

@@ -61,6 +61,24 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
+    @Test(arguments: [CacheConfiguration.MetadataForm.automatic, .sidecar])
+    func `the metadata of removed keys is counted until it is deleted`(form: CacheConfiguration.MetadataForm)
+        throws
+    {
+        let fixture = try CacheFixture { $0.metadataForm = form }
+        let directory = fixture.cache.directory
+        // So long that the metadata takes a block on each file system.
+        for number in 0..<5 {
+            try fixture.cache.put("value", forKey: String(repeating: "k", count: 900) + "\(number)")
+        }
+        let before = try directory.statistics()
+        try fixture.cache.removeAll(.prefix("k"))
+        let after = try directory.statistics()
+        #expect(after.entries == 0 && before.entryBytes > 0 && after.entryBytes == before.entryBytes)
+        try directory.collect()
+        #expect(try directory.statistics().entryBytes == 0)
+    }
+
     @Test func `one that waits for another ends by its time limit`() throws {
         let fixture = try CacheFixture()
         let directory = fixture.cache.directory

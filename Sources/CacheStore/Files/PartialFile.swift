@@ -202,7 +202,10 @@ package final class PartialFile: Sendable {
     // MARK: Becoming an object
 
     /// Gives the file a fresh name, so that no process resumes the download or changes its bytes.
+    ///
+    /// - Throws: ``Errno/noEntry`` if the name was given up (``discard()``): another download may have it now.
     func adopted(in store: StoreDirectory) throws(Errno) -> TemporaryFile {
+        if state.withLock({ $0.isGone }) { throw .noEntry }
         forgetNote()
         let fresh = StoreLayout.freshTemporary()
         try area.directory.rename(name, to: area.directory, fresh)

@@ -53,6 +53,13 @@ package struct RemovalRule: Sendable, Equatable {
         return max(.zero, lost) / max(own, .milliseconds(1))
     }
 
+    /// Whether it may have a value of this selection expire.
+    fileprivate func mayExpireOf(_ other: KeySelection) -> Bool {
+        guard case .expire = effect else { return false }
+        guard case .prefix = selection.form, case .prefix = other.form else { return true }
+        return selection.covers(other) || other.covers(selection)
+    }
+
     /// Whether a value is one of those.
     func isMeant(for record: Record) -> Bool {
         record.created <= latest && number > record.followedRule && selection.mayInclude(record)
@@ -148,13 +155,17 @@ package struct RemovalRules: Sendable, Equatable {
 
     /// Makes one rule of two that are in force and have values of one selection expire: of those that lose least by it.
     ///
+    /// Not across a rule that may have the same values expire: that one would then be the first for some of them.
+    ///
     /// - Returns: false if there are no such two.
     mutating func mergeTwo(upTo number: UInt64, now: Timestamp) -> Bool {
         var best: (earlier: Int, later: Int, merged: RemovalRule, loss: Double)?
         for later in rules.indices where rules[later].number <= number {
             let selection = rules[later].selection
             let earlier = rules[..<later].lastIndex { $0.effect != .remove && $0.selection == selection }
-            guard let earlier, let merged = rules[later].merged(with: rules[earlier]) else { continue }
+            guard let earlier, !rules[earlier + 1..<later].contains(where: { $0.mayExpireOf(selection) }),
+                let merged = rules[later].merged(with: rules[earlier])
+            else { continue }
             let loss = rules[later].loss(in: merged, now: now)
             if loss < best?.loss ?? .infinity { best = (earlier, later, merged, loss) }
         }

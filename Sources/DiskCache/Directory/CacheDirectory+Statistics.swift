@@ -26,7 +26,14 @@ extension CacheDirectory {
                         if selection == .all { statistics.unreadableEntries += 1 }
                         continue
                     }
-                    guard let (stored, status) = entry else { continue }
+                    guard let (stored, status) = entry else {
+                        // Its file stays until a collection, if a rule has removed it.
+                        let status = selection == .all ? try store.directory.status(of: key, .entries) : nil
+                        if let status, status.kind == .regular {
+                            statistics.entryBytes += status.allocatedSize
+                        }
+                        continue
+                    }
                     if selection != .all {
                         guard let record = stored.record, selection.includes(record) else { continue }
                         named.insert(record.content.digest)

@@ -17,9 +17,14 @@ enum DirectoryCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let path = try arguments.directory()
-        // Who isn't a terminal gets the very bytes, as it may be about to use the path.
-        let isSeen = Terminal.isInteractive(Terminal.standardOutput)
-        try Output.draw((isSeen ? path.singleLine : path) + "\n", to: Terminal.standardOutput)
+        if Terminal.isInteractive(Terminal.standardOutput) {
+            try Output.draw(path.singleLine + "\n", to: Terminal.standardOutput)
+        } else {
+            // The very bytes: the reader may be about to use the path.
+            try Output.toStandardOutput { output in
+                try output.writeRaw((path.pathBytes + [UInt8(ascii: "\n")]).span)
+            }
+        }
         return .done
     }
 }

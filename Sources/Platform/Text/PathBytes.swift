@@ -9,7 +9,8 @@ extension String {
 
     /// The text of a path.
     package init(pathBytes bytes: [UInt8]) {
-        if let text = String(validating: bytes, as: UTF8.self) {
+        // A name may have those code points, too: then each of its bytes is one.
+        if let text = String(validating: bytes, as: UTF8.self), !text.hasForeignBytes {
             self = text
             return
         }
@@ -18,7 +19,7 @@ extension String {
         while let first = rest.first {
             // As many bytes as the first one of a sequence asks for, RFC 3629.
             let length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4
-            if let text = String(validating: rest.prefix(length), as: UTF8.self) {
+            if let text = String(validating: rest.prefix(length), as: UTF8.self), !text.hasForeignBytes {
                 self += text
                 rest = rest.dropFirst(length)
             } else {

@@ -175,8 +175,8 @@ import Testing
     @Test func `two rules of one selection become one, if both are in force and have values expire`() {
         var made = rules([
             (.expire(staleFor: .seconds(60)), .prefix("a")), (.remove, .prefix("b")),
-            (.expire(staleFor: .seconds(60)), .all), (.expire(staleFor: nil), .prefix("a")),
-            (.remove, .tagged("t")), (.expire(staleFor: .seconds(30)), .all),
+            (.expire(staleFor: .seconds(60)), .prefix("c")), (.expire(staleFor: nil), .prefix("a")),
+            (.remove, .tagged("t")), (.expire(staleFor: .seconds(30)), .prefix("c")),
         ])
         let before = made
         let isEarly = made.mergeTwo(upTo: made.rules[4].number, now: begin)
@@ -184,13 +184,34 @@ import Testing
         let last = made.rules[5]
         expectMerged(&made, now: begin)
         #expect(
-            made.rules.map(\.selection) == [.prefix("a"), .prefix("b"), .prefix("a"), .tagged("t"), .all]
+            made.rules.map(\.selection) == [
+                .prefix("a"), .prefix("b"), .prefix("a"), .tagged("t"), .prefix("c"),
+            ]
         )
         #expect(
             made.rules[4].number == last.number && made.rules[4].effect == .expire(staleFor: .seconds(30))
         )
         let isMerged = made.mergeTwo(upTo: .max, now: begin)
         #expect(!isMerged)
+    }
+
+    @Test(arguments: [KeySelection.prefix("k"), .all, .tagged("u")])
+    func `rules are not merged across one that may have the same values expire`(between: KeySelection) throws
+    {
+        var made = RemovalRules()
+        let selections = [KeySelection.tagged("t"), .tagged("t"), between, .tagged("t")]
+        for (second, selection) in selections.enumerated() {
+            let moment = begin + .seconds(second)
+            let period: Duration? = selection == between ? nil : .seconds(3600)
+            made.add(.expire(staleFor: period), selection, latest: moment, at: moment, clock: moment)
+        }
+        // Stored between the first two.
+        var value = record(created: begin + .milliseconds(500))
+        value.details.tags = ["t", "u"]
+        while made.mergeTwo(upTo: .max, now: begin + .seconds(4)) {}
+        #expect(made.rules.count == 3)
+        let left = try #require(try applied(made, value))
+        #expect(left.freshness(at: begin + .seconds(3599), accessed: .distantPast) == .stale)
     }
 
     @Test func `rules that are over are merged first, then those that are close`() {

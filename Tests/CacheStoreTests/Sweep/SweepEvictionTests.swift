@@ -234,8 +234,11 @@ import Testing
 
     @Test func `what is no file in the list's place is no list, and stays`() throws {
         try fill(2)
-        #expect(symlink("/etc/passwd", listPath) == 0)
+        let outside = fixture.directory.path + "/outside"
+        makeFile(outside, "outside")
+        #expect(symlink(outside, listPath) == 0)
         #expect(try evict(entries: 1)?.isExhausted == true)
+        #expect(try String(contentsOfFile: outside, encoding: .utf8) == "outside")
         try FileManager.default.removeItem(atPath: listPath)
         #expect(mkfifo(listPath, 0o600) == 0)
         #expect(try evict(entries: 1)?.isExhausted == true)

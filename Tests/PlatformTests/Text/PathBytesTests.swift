@@ -29,6 +29,13 @@ import Testing
         #expect(text.unicodeScalars.count == 4)
     }
 
+    @Test func `the code points that stand for bytes are bytes themselves`() {
+        for text in ["\u{10ffff}", "/a/\u{10ff80}b"] {
+            let path = String(pathBytes: Array(text.utf8))
+            #expect(path.hasForeignBytes && path != text && path.pathBytes == Array(text.utf8))
+        }
+    }
+
     @Test func `a path with a NUL names no file`() throws {
         let directory = try TemporaryDirectory()
         makeFile(directory.path + "/a", "precious")
