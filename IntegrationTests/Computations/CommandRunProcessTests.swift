@@ -84,6 +84,17 @@ import Testing
         #expect(runs == 1)
     }
 
+    @Test func `a command that calls run with the same key fails, and does not wait for itself`() throws {
+        let run = try tool.shell(
+            """
+            "$TOOL" run -k same -- "$TOOL" run -k other -- "$TOOL" run -k same -- echo never; echo $?
+            "$TOOL" run -k same -- "$TOOL" run -k other -- echo once
+            """
+        )
+        #expect(run.lines == ["64", "once"], "\(run.output)")
+        #expect(run.error.contains("runs the same command and has started this one"), "\(run.error)")
+    }
+
     @Test func `a long wait is reported once where there is no terminal`() throws {
         let script = """
             export LOG='\(log)' GO='\(tool.path("go"))' ERRORS='\(tool.path("errors"))'

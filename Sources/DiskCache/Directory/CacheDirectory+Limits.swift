@@ -126,13 +126,15 @@ extension CacheLimits {
         against before: CacheLimits
     ) throws(CacheError) {
         let overhead = overhead + (eventLogSize?.bytes ?? 0)
-        guard let maximumSize, maximumSize.bytes <= overhead else { return }
+        // The smallest value takes a block.
+        let least = overhead + 4096
+        guard let maximumSize, maximumSize.bytes < least else { return }
         if maximumSize == before.maximumSize, eventLogSize == before.eventLogSize { return }
         throw CacheError(
             .invalidArgument,
             """
             limit \(path) to \(maximumSize.bytes) bytes: its directories, log and own files take up to \(overhead): \
-            use more than that
+            use \(least) or more
             """,
             path: path
         )

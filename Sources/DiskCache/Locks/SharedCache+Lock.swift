@@ -100,7 +100,12 @@ extension SharedCache {
     package func notToBeHad(_ lock: NamedLock, _ name: String) -> CacheError {
         // Not left to the end of the object, which a thread that has tried for a task may still have for a moment.
         defer { lock.abandon() }
-        let reason = lock.holder.map { "process \($0.processIdentifier) holds it" } ?? "it is held"
+        let reason = lock.holder.map { holder in
+            // The lock belongs to an open file, which its processes may have inherited from one that has ended.
+            let isThere = ProcFiles.isStopped(holder.processIdentifier) != nil
+            return "process \(holder.processIdentifier)" + (isThere ? "" : ", or one that it has started,")
+                + " holds it"
+        }
         return CacheError(.busy, to: "get the lock \(name) in", path: path, detail: reason)
     }
 }

@@ -68,9 +68,11 @@ enum Quantity {
         return span
     }
 
-    /// A SHA-256 as `sha256sum` prints it, in small or capital letters.
+    /// A SHA-256 as `sha256sum` prints it, in small or capital letters, also behind "sha256:".
     static func digest(_ text: String) throws(Failure) -> Digest {
-        if let digest = Digest(hexadecimal: text.lowercased()) { return digest }
+        let lower = text.lowercased()
+        let digits = lower.hasPrefix("sha256:") ? String(lower.dropFirst(7)) : lower
+        if let digest = Digest(hexadecimal: digits) { return digest }
         throw .usage("invalid digest '\(text)': give the 64 hexadecimal digits that `sha256sum` prints")
     }
 

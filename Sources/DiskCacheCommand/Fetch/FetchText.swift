@@ -106,9 +106,7 @@ enum FetchText {
 
     /// "sha256:" and 64 digits, or these alone as `sha256sum` prints them.
     static func digest(_ text: String) throws(Failure) -> String {
-        let digits = text.lowercased().hasPrefix("sha256:") ? String(text.dropFirst(7)) : text
-        let digest = try Quantity.digest(digits)
-        return "sha256:\(digest)"
+        "sha256:\(try Quantity.digest(text))"
     }
 
     static func mode(_ text: String) throws(Failure) -> FetchOrder.Mode {

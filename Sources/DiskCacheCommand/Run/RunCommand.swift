@@ -58,8 +58,8 @@ enum RunCommand: Command {
         words of CMD are bytes and need not be UTF-8.
 
         Exit status: that of CMD; if a signal ended CMD, this process ends by the same signal; 126 CMD can't be
-        executed; 127 CMD was not found; 64 usage; 74 the output can't be written; 75 another process was still
-        running CMD after SPAN.
+        executed; 127 CMD was not found; 64 usage, or CMD calls run with the same key; 74 the output can't be
+        written; 75 another process was still running CMD after SPAN.
 
         Examples:
           diskcache run --ttl 1h -- curl -sf https://example.org/rates.json

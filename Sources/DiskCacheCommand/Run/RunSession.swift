@@ -19,8 +19,8 @@ struct RunSession: ~Copyable {
     /// What it wrote; nil if nothing is stored.
     private var recorder: Recorder?
     private var computeTime = Duration.zero
-    /// The process that the wait ran out for; nil if none did.
-    private var hindrance: String?
+    /// Why the wait has ended without a result; nil if it has not.
+    private var hindrance: Failure?
     /// How this process will end.
     private var end = SpawnedProcess.End.exited(0)
 
@@ -52,9 +52,7 @@ struct RunSession: ~Copyable {
                 course.proceed(.unavailable)
             }
         }
-        if let hindrance {
-            throw Failure(.temporary, "run: gave up \(hindrance): try again, or give --wait more time")
-        }
+        if let hindrance { throw hindrance }
         if let failure = outcome?.outputFailure {
             throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
         }
@@ -97,7 +95,19 @@ struct RunSession: ~Copyable {
         if waiting?.pauses == 0 { cache.count(.wait) }
         if waiting?.isOver ?? false {
             waiting = nil
-            hindrance = RunWaiting.words(lock?.holder)
+            let words = RunWaiting.words(lock?.holder)
+            hindrance = Failure(.temporary, "run: gave up \(words): try again, or give --wait more time")
+            return .timedOut
+        }
+        if waiting?.isSuspicious() ?? false, let holder = lock?.holder?.processIdentifier,
+            ProcFiles.isAncestor(holder)
+        {
+            waiting = nil
+            hindrance = Failure(
+                .usage,
+                "run: process \(holder) runs the same command and has started this one, so each would wait for the other: "
+                    + "call the command itself, or use another --key"
+            )
             return .timedOut
         }
         let received = try doing("wait for another process") { () throws(Errno) -> Signal? in

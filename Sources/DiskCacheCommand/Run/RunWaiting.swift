@@ -24,6 +24,7 @@ struct RunWaiting: ~Copyable {
     /// How often it has paused.
     private(set) var pauses = 0
     private var line: ProgressLine?
+    private var wasSuspicious = false
 
     init(within limit: Duration?) throws(Errno) {
         self.limit = limit
@@ -36,6 +37,14 @@ struct RunWaiting: ~Copyable {
 
     /// Whether the limit has passed.
     var isOver: Bool { limit.map { ContinuousClock.now - began >= $0 } ?? false }
+
+    /// Whether it is time to look whether this process waits for itself: once, when it has waited for so long that the lock
+    /// file must name its holder.
+    mutating func isSuspicious() -> Bool {
+        guard !wasSuspicious, ContinuousClock.now - began >= Self.patience else { return false }
+        wasSuspicious = true
+        return true
+    }
 
     /// Pauses before the next attempt at `lock`; the signal that asks this process to end, if any.
     mutating func pause(before lock: FlightLock) throws(Errno) -> Signal? {

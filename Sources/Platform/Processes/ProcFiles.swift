@@ -61,6 +61,28 @@ package enum ProcFiles {
         return text[text.index(after: end)...].split(separator: " ").first
     }
 
+    /// Whether a process has started this one, or one that has started this one, and so on; false if this process can't see
+    /// that.
+    ///
+    /// C: `open`, `read`, `close` for each process on the way.
+    package static func isAncestor(_ process: Int32) -> Bool {
+        var next = text("/proc/self/stat").flatMap { parent(parsing: $0) }
+        // Parents may end meanwhile, and their numbers may be given to others.
+        for _ in 0..<1000 {
+            guard let parent = next, parent > 0 else { return false }
+            if parent == process { return true }
+            next = text("/proc/\(parent)/stat").flatMap { Self.parent(parsing: $0) }
+        }
+        return false
+    }
+
+    /// The number of the parent process, from a process's `stat`.
+    static func parent(parsing text: String) -> Int32? {
+        guard let end = text.lastIndex(of: ")") else { return nil }
+        let words = text[text.index(after: end)...].split(separator: " ", maxSplits: 2)
+        return words.count > 1 ? Int32(words[1]) : nil
+    }
+
     /// The processes that hold a flock(2) on a file with this inode number, by the numbers that this process sees.
     ///
     /// A number that somebody has left in a file may be of another namespace, where it is another process. Empty also

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import TestSupport
 import Testing
 
@@ -23,6 +24,18 @@ import Testing
     ])
     func `a process's state is what follows its name`(text: String, state: String?) {
         #expect(ProcFiles.state(parsing: text).map(String.init) == state)
+    }
+
+    @Test(arguments: [
+        ("12 (a) T 1 2", 1), ("12 (1) x) (T) R 77 1", 77), ("", nil), ("12 (a)", nil), ("12 (a) T", nil),
+    ])
+    func `a process's parent is what follows its state`(text: String, parent: Int32?) {
+        #expect(ProcFiles.parent(parsing: text) == parent)
+    }
+
+    @Test func `the parent of a process is its ancestor, a child is not`() throws {
+        #expect(ProcFiles.isAncestor(getppid()))
+        #expect(!ProcFiles.isAncestor(CurrentProcess.identifier) && !ProcFiles.isAncestor(.max))
     }
 
     @Test func `who holds a lock is told by the kernel, not by a number that somebody has left`() throws {
