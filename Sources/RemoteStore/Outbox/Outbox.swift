@@ -2,23 +2,20 @@
 
 package import CacheStore
 
-/// What the file `outbox` (`OutboxFile`) says: what still has to be done at the servers, in the order in
-/// which it came.
+/// The contents of the file `outbox` (`OutboxFile`): the changes that the servers don't have yet, the oldest first.
 ///
-/// Processes append whole records (``OutboxRecord``) to the file, so it is a journal: later work on a key
-/// takes the place of earlier work, and what is done goes. A file that is cut off or damaged anywhere loses
-/// the records that were hit: the servers lack those values then, and nobody gets wrong ones. Work that was
-/// done, and whose `done` was lost, is done once more, which changes nothing. Who sends a value sends it only
-/// if the cache still has that content for the key: what was refused, or never read, may have been later work
-/// on it.
+/// Processes append whole records (``OutboxRecord``) to the file, so it is a journal. A later change of a key takes the place
+/// of an earlier one, and a change that was sent is removed. A file that is cut off or damaged loses the damaged records: the
+/// servers lack those values then, and no process gets a wrong one. A change whose record `done` was lost is sent once more,
+/// without harm. The sender sends what the cache has for the key at that moment, as a later record may have been lost.
 ///
-/// It is bounded: there are never more than so many keys, and so many bytes of contents, unless one value
-/// alone is longer. What comes when it is full is refused: the next computation elsewhere makes up for it.
+/// The number of keys and the bytes of their contents are limited; a single value may be longer than that. Further changes are
+/// refused: another machine then computes the value again.
 package struct Outbox: Sendable {
-    /// What may wait at the same time.
+    /// The most that may be pending.
     package struct Limits: Sendable {
         package var records = 65_536
-        /// Of contents, which the cache has to keep for so long.
+        /// Of the contents, which the cache has to keep until they are sent.
         package var bytes = 1 << 30
 
         package init() {}
@@ -31,50 +28,49 @@ package struct Outbox: Sendable {
     /// Until when a server may still carry out a request without an answer, by the digest of the key, in milliseconds since
     /// 1970.
     package private(set) var doubts: [Digest: Int64] = [:]
-    /// Bytes of the contents that wait.
+    /// Bytes of the pending contents.
     package private(set) var waitingBytes = 0
-    /// Records that were read, those that count no more included.
+    /// The records that were read, with those that are superseded.
     private var recordsRead = 0
 
-    /// Nothing waits.
+    /// An empty outbox.
     package init(_ limits: Limits = Limits()) {
         self.limits = limits
     }
 
     package var count: Int { waiting.count }
 
-    /// Nothing is taken from the servers that was created before, in milliseconds since 1970.
+    /// No value that was created before this moment is taken from the servers, in milliseconds since 1970.
     package private(set) var barrier: Int64 = 0
-    /// Work that there was no room for.
+    /// Records for which there was no room.
     package private(set) var refusedRecords = 0
-    /// Keys that are to be avoided only: nothing is sent for them.
+    /// Keys that are only avoided: nothing is sent for them.
     package private(set) var avoidedCount = 0
 
-    /// Whether anything waits for this key, or there is a doubt about it.
+    /// Whether a change of this key is pending, or there is a doubt about it.
     package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil || doubts[entry] != nil }
 
-    /// Whether this very work still waits.
+    /// Whether this very record is still pending.
     package func contains(_ record: OutboxRecord) -> Bool {
         waiting[record.entry]?.record.number == record.number
     }
 
-    /// What waits, the oldest first.
+    /// The pending records, the oldest first.
     package var pending: [OutboxRecord] {
         waiting.values.sorted { $0.place < $1.place }.map { $0.record }
     }
 
-    /// Whether the file should be replaced by ``compacted()``: most of it counts no more.
+    /// Whether the file should be replaced by ``compacted()``, as most of its records are superseded.
     package var needsCompaction: Bool {
         recordsRead > 1024 && recordsRead > 4 * (waiting.count + doubts.count)
     }
 
-    /// The same without the keys that are to be avoided only.
+    /// The same without the keys that are only avoided.
     package func compactedWithoutAvoided() -> [UInt8] {
         bytes(pending.filter { $0.work != .avoid })
     }
 
-    /// A file that says the same in as few bytes as possible; it must replace the other one while nobody
-    /// appends.
+    /// The shortest file with the same contents.
     package func compacted() -> [UInt8] {
         bytes(pending)
     }
@@ -125,7 +121,7 @@ package struct Outbox: Sendable {
             waitingBytes -= Self.length(of: earlier)
             return
         }
-        // What others wrote may exceed the limits: then the newest is left out.
+        // The file may have more than the limits allow: then the newest record is left out.
         guard hasRoom(for: record) else {
             refusedRecords += 1
             return

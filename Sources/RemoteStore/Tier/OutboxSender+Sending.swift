@@ -5,10 +5,10 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-// What the servers are told, in the thread that sends.
+// The requests of the thread that sends.
 
 extension OutboxSender {
-    /// Whether nothing is left but what nobody can do now.
+    /// Sends all pending changes; false if some are left.
     func sendAll(_ store: Store) -> Bool {
         guard writes else { return true }
         while true {
@@ -30,7 +30,7 @@ extension OutboxSender {
         }
     }
 
-    /// Whether it is done, or given up.
+    /// Sends the change of a record; false if it is still to be sent to a level.
     private func send(_ record: OutboxRecord, _ store: Store) -> Bool {
         let untold = told.withLock { told in
             levels.indices.filter { told[record.number]?.contains($0) != true }
@@ -38,7 +38,7 @@ extension OutboxSender {
         let servers = untold.compactMap { level in
             levels[level].server(for: record.entry).map { (level: level, server: $0) }
         }
-        // No look at the disk for those that would not be told now.
+        // No look at the disk if no server would take it now.
         if !servers.isEmpty, !servers.contains(where: { $0.server.mayBeTold(record.work, in: store.control) })
         {
             return false
@@ -109,9 +109,9 @@ extension OutboxSender {
         }
     }
 
-    /// Puts what is here where it was missed, unless it is another value by now, or something is there.
+    /// Puts a value into a level that did not have it, unless the disk has another value by now or the level has one.
     ///
-    /// Under the lock of who sends: whatever replaces it from now on is sent after it.
+    /// The caller holds the sender's lock, so a later change of the key is sent after it.
     func send(_ fill: Fill, _ store: Store) {
         guard !isOver, !view.contains(fill.key), let server = levels[fill.level].server(for: fill.key) else {
             return
@@ -123,7 +123,7 @@ extension OutboxSender {
             else { return }
             add(parcel, fill.key, to: server, store)
         } catch {
-            // It is missed there again, and filled then.
+            // The next miss in that level fills it.
             return
         }
     }
@@ -143,12 +143,12 @@ extension OutboxSender {
             store.counters.add(.remoteWritten)
             store.counters.add(.remoteBytesSent, parcel.bytes.count)
         } catch {
-            // The request has counted it, and it is missed there again.
+            // The request has counted the failure. The next miss in that level fills it.
             return
         }
     }
 
-    /// What is to be there; nil: nothing.
+    /// What the servers should have; nil: nothing.
     private func makeParcel(_ record: Record, _ value: Data, _ key: Digest) -> RemoteParcel? {
         let tags = record.details.tags
         guard !record.isNothing, Int64(value.count) >= configuration.minimumSize,
@@ -161,7 +161,7 @@ extension OutboxSender {
         return parcel
     }
 
-    /// Whether the server has been told, or will never want to know.
+    /// Sends a value, or a removal if `parcel` is nil; true if the server has carried it out or refuses it for good.
     private func tell(
         _ server: RemoteServer,
         _ key: Digest,
@@ -188,7 +188,7 @@ extension OutboxSender {
         } catch {
             guard error.kind == .refused else { return false }
             store.counters.add(.remoteDropped)
-            // What it has of the key instead is of before.
+            // Its present value of the key is older.
             if parcel != nil, tell(server, key, nil, store) { return true }
             store.noteForRemote(key, .avoid)
             return true
@@ -197,7 +197,7 @@ extension OutboxSender {
 
     private func finish(_ record: OutboxRecord, _ store: Store) {
         let done = OutboxRecord(number: record.number, entry: record.entry, work: .done)
-        // Else it is done once more.
+        // If this fails, the change is sent once more.
         _ = try? store.outbox.append(done)
     }
 }

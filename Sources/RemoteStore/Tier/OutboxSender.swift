@@ -5,12 +5,13 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// Tells the servers what the outbox says, on a thread of its own: one process of the machine at a time, by a
-/// lock that is free as soon as its holder dies.
+/// Sends the changes in the outbox to the servers, on a thread of its own.
 ///
-/// It makes each server's value of a key what the disk has: puts the value that is there, or removes what the
-/// server has where there is none. So work may be done twice, and in whatever order. The thread holds this
-/// object, and this no cache.
+/// One process of the machine does so at a time, by a lock that is free as soon as its holder dies.
+///
+/// It makes each server's value of a key the same as the disk's: it puts the value that is on disk, or removes the server's
+/// value if there is none on disk. So a change may be sent twice, and changes may be sent in any order. The thread holds this
+/// object, and this object holds no cache.
 final class OutboxSender: Sendable {
     /// An entry that is wrong at a server, to be removed there.
     struct Repair: Sendable {
@@ -18,7 +19,7 @@ final class OutboxSender: Sendable {
         let key: Digest
     }
 
-    /// A value that a level had not, and a later one had, to be put there.
+    /// A value that a later level had and an earlier level did not have, to be put into the earlier one.
     struct Fill: Sendable {
         let level: Int
         let key: Digest
@@ -29,27 +30,29 @@ final class OutboxSender: Sendable {
         var isRunning = false
         /// A record was appended, or there is something to repair.
         var isWoken = false
-        /// When to end; nil: go on.
+        /// When to end; nil: continue.
         var end: ContinuousClock.Instant?
         var repairs: [Repair] = []
         var fills: [Fill] = []
     }
 
-    /// Time between looks for what processes without a sender have appended.
+    /// The time between two looks for records of processes without a sender.
     private static let second: Duration = .seconds(1)
-    /// Between looks whether another process has sent what this one has appended, or its end.
+    /// The time between two looks at another process that sends.
     private static let short: Duration = .milliseconds(50)
-    /// Between passes over what waits.
+    /// The longest time between two passes over the pending records.
     private static let longestRest: Duration = .seconds(2)
-    /// A request in the background may take so long.
+    /// The time limit of a request in the background.
     private static let patience: Duration = .seconds(10)
     /// How long a server may take to carry out a request whose answer this process did not wait for.
     static let lateness: Duration = .seconds(300)
-    /// What closing waits for it at most.
+    /// The longest time that closing waits for the thread.
     private static let farewell: Duration = .seconds(2)
-    /// What there is more to repair, or to fill, is left as it is.
+    /// The most repairs, and the most fills, that are kept; later ones are dropped.
     private static let mostErrands = 100
-    /// More keys to be avoided than this are forgotten, with all that is older.
+    /// The most avoided keys that are kept.
+    ///
+    /// With more, a barrier takes the place of all of them.
     private static let mostAvoided = 32_768
     private static let lockName = Digest(ofKey: "remote sender", in: .upkeep)
 
@@ -58,15 +61,15 @@ final class OutboxSender: Sendable {
     let host: RemoteHost
     let view: OutboxView
     private let state = Monitored(State())
-    /// What the thread has done so far: for tests.
+    /// What the thread has done so far, for tests.
     struct Work {
         var rounds = 0
-        /// Passes over all that waits.
+        /// Passes over all pending records.
         var passes = 0
     }
 
     let work = Locked(Work())
-    /// Levels that have been told what waits still, as others could not be, by its number.
+    /// The levels that already have a change which other levels don't have yet, by the number of its record.
     let told = Locked<[UInt64: Set<Int>]>([:])
 
     init(
@@ -84,9 +87,9 @@ final class OutboxSender: Sendable {
     var writes: Bool { configuration.mode == .readWrite }
     private var notes: RemoteNotes { writes ? .changes : .avoidance }
 
-    /// Has writers note what they change, and starts the thread.
+    /// Makes writers note their changes, and starts the thread.
     ///
-    /// Without one others send, or nobody for now.
+    /// If there can be no thread, other processes send.
     func begin() {
         announce(host.store())
         state.withLock { $0.isRunning = true }
@@ -105,7 +108,7 @@ final class OutboxSender: Sendable {
         _ = state.wait(until: end) { $0.isRunning ? nil : true }
     }
 
-    /// Has a wrong value removed where it came from.
+    /// Removes a wrong value from its server, later.
     func repair(_ repair: Repair) {
         guard writes else { return }
         state.withLock { state in
@@ -115,7 +118,7 @@ final class OutboxSender: Sendable {
         state.wakeAll()
     }
 
-    /// Has a value, which is on disk by now, put where it was missed.
+    /// Puts a value that is on disk by now into a level that did not have it, later.
     func fill(_ fill: Fill) {
         guard writes else { return }
         state.withLock { state in
@@ -129,10 +132,10 @@ final class OutboxSender: Sendable {
 
     private func run() {
         var pause = Duration.zero
-        // When what waits is looked at again.
+        // When the next pass is due.
         var nextPass = ContinuousClock.now
         while rest(for: pause) { pause = round(&nextPass) }
-        // What is left waits on disk for the next process.
+        // The rest stays on disk for the next process.
         nextPass = .now
         if writes { _ = round(&nextPass) }
         host.store().outbox.onAppend(nil)
@@ -140,7 +143,7 @@ final class OutboxSender: Sendable {
         state.wakeAll()
     }
 
-    /// Waits until the time is over or there is something to do; false: it is to end.
+    /// Waits until the time is over or there is work; false if the thread has to end.
     private func rest(for time: Duration) -> Bool {
         let mayGoOn = state.wait(until: .now + time) { state -> Bool? in
             if state.end != nil { return false }
@@ -156,20 +159,20 @@ final class OutboxSender: Sendable {
         state.wakeAll()
     }
 
-    /// When this round, or all of it, has to be over.
+    /// When the thread has to end; nil: not yet.
     private var end: ContinuousClock.Instant? { state.withLock { $0.end } }
 
     var isOver: Bool { end.map { $0 <= ContinuousClock.now } ?? false }
 
-    /// After a replaced directory or control file nobody would know.
+    /// Repeated in each round: the directory or the control file may have been replaced.
     private func announce(_ store: Store) {
         store.note(notes)
         store.outbox.onAppend { [weak self] in self?.wake() }
     }
 
-    /// Does what there is to do, and says how long to rest then.
+    /// Does the pending work, and returns how long to rest then.
     ///
-    /// A pass goes over all records that wait, which may be 65,536. While every breaker is open there is no pass. After a pass
+    /// A pass goes over all pending records, which may be 65,536. While every breaker is open there is no pass. After a pass
     /// that could not send everything the thread rests 50 times as long as it took, two seconds at most.
     private func round(_ nextPass: inout ContinuousClock.Instant) -> Duration {
         let store = host.store()
@@ -181,14 +184,14 @@ final class OutboxSender: Sendable {
         let isCrowded = view.avoidedCount > Self.mostAvoided
         let hasFills = state.withLock { !$0.fills.isEmpty }
         let hasWork = view.hasWork || !endedDoubts.isEmpty
-        // Also where nothing is sent: each change is noted there, and the file would grow until it is full.
+        // Even if nothing is sent: each change is noted in the file, which would grow until it is full.
         let isToBeTidied = isCrowded || view.needsCompaction || view.isToBeCarriedOver
         guard writes && (hasWork || hasFills) || isToBeTidied else { return Self.second }
         let mayPass = ContinuousClock.now >= nextPass && mayTellAnybody(store)
         guard mayPass || hasFills || isToBeTidied else { return Self.short * 4 }
         do throws(CacheError) {
             let lock = NamedLock(Self.lockName, permits: 1, in: store.directory)
-            // Another process is at it, and sends what this one has appended.
+            // Another process sends, also the records of this one.
             guard let permit = try lock.attempt() else { return Self.short }
             defer { permit.release() }
             carryOver(store)
@@ -207,7 +210,7 @@ final class OutboxSender: Sendable {
         }
     }
 
-    /// Whether the breaker of any server lets a change through.
+    /// Whether the breaker of any server allows a change.
     private func mayTellAnybody(_ store: Store) -> Bool {
         levels.contains { level in
             level.servers.contains { $0.mayBeTold(.remove, in: store.control) }
@@ -224,7 +227,7 @@ final class OutboxSender: Sendable {
                 try repair.server.client.remove(repair.key, until: deadline)
             }
         } catch {
-            // It stays a miss, and is found again.
+            // The value stays a miss, and is found again.
             return
         }
     }
@@ -234,8 +237,10 @@ final class OutboxSender: Sendable {
         return end.map { min($0, usual) } ?? usual
     }
 
-    /// Takes in what was appended; what there was no room for is not sent, and must not be taken from there
-    /// either.
+    /// Reads the new records.
+    ///
+    /// Changes for which there was no room are not sent, and older values of their keys must not be
+    /// taken from the servers.
     func follow(_ store: Store) {
         do throws(Errno) {
             let refused = try view.follow(store.outbox)
@@ -243,7 +248,7 @@ final class OutboxSender: Sendable {
             store.raiseRemoteBarrier(now: host.now())
             store.counters.add(.remoteDropped, refused)
         } catch {
-            // The next round tries again; until then nobody is asked (`ServerTier.isWorthAsking`).
+            // The next round tries again. Until then no server is asked (`ServerTier.isAhead`).
             return
         }
     }
@@ -260,7 +265,7 @@ final class OutboxSender: Sendable {
         replace(records, offset, store)
     }
 
-    /// Ends the replacement that another sender was killed in.
+    /// Completes a replacement of the file whose process was killed.
     private func carryOver(_ store: Store) {
         guard view.isToBeCarriedOver else { return }
         // Until then both files are read.
@@ -270,7 +275,7 @@ final class OutboxSender: Sendable {
 
     private func replace(_ records: [UInt8], _ offset: Int64, _ store: Store) {
         if view.isToBeCarriedOver { return }
-        // A file that stays as long as it is is replaced later.
+        // If this fails, the file is replaced later.
         _ = try? store.outbox.replace(by: records, readUpTo: offset)
         follow(store)
     }

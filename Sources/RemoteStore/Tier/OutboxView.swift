@@ -3,33 +3,34 @@
 import CacheStore
 import Platform
 
-/// What waits in the outbox of a directory, as this process follows it: it reads what was appended since the
-/// last look.
+/// The outbox of a directory as this process has read it.
+///
+/// Each look reads the records since the last one.
 final class OutboxView: Sendable {
     private struct State {
         var outbox = Outbox()
-        /// The file as it was when it was read last; nil: there was none.
+        /// The file at the last look; nil if there was none.
         var mark: OutboxFile.Mark?
-        /// Its first record, by which it is known, as far as it was there.
+        /// Its first record, which identifies it, as far as it was written.
         var beginning: [UInt8] = []
-        /// How far it was read.
+        /// Up to where it was read.
         var offset: Int64 = 0
         /// The part of the older file that must be read, until this file has it all.
         var predecessor: (number: UInt64, offset: Int64)?
-        /// What there was no room for, as far as somebody was told.
+        /// The records without room that ``follow(_:)`` has returned so far.
         var refused = 0
     }
 
     private let state = Locked(State())
-    /// How often the file is looked at that is replaced meanwhile.
+    /// How often to look again at a file that is replaced meanwhile.
     private static let mostLooks = 8
 
-    /// Reads what others have written.
+    /// Reads the new records.
     ///
-    /// One system call if nothing is new, else six.
+    /// One system call if there are none, else six.
     ///
-    /// - Returns: records that there was no room for since the last time.
-    /// - Throws: also ``Errno/timedOut``, where it is replaced again and again: what waits is not known then.
+    /// - Returns: the number of records for which there was no room since the last call.
+    /// - Throws: also ``Errno/timedOut`` if the file is replaced again and again: the pending records are not known then.
     @discardableResult
     func follow(_ file: OutboxFile) throws(Errno) -> Int {
         for _ in 0..<Self.mostLooks {
@@ -68,10 +69,10 @@ final class OutboxView: Sendable {
             }
         }
         guard let predecessor = state.predecessor else { return true }
-        // If it has gone all of it is in this one by now.
+        // If it is gone, this file has all of it by now.
         guard let late = try file.readPredecessor(from: predecessor.offset) else { return false }
         for record in OutboxRecord.net(late) { state.outbox.read(record) }
-        // Else it may have been that of yet another file.
+        // If not, it may have been the predecessor of another file.
         return try file.mark() == part.mark
     }
 
@@ -86,18 +87,18 @@ final class OutboxView: Sendable {
     /// Whether records of the older file are still to be taken over.
     var isToBeCarriedOver: Bool { state.withLock { $0.predecessor != nil } }
 
-    /// Whether anything waits for this key, or a request about it may still be carried out.
+    /// Whether a change of this key is pending, or a request about it may still be carried out.
     func contains(_ key: Digest) -> Bool { state.withLock { $0.outbox.contains(key) } }
 
-    /// Whether this very work still waits.
+    /// Whether this very record is still pending.
     func contains(_ record: OutboxRecord) -> Bool { state.withLock { $0.outbox.contains(record) } }
 
-    /// Nothing is taken from the servers that was created before.
+    /// No value that was created before this moment is taken from the servers.
     var barrier: Timestamp { Timestamp(milliseconds: state.withLock { $0.outbox.barrier }) }
 
     var count: Int { state.withLock { $0.outbox.count } }
 
-    /// Whether there is something to send.
+    /// Whether there is a change to send.
     var hasWork: Bool { state.withLock { $0.outbox.count > $0.outbox.avoidedCount } }
 
     /// The doubts whose time is over, by the digest of the key.
@@ -110,16 +111,16 @@ final class OutboxView: Sendable {
         }
     }
 
-    /// Keys to be avoided only.
+    /// The number of keys that are only avoided.
     var avoidedCount: Int { state.withLock { $0.outbox.avoidedCount } }
 
-    /// Whether most of the file counts no more.
+    /// Whether most records of the file are superseded.
     var needsCompaction: Bool { state.withLock { $0.outbox.needsCompaction } }
 
-    /// What waits, the oldest first.
+    /// The pending records, the oldest first.
     var pending: [OutboxRecord] { state.withLock { $0.outbox.pending } }
 
-    /// What should take the place of the file, and up to where that was read; nil: it is good as it is.
+    /// The records of a shorter file, and up to where the present one was read; nil if it needs no replacement.
     func replacement(withoutAvoided: Bool) -> (records: [UInt8], offset: Int64)? {
         state.withLock { state -> (records: [UInt8], offset: Int64)? in
             if withoutAvoided {
