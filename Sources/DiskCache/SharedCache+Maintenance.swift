@@ -7,11 +7,12 @@ extension SharedCache {
     /// Removes every value that was stored before this call, or those of a selection.
     ///
     /// This is how to empty a directory that is in use. For all keys, a prefix or a tag it is one step, however many they
-    /// are: before it everybody finds them, from it on no process does, whatever it has in memory. The next collection
-    /// reclaims the space and counts what it deletes (``RemovalReason/cleared``). What other processes store meanwhile
-    /// may be removed or stay; what they have accepted and not yet written (``CacheConfiguration/Writing/behind``) stays.
+    /// are: before it every process finds them, after it none does, whatever it has in memory. The next collection
+    /// reclaims the space and counts the deleted values (``RemovalReason/cleared``). A value that another process stores
+    /// meanwhile may be removed or stay; one that it has accepted and not yet written
+    /// (``CacheConfiguration/Writing/behind``) stays.
     ///
-    /// Keys that match a pattern (``KeySelection/glob(_:)``) are looked for and removed one by one, and so is everything
+    /// Keys that match a pattern (``KeySelection/glob(_:)``) are looked for and removed one by one, and so are all values
     /// if the directory has no control file, if it was made anew and no collection has looked at all keys since, or if
     /// the file of rules can't be written, as on a full disk. If 64 different selections were made to expire and have values
     /// that are still available as stale ones, the next call writes new metadata for these first, and collects.
@@ -36,7 +37,7 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - selection: which keys. A key that the cache does not know counts as one with any prefix.
-    ///   - staleFor: how long they are available as stale values, in place of what they were stored with
+    ///   - staleFor: how long they are available as stale values, in place of their own stale period
     ///     (``PutOptions/staleFor``), rounded down to the millisecond; nil leaves that as it is.
     /// - Throws: ``CacheError``; some of the values may then have expired.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
@@ -61,7 +62,7 @@ extension SharedCache {
                     }
                 }
             }
-            // What was evicted from disk may still be in the memory of any process.
+            // A value that was evicted from disk may still be in the memory of any process.
             try store.control.raiseAll()
             if let failure { throw failure }
         }
@@ -82,7 +83,7 @@ extension SharedCache {
 
     private func remove(_ selection: KeySelection, oneByOneFrom store: Store) throws(CacheError) {
         let log = store.parts.log
-        // What is no record goes with all others.
+        // An entry without a valid record is removed only with all others.
         let isMeant = { (stored: StoredEntry) in
             stored.record.map { selection.mayInclude($0) } ?? (selection == .all)
         }
@@ -100,7 +101,7 @@ extension SharedCache {
                 }
             }
         }
-        // What was evicted from disk may still be in the memory of any process.
+        // A value that was evicted from disk may still be in the memory of any process.
         try store.control.raiseAll()
         if let failure { throw failure }
     }

@@ -24,7 +24,7 @@ public struct CollectionReport: Sendable, Equatable, Codable {
         }
     }
 
-    /// What was removed and why; reasons that removed nothing are left out.
+    /// The removed files by reason, without the reasons that removed none.
     ///
     /// The bytes of an entry include those of its value, unless another key shares it.
     public package(set) var removed: [RemovalReason: Tally] = [:]
@@ -32,10 +32,12 @@ public struct CollectionReport: Sendable, Equatable, Codable {
     public package(set) var entries = Tally()
     /// Distinct values that are left.
     public package(set) var objects = Tally()
-    /// What was left alone because somebody used or changed it meanwhile, because it is too young to tell, or
-    /// because an entry that could not be read may name it.
+    /// The number of files that were left alone: they were used or changed meanwhile, are too young to be judged, or may be
+    /// named by an entry that could not be read.
     public package(set) var spared = 0
-    /// Locks that were not free because a process that holds them is stopped; what they guard was left alone.
+    /// Locks that were not free because a process that holds them is stopped.
+    ///
+    /// The files that they guard were left alone.
     public package(set) var skippedStripes: [String] = []
     /// Files below the cache directory that are not the cache's.
     ///
@@ -47,24 +49,24 @@ public struct CollectionReport: Sendable, Equatable, Codable {
     public package(set) var unreadable: [String] = []
     /// Whether this was a dry run.
     public package(set) var isDryRun = false
-    /// False if the time ran out: the next collection does the rest, and what is left was not counted
-    /// completely.
+    /// False if the time ran out: the next collection does the rest, and ``entries`` and ``objects`` are incomplete.
     public package(set) var isComplete = true
     /// How long it worked, not counting pauses.
     package var worked: Duration = .zero
-    /// By how much the processes' own counts exceeded what it found (negative: fell short); nil if it did not
-    /// count, or was a dry run.
+    /// By how much the counted usage exceeded the usage that it found (negative: fell short); nil if it did not count, or was
+    /// a dry run.
     package var drift: Tally?
-    /// How long the most recently used entry that was evicted for want of room had not been used; nil if none was.
+    /// For how long the most recently used of the entries that were evicted to make room had not been used; nil if there were
+    /// none.
     package var evictionAge: Duration?
-    /// Whether an eviction has come to the end of its list, or there is none: the next to go takes a sweep to find.
+    /// Whether an eviction has come to the end of its list, or there is no list: only a sweep can find the next entries.
     ///
     /// A collection is never one of these.
     package var isExhausted = false
 
     package init() {}
 
-    /// What was removed for all reasons together.
+    /// The removed files of all reasons together.
     package var removedInAll: Tally { removed.values.reduce(into: Tally()) { $0 += $1 } }
 
     /// Bytes on disk that all removals freed.
@@ -85,14 +87,14 @@ public struct CollectionReport: Sendable, Equatable, Codable {
 
 /// The progress of a long operation.
 public struct CacheProgress: Sendable {
-    /// What is being done; its raw value says it in words.
+    /// The work at this moment; the raw value is a text for users.
     @nonexhaustive
     public enum Phase: String, Sendable {
         /// The collection of another process, or a writer, holds what this one needs.
         case waiting = "waiting for other writers"
         /// A collection looks at every file.
         case scanning = "scanning"
-        /// A collection removes what has to go.
+        /// A collection removes values.
         case deleting = "deleting"
         /// A verification reads the values.
         case verifying = "verifying values"
@@ -100,7 +102,7 @@ public struct CacheProgress: Sendable {
         case verifyingEntries = "verifying keys"
     }
 
-    /// What is being done.
+    /// The work at this moment.
     public let phase: Phase
     /// Steps done, of ``total``.
     public let done: Int

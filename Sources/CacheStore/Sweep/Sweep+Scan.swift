@@ -2,18 +2,18 @@
 
 import Platform
 
-/// What one thread of a sweep does with one shard: reads it, and deletes what is of no use as it finds it, so that a
-/// sweep whose time runs out has done that much. False: time ran out.
+/// The work of one thread of a sweep on one shard: it reads the shard, and deletes useless files as it finds them. So a sweep
+/// whose time runs out has done a part of its work. The functions return false if the time ran out.
 extension Sweep {
     /// How many entries are read before they are taken down: those that have expired go then.
     ///
     /// 64 share the cost of the state's lock and of one hold of a stripe (2 µs); the first 64 take 0.2 ms. A sweep
-    /// that may have to end before it is done reads 8, so that the first are deleted at once and at most so
-    /// many were read in vain.
+    /// that may have to end before it is done reads 8, so that the first are deleted at once, and at most
+    /// so many were read for nothing.
     private var entriesAtATime: Int { pacer.isUnlimited ? 64 : 8 }
 
-    /// The present by the caller's clock: a sweep may wait and scan for minutes, and what is used meanwhile
-    /// must not look as if it were used in the future.
+    /// The present by the caller's clock: a sweep may wait and scan for minutes, and an entry that is used
+    /// meanwhile must not look as if it were used in the future.
     private var now: Timestamp { begin.time + (ContinuousClock.now - begin.instant) }
 
     // MARK: Entries
@@ -50,7 +50,7 @@ extension Sweep {
         return true
     }
 
-    /// What was read of `files`, and whether time ran out before the last of them.
+    /// The entries that were read of `files`, and whether the time ran out before the last of them.
     private mutating func read(
         _ files: ArraySlice<StoreParts.File>,
         in directory: borrowing Directory

@@ -38,8 +38,9 @@ extension CacheConfiguration {
         ///
         /// ``PutOptions/memoryCost`` is that of one put. Default: nil.
         public var valueCost: Int?
-        /// Where values are kept that are stored without saying so; with
-        /// ``CacheConfiguration/Keeping/diskOnly`` what is read from disk is not kept in memory either.
+        /// Where values are kept if ``PutOptions/keeps`` is nil.
+        ///
+        /// With ``CacheConfiguration/Keeping/diskOnly`` values that are read from disk are not kept in memory either.
         ///
         /// Default: in memory and on disk.
         public var keeps = Keeping.memoryAndDisk
@@ -62,11 +63,11 @@ extension CacheConfiguration {
         /// A share of the memory that this process may use: the machine's, or what its control group or one
         /// above it allows, if that is less.
         ///
-        /// Found out now, by reading a few files in `/proc` and `/sys/fs/cgroup`; ``costLimit`` says what it came to.
-        /// The default cost limit where the kernel does not tell.
+        /// It is determined at this call, from a few files in `/proc` and `/sys/fs/cgroup`; ``costLimit`` has the result. If the
+        /// kernel does not tell, it is the default cost limit.
         ///
         /// - Parameters:
-        ///   - share: 0.05 for a twentieth. What is below 0 or above 1 counts as that.
+        ///   - share: 0.05 for a twentieth. Less than 0 counts as 0, more than 1 as 1.
         ///   - countLimit: how many values; nil for one per 256 bytes.
         ///   - shrinksUnderPressure: whether to give up some values when the system runs short of memory.
         public init(share: Double, countLimit: Int? = nil, shrinksUnderPressure: Bool = true) {
@@ -80,7 +81,7 @@ extension CacheConfiguration {
         /// Nothing is kept: every get reads the disk.
         public static let none = Memory(costLimit: .bytes(0))
 
-        /// So much of `allowance`; the default limit where that is not known.
+        /// This share of `allowance`; the default limit if that is nil.
         static func limit(_ share: Double, of allowance: Int64?) -> ByteCount {
             guard let allowance else { return Memory().costLimit }
             // Not a number counts as none.
@@ -112,7 +113,7 @@ extension CacheConfiguration {
             )
         }
 
-        /// How what was read from disk is kept.
+        /// How values that were read from disk are kept.
         var terms: MemoryTerms { MemoryTerms(keeps: keeps, lifetime: lifetime, cost: valueCost) }
     }
 
@@ -122,26 +123,25 @@ extension CacheConfiguration {
         case memoryAndDisk
         /// In the memory of the process that stores it, alone: no other process sees it.
         ///
-        /// What was on disk for the key is removed: other processes miss from then on, and each computes for itself
-        /// what `value(forKey:orCompute:)` computes once. Any put or removal of the key, by any process, ends the
-        /// value, but not what another process computes for itself; and so do its expiration, the limits of memory, the end of the process, and each
+        /// A value on disk is removed: other processes miss from then on, and each computes its own value in
+        /// `value(forKey:orCompute:)`. Any put or removal of the key, by any process, ends the value, but not another process's
+        /// computation of its own; and so do its expiration, the limits of memory, the end of the process, and each
         /// ``SharedCache/removeAll(_:)`` and ``SharedCache/expireAll(_:staleFor:)``, whatever it selects. So does a put or
         /// a removal of another key that shares its word in the table of generations. Only `get`, `value`, `hit` and
         /// those of views find it, in the form in which it was stored, as bytes or as the value of one codec; all other
-        /// calls know what is on disk. Nothing is kept where memory holds none at all or is frozen, of a value that
-        /// costs more than a quarter of the limit, and where there is no control file.
+        /// calls see the disk only. The value is not kept if memory holds no values or is frozen, if it costs more than a quarter
+        /// of the limit, or if there is no control file.
         ///
         /// It is encoded and hashed only if its entry is asked for (``CacheHit/entry``). So its cost is what the put, the
         /// configuration or the codec states, and for bytes their number; a codec that states none has it count as
         /// nothing, so that only the limit of the number of values holds.
         ///
-        /// Accesses don't prolong it. A put takes three system calls, a computed value none or one, or four where there
-        /// is an entry on disk. Files, `putIfAbsent`, `update` and
-        /// `increment` store on disk whatever is said here.
+        /// Accesses don't prolong it. A put takes three system calls, a computed value none or one, or four if there is an entry on
+        /// disk. Files, `putIfAbsent`, `update` and `increment` store on disk in any case.
         case memoryOnly
         /// On disk alone: the process that stores it does not keep it in memory.
         ///
-        /// Whether a later get keeps what it has read is up to the configuration of its process
+        /// Whether a later get keeps the value in memory depends on the configuration of its process
         /// (``CacheConfiguration/Memory/keeps``).
         case diskOnly
     }
@@ -150,9 +150,9 @@ extension CacheConfiguration {
 /// How one value is kept in memory.
 struct MemoryTerms: Sendable {
     var keeps = CacheConfiguration.Keeping.memoryAndDisk
-    /// How long at most.
+    /// The longest time in memory.
     var lifetime: Duration?
-    /// What it costs; nil: what its bytes or its codec say.
+    /// The value's cost; nil: by its bytes or its codec.
     var cost: Int?
 
     /// Until when it may be given out without a look at the disk; nil: for ever.

@@ -2,7 +2,7 @@
 
 public import CacheStore
 
-/// What was done with a cache, either by this process since it opened it (``CacheDirectory/activity``) or by all
+/// The use of a cache, either by this process since it opened it (``CacheDirectory/activity``) or by all
 /// processes together (``CacheStatistics/Totals/activity``).
 public struct CacheActivity: Sendable, Equatable, Codable {
     // MARK: Reading and writing
@@ -21,7 +21,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var removals = 0
     /// Calls that removed many values at once, or had them expire, in one step.
     ///
-    /// What they removed counts when collections delete it, as ``RemovalReason/cleared``.
+    /// The removed values count when collections delete them, as ``RemovalReason/cleared``.
     public internal(set) var removalRules = 0
     /// Bytes of the values that were read from disk.
     public internal(set) var bytesRead = 0
@@ -67,7 +67,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var remoteTimeouts = 0
     /// Values of other machines that were not what their digests say, and counted as misses.
     public internal(set) var remoteCorruptions = 0
-    /// Misses of this machine for which nobody was asked: servers that had failed, changes not sent yet, no
+    /// Misses of this machine for which no server was asked: the servers had failed, a change was not sent yet, or there was no
     /// time left.
     public internal(set) var remoteSkips = 0
     /// Keys whose values were sent to other machines, or removed there.
@@ -156,7 +156,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     /// The share of gets that found something, stale values included, from 0 to 1; nil if there was no get.
     ///
-    /// A call that computes what it does not find looks again once it is its turn, which counts as another get.
+    /// A call that computes a missing value looks for it again when it is its turn, which counts as another get.
     public var hitRatio: Double? {
         let found = hits + staleHits
         let all = found + misses
@@ -166,15 +166,14 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     /// Whether a larger limit would save many misses: half of the evicted values had been in use shortly
     /// before, and a tenth of the misses were of values that had just been evicted.
     ///
-    /// Neither alone means much. A stream of values that nobody asks for twice is evicted young whatever the
-    /// limit, and what is asked for again after a month need not be kept. With fewer than 4 misses actually
-    /// seen, the estimate is chance.
+    /// Neither alone means much. Values that are requested only once are evicted young, whatever the limit, and a value that is
+    /// requested again after a month need not be kept. With fewer than 4 misses actually seen, the estimate is chance.
     public var isBelowWorkingSet: Bool {
         ghostMisses >= 4 * EvictedKeys.sample && ghostMisses >= misses / 10 && youngEvictions * 2 >= evictions
             && evictions > 0
     }
 
-    /// What was done since `earlier`, an earlier reading.
+    /// The difference to `earlier`, an earlier reading.
     ///
     /// A count that is lower than it was has been reset meanwhile, and starts at 0.
     public func since(_ earlier: CacheActivity) -> CacheActivity {

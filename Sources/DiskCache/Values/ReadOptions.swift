@@ -24,12 +24,12 @@ public struct ReadOptions: Sendable, Equatable {
     public var maximumAge: Duration?
     /// Where to look.
     ///
-    /// Default: anywhere, and what is not there is computed by the calls that can.
+    /// Default: anywhere; calls that can compute do so if there is no value.
     public var source = Source.anywhere
 
     // MARK: Computing
 
-    /// Whether to compute the value whatever is there, unless somebody else has begun to.
+    /// Whether to compute the value even if there is one, unless another caller has begun to.
     ///
     /// A value that is stored after the call has begun will do. The old one stays until there is a new one, and to fall
     /// back on (``staleIfError``). A plain get takes no notice of this. Default: false.
@@ -45,8 +45,8 @@ public struct ReadOptions: Sendable, Equatable {
     /// With any time at all, so is one that has not expired and was to be replaced (``recomputes``). Default: zero,
     /// never.
     public var staleIfError = Duration.zero
-    /// How eagerly a value is recomputed before it expires, in the background and by chance, so that nobody has
-    /// to wait when it does.
+    /// How eagerly a value is recomputed before it expires, in the background and by chance, so that no caller
+    /// has to wait when it does.
     ///
     /// This is the β of Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention"
     /// (VLDB 2015). A computation becomes more likely the longer the last one took and the nearer the
@@ -69,7 +69,9 @@ public struct ReadOptions: Sendable, Equatable {
     ///
     /// `value(forKey:)` throws no other error than its closure's, so it computes. Default: false.
     public var failsAtWaitLimit = false
-    /// Whether other machines are asked for what is not here: a flight does that itself, as the only one.
+    /// Whether remote stores are asked for missing values.
+    ///
+    /// A flight asks them itself, once for all its callers.
     package var asksRemote = true
 
     /// Where a read may look.
@@ -80,8 +82,8 @@ public struct ReadOptions: Sendable, Equatable {
         /// In memory, on disk and on other machines; nothing is computed. `value(forKey:)`, which always has
         /// a value to return, takes this as ``anywhere``.
         case cache
-        /// In the memory of this process alone: never a system call. What has to be looked up on disk is a miss, such as
-        /// everything in a directory without a control file. `value(forKey:)` takes this as ``anywhere``.
+        /// In the memory of this process alone: never a system call. A value that has to be looked up on disk is a miss; in a
+        /// directory without a control file that is every value. `value(forKey:)` takes this as ``anywhere``.
         case memory
     }
 
@@ -112,7 +114,7 @@ public struct ReadOptions: Sendable, Equatable {
 }
 
 extension ReadOptions {
-    /// What is on this machine, of whatever age.
+    /// Any value on this machine, of any age.
     package static func here(acceptsStale: Bool = false) -> ReadOptions {
         var options = ReadOptions(acceptsStale: acceptsStale)
         options.asksRemote = false
@@ -132,7 +134,7 @@ extension ReadOptions {
     @inline(__always)
     var takesAnyAge: Bool { maximumAge == nil && source != .memory }
 
-    /// What was stored before this moment is too old for a read that begins at `now`; nil: nothing is.
+    /// Values that were stored before this moment are too old for a read that begins at `now`; nil: none are.
     func oldest(at now: Timestamp) -> Timestamp? {
         maximumAge.map { now.advanced(byNanoseconds: -max(0, $0.saturatingNanoseconds)) }
     }
