@@ -2,12 +2,12 @@
 
 import Platform
 
-/// What came of a rule that was to be put in force.
+/// The outcome of putting a rule in force.
 package enum Enactment: Sendable {
     case done
-    /// There are too many: a collection has to make some superfluous.
+    /// There are too many rules: a collection has to take some off.
     case full
-    /// Each value has to be seen to by itself: there is no control file, or it does not tell all that is needed, or the
+    /// Each value has to be changed by itself: there is no control file, or it does not have all the times of creation, or the
     /// selection is not fit for a rule.
     case impossible
 }
@@ -16,23 +16,22 @@ package enum Enactment: Sendable {
 package enum RuleStep: String, Sendable, CaseIterable {
     /// It has the `format` lock.
     case locked = "rule-locked"
-    /// The file has it, and nobody goes by it.
+    /// The file has it, and no process applies it.
     case written = "rule-written"
     /// Nothing may be held in memory.
     case closed = "rule-closed"
-    /// Nothing that was held counts.
+    /// Values that were held in memory are not valid any more.
     case raised = "rule-raised"
-    /// Everybody goes by it.
+    /// All processes apply it.
     case inForce = "rule-in-force"
 }
 
 /// The rules of the directory, in force for all processes.
 ///
 /// A rule is in force from the moment when the control file's ``ControlWord/rulesVersion`` has its number: one step,
-/// however many values it is meant for. Before that step the file of rules has it, and no process holds a value by its
-/// memory any more: the control file is `forming` meanwhile, so that none that is read is held, and every generation is
-/// raised, so that none that was held counts. So everybody who looks from then on reads the record, and whoever reads a
-/// record loads the word first.
+/// however many values it is meant for. Before that step the file of rules has the rule, and no process uses a value in its
+/// memory any more: the control file is `forming` meanwhile, so no process holds values that it reads, and every generation is
+/// raised, so no held value is valid. So every later look reads the record, and a reader loads the word before the record.
 ///
 /// Killed before that step, the rule never is in force: the next change of the rules drops it. Killed in between, the file
 /// is made ready again like any other that is forming.
@@ -51,15 +50,16 @@ extension Control {
         }
     }
 
-    /// How often a reader looks at the file again because the word has changed since: each time somebody has changed the
-    /// rules in the microseconds between.
+    /// How often a reader looks at the file again because the word has changed.
+    ///
+    /// Each time another process has changed the rules in the microseconds between.
     private static let ruleAttempts = 16
 
-    /// nil where another file takes the place of the one with these words.
+    /// nil if another file takes the place of the one with these words.
     private func rulesInForce(by words: MappedWords) throws(Errno) -> RulesInForce? {
         var version = words.load(.rulesVersion)
         for _ in 0..<Self.ruleAttempts {
-            // After the word: where another file takes its place only now, no rule of that one was in force then.
+            // After the word: if another file takes its place only now, no rule of that file was in force then.
             if words.areSuperseded { return nil }
             if version == 0 { return .nothing }
             let rules = try followedRules.rules(since: version, of: words.address, in: directory.root)
@@ -99,7 +99,7 @@ extension Control {
         return created.milliseconds <= Int64(clamping: latest)
     }
 
-    /// The latest time of creation that was noted; nil where there is no control file.
+    /// The latest time of creation that was noted; nil if there is no control file.
     var latestCreated: Timestamp? {
         words.map { Timestamp(milliseconds: Int64(clamping: $0.load(.latestCreated) >> 1)) }
     }
@@ -134,8 +134,8 @@ extension Control {
 
     /// Puts a rule in force that is meant for all values of a selection that are there now, by the caller's clock.
     ///
-    /// What is stored from when this has returned is not meant, whatever the clock says then; what is stored meanwhile may
-    /// be or not. Some 30 system calls, and a pass over the generations, whatever the cache holds.
+    /// Values that are stored after this has returned are not meant, whatever the clock says then; those that are stored meanwhile
+    /// may be. Some 30 system calls, and a pass over the generations, however many values there are.
     func enact(
         _ effect: RemovalRule.Effect,
         _ selection: KeySelection,

@@ -6,8 +6,9 @@ package import Platform
 extension Store {
     // MARK: Generations
 
-    /// The generation of `key`, to be looked at before its record is read; nil where there is no control file now: then
-    /// a value in memory is good only if its record, read again, is the same.
+    /// The generation of `key`, to be read before its record; nil if there is no control file now.
+    ///
+    /// Without one, a value in memory is valid only if its record, read again, is the same.
     package func generation(of key: Digest) -> Generation? { control.generation(of: key) }
 
     /// Whether there is a generation table now; counts no references.
@@ -21,7 +22,7 @@ extension Store {
     /// See ``Control/isLatest(_:)``.
     package func isLatest(_ generation: Generation?) -> Bool { control.isLatest(generation) }
 
-    /// Whether nobody has begun to write since this was the word at `index`, in the file that is mapped at `mapping`;
+    /// Whether no process has begun to write since this was the word at `index`, in the file that is mapped at `mapping`;
     /// if so, counts a hit in memory for all processes.
     ///
     /// As ``isCurrent(_:)``, by the same loads; and one atomic addition.
@@ -33,9 +34,9 @@ extension Store {
 
     // MARK: Control file
 
-    /// Maps the control file that is there now, and makes or completes it where need be.
+    /// Maps the present control file, and makes or completes it if necessary.
     ///
-    /// Where that can't be done the store goes on without, which is counted.
+    /// If that fails, the store continues without one, and counts the failure.
     package func renewControl() {
         do throws(CacheError) {
             try control.prepare(passEntryBarrier)
@@ -44,16 +45,16 @@ extension Store {
         }
     }
 
-    /// Goes on with the control file that the path names now, where that is not the one mapped, and makes or
-    /// completes it where need be.
+    /// Continues with the control file that the path names now, if that is not the mapped one, and makes or completes it if
+    /// necessary.
     ///
-    /// To be called about once a second: a process that has a removed one mapped sees nothing of what is written by
-    /// those that have its successor. One system call where nothing has changed.
+    /// To be called about once a second: a process that has a removed control file mapped does not see the writes of processes
+    /// that have its successor. One system call if nothing has changed.
     package func followControl() {
         do throws(CacheError) {
             let isCurrent = try control.isCurrent()
             if isCurrent, control.isSettled { return }
-            // Also where no other can be made: whoever has it mapped is told that it counts no more.
+            // Even if no other can be made: processes that have it mapped must know that it is not in use any more.
             if !isCurrent { control.file?.supersede() }
             try control.prepare(passEntryBarrier)
         } catch {
@@ -65,10 +66,10 @@ extension Store {
         try entries.stripes.barrier(patience: patience)
     }
 
-    /// What all processes counted; nil where there is no control file.
+    /// The counts of all processes; nil if there is no control file.
     package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
 
-    /// The latest time of creation of any value since the control file was made; nil where there is no control file.
+    /// The latest time of creation of any value since the control file was made; nil if there is no control file.
     package var latestCreated: Timestamp? { control.latestCreated }
 
     // MARK: Configuration
@@ -76,7 +77,7 @@ extension Store {
     /// The limits and defaults that belong to the directory, as this process saw them last.
     package var configuration: DirectoryConfiguration { parts.configuration.present }
 
-    /// How long ago a value may have been stored, in nanoseconds; `Int64.max` where there is no such limit.
+    /// How long ago a value may have been stored, in nanoseconds; `Int64.max` if there is no such limit.
     ///
     /// One load.
     package var longestAge: Int64 { parts.configuration.longestAge }
@@ -86,7 +87,7 @@ extension Store {
 
     /// Looks whether there is another configuration: to be called about once a second.
     ///
-    /// One system call where there is none.
+    /// One system call if there is none.
     package func followConfiguration() {
         FileSizeLimit.follow()
         parts.configuration.look()

@@ -6,13 +6,13 @@ package import Platform
 /// A value that was found, or, with `()` for the value, an entry that may be given out.
 package struct StoreHit<Value: ~Copyable>: ~Copyable {
     package let value: Value
-    /// The entry as it was read; nil where it was known without, by the generation.
+    /// The entry as it was read; nil if a remembered record was used, which the generation shows to be current.
     package let stored: StoredEntry?
-    /// Without the text of the key where the entry was not read.
+    /// Without the text of the key if the entry was not read.
     package let record: Record
     package let isStale: Bool
     /// The word of the generation table before the record was read, by which the value may be held in memory;
-    /// nil where it may not be held without looking at the record again.
+    /// nil if it may not be held without another look at the record.
     package let generation: Generation?
     /// Until when a value held in memory may be given out without a look at the disk; nil: for ever.
     package var heldUntil: Timestamp?
@@ -37,9 +37,9 @@ extension Store {
     /// The value of `key`, or nil: missing, expired, dangling or damaged.
     ///
     /// Takes no lock on disk and never waits. Three system calls for a hit (`openat2`, `read`, `close`) on a key
-    /// that has not changed since this process has read its record, one more (`getxattrat`) where it has; one
-    /// or two more when the access time is due. None for a miss on a key that was never put since the directory
-    /// was made, for most that were removed before the filter was last made, and for one that has not changed
+    /// that has not changed since this process has read its record, one more (`getxattrat`) if it has; one
+    /// or two more if the access time is due. None for a miss on a key that was never put since the directory
+    /// was made, for most keys that were removed before the filter was last made, and for a key that has not changed
     /// since this process last found it missing; else one. A record in
     /// sidecar form costs six more than `getxattrat` (four where the file system has no attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(CacheError) -> StoreHit<Data>?
@@ -58,7 +58,7 @@ extension Store {
         try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.open(content) }
     }
 
-    /// Reads the record and then, by `read`, its object; where that is gone, the record once more.
+    /// Reads the record and then, by `read`, its object; if that is gone, the record once more.
     func find<Value: ~Copyable>(
         _ key: Digest,
         _ now: Timestamp,
@@ -113,7 +113,7 @@ extension Store {
         return countedMiss(of: key)
     }
 
-    /// The generation under which what is read from now on may be held; nil where nothing may.
+    /// The generation under which values that are read from now on may be held; nil if they may not be held.
     func heldGeneration(of key: Digest) -> Generation? {
         control.generation(of: key).flatMap { $0.hasWriters ? nil : $0 }
     }
@@ -181,8 +181,8 @@ extension Store {
     /// Notes the access of a hit of a value that accesses prolong, and says until when it may be given out
     /// without another look.
     ///
-    /// Until the next access is due to be noted on disk, and never longer than what is noted there keeps the
-    /// value alive for everybody else.
+    /// Until the next access is due to be noted on disk, and at most until the value expires by the access that is noted there,
+    /// which other processes go by.
     private func noteSlidingHit(
         _ key: Digest,
         _ record: Record,
@@ -199,8 +199,8 @@ extension Store {
 
     /// The entry of `key`, if its value may be given out at `now` and is there, with its length.
     ///
-    /// Two system calls, one where there is no entry, none for most keys that have none; one more for a sliding
-    /// expiration whose first date has passed.
+    /// Two system calls, one if there is no entry, none for most keys without an entry; one more for a sliding expiration whose
+    /// first date has passed.
     package func liveEntry(
         _ key: Digest,
         now: Timestamp,
@@ -268,7 +268,7 @@ extension Store {
         return prolonged
     }
 
-    /// Content by its digest, checked against it; nil where it is missing or damaged.
+    /// Content by its digest, checked against it; nil if it is missing or damaged.
     ///
     /// `openat2`, `fstat` twice, `read`, `close`.
     package func data(for digest: Digest) throws(CacheError) -> Data? {
@@ -297,7 +297,7 @@ extension Store {
         return data
     }
 
-    /// The length of the content that was stored under its digest; nil where none was.
+    /// The length of the content that was stored under its digest; nil if there is none.
     private func lengthOfContent(named digest: Digest) throws(CacheError) -> Int? {
         let content = try entries.read(Digest(ofKey: digest.description))?.record?.content
         return content?.digest == digest ? content?.length : nil

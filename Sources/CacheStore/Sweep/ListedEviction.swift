@@ -2,15 +2,15 @@
 
 import Platform
 
-/// An eviction by the list that the last full sweep has left of who is to go next.
+/// An eviction by the list of the next entries that the last full sweep has written.
 ///
-/// It is the same sweep, only slower. Each entry is decided again: that nobody has been at it since the sweep's
-/// stamp, by its change time, else by its record. Nor does it matter how long ago the mark was: a put that has
-/// named the object since then has touched it, and one that did so before had published its entry when the mark
-/// read them, which had found this one alone. What it takes is that change times can be compared with the stamp,
-/// so that the clock was not put back, which the sweep's own witness of it tells until the machine is started anew.
-/// (A clock that is put back and put right again within the list's life goes unnoticed. What was stored
-/// in between with an object of the list may lose that object: then it is a miss.)
+/// It is the rest of that sweep, done later. It checks each entry again: the entry must be unchanged since the sweep's stamp,
+/// by its change time or else by its record. The time since the sweep does not matter. A put that has named the object since
+/// then has touched it. A put before that had published its entry when the sweep read the entries, and the sweep found only
+/// this one. The condition is that change times can be compared with the stamp: the clock must not have been set back. The
+/// sweep's own witness of the clock shows that until the machine is restarted. (If the clock is set back and corrected again
+/// while the list is in use, that is not noticed. A value that was stored in between with an object of the list may lose the
+/// object: then it is a miss.)
 struct ListedEviction {
     /// So many share the stripes' locks, each stripe about four of them; fewer where an entry's usual size tells that
     /// fewer will do, as to read one from the list takes 1 µs.
@@ -26,7 +26,7 @@ struct ListedEviction {
 
     /// Evicts until nothing of `goal` is left or the list ends.
     ///
-    /// - Returns: nil where another process sweeps or evicts.
+    /// - Returns: nil if another process sweeps or evicts.
     /// - Complexity: ten system calls, and one or two for each 256 entries, beside those for what is deleted: two for an
     ///   entry, two for its object, and two for each stripe that they are in. Memory for 256.
     static func run(
@@ -38,7 +38,7 @@ struct ListedEviction {
         guard let lock = try parts.janitor.take() else { return nil }
         var report = CollectionReport()
         report.isExhausted = true
-        // Where it is missing, damaged or something else a sweep finds who is to go, and makes it anew.
+        // If the list is missing, damaged or no file, a sweep finds the next entries and writes a new list.
         guard let file = CandidateList.open(in: parts.directory) else { return report }
         let found = bestEffort { () throws(Errno) in
             try CandidateList(in: file, datesAttributes: parts.directory.fileSystem.kind.datesAttributes)
@@ -79,7 +79,7 @@ struct ListedEviction {
         if let age = report.evictionAge { parts.control.noteHorizon(age) }
     }
 
-    /// What is left of the goal.
+    /// The rest of the goal.
     private var rest: Excess {
         var rest = goal
         rest.subtract(entries: evicted.count, bytes: evicted.bytes)
@@ -105,7 +105,7 @@ struct ListedEviction {
         return count
     }
 
-    /// Evicts what is still as it was, with its objects; what has gone.
+    /// Evicts the candidates that are unchanged, with their objects, and returns those.
     private mutating func evict(
         _ candidates: ArraySlice<ListedCandidate>,
         for reason: RemovalReason
@@ -113,7 +113,7 @@ struct ListedEviction {
         let before = evicted
         let (gone, failure) = delete(candidates) { Removal($0.entry, reason) }
         evicted.count += gone.count
-        // Whatever happened, the objects of what has gone are to go too.
+        // Even after an error: the objects of deleted entries must be deleted too.
         let (_, laterFailure) = delete(gone[...]) {
             Removal(object: $0.entry.content, $0.objectSize, freed: reason)
         }
@@ -152,8 +152,8 @@ struct ListedEviction {
 }
 
 extension StoreParts {
-    /// Deletes an entry that is still as it was seen, or an object whose only entry is deleted, unless somebody has
-    /// touched it since the mark; false: it stays as it is.
+    /// Deletes an unchanged entry, or an object whose only entry is deleted, unless it was touched since the sweep; false if it
+    /// stays.
     ///
     /// The caller holds its stripe exclusively. Four system calls, five for an entry that another process has changed.
     fileprivate func delete(_ removal: Removal, _ stamp: SweepStamp) throws(CacheError) -> Bool {

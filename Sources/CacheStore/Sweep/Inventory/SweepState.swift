@@ -24,9 +24,9 @@ struct SweepState {
     struct Pass {
         var marks = ContentMarks(vacant: ContentMark())
         var candidates = SweepCandidates()
-        /// Places of candidates that were deleted as the last to name their objects, which are to go too.
+        /// Places of the deleted candidates that were the last to name their objects: these have to be deleted too.
         var freed: [UInt32] = []
-        /// Shards of the objects that could not be listed: nothing is known of what is in them.
+        /// Shards of objects that could not be listed: their contents are unknown.
         var unreadableShards: Set<Int> = []
         /// Whether an entry may name objects without that being known.
         var hasUnreadableEntries = false
@@ -34,7 +34,7 @@ struct SweepState {
         var overhead: Int64 = 0
         /// Whether objects take more than their contents.
         var hasIndexBlocks = false
-        /// What it has deleted: entries, of those such as went for want of room, and bytes of objects.
+        /// The deletions: entries, those of them that were evicted to make room, and bytes of objects.
         fileprivate(set) var deletions = (entries: 0, evictions: 0, objectBytes: Int64(0))
     }
 
@@ -52,8 +52,8 @@ struct SweepState {
     var rulesAreUnreadable = false
     private var allocation: SweepAllocation
     private let expiredOnly: Bool
-    /// In a dry run that passes over everything again, where the pass before has come to: up to there entries count as
-    /// evicted, and what goes for other reasons has been counted.
+    /// In a dry run with several passes, the end of the pass before: entries up to there count as evicted, and removals for other
+    /// reasons have been counted.
     private var rehearsed: EvictionOrder?
 
     /// - Parameter blockSize: in which the file system gives out space; nil where a file's length does not tell what
@@ -63,10 +63,10 @@ struct SweepState {
         self.expiredOnly = expiredOnly
     }
 
-    /// An entry that was read, and the length of what it names, as the record states it.
+    /// An entry that was read, and the length of its value by its record.
     typealias Sighting = (entry: SeenEntry, length: Int)
 
-    /// Forgets what is there, but not what was done, before everything is looked at once more.
+    /// Resets the counts of present files, but not those of deletions, before another pass.
     mutating func beginPass(_ request: SweepRequest, wanted: Int) {
         if request.isDryRun, pass.candidates.isCut { rehearsed = pass.candidates.end }
         pass = Pass()
@@ -80,8 +80,7 @@ struct SweepState {
 
     // MARK: Scanning
 
-    /// Takes down what was read, all at once as this is done under a lock, and tells which of it is to go whatever else
-    /// there is.
+    /// Notes entries that were read, many at a time because this takes a lock; returns those that have to be deleted in any case.
     mutating func note(_ sightings: [Sighting]) -> [Removal] {
         var removals: [Removal] = []
         for (entry, length) in sightings {
@@ -102,9 +101,9 @@ struct SweepState {
         return removals
     }
 
-    /// Takes down an object that was found, after all entries were read; what is to be deleted, if no entry names it.
+    /// Notes an object, after all entries were read; returns its removal if no entry names it.
     ///
-    /// While there are entries that could not be read those stay which no entry is known to have named: they may be
+    /// If some entries could not be read, objects that no known entry names stay: they may be
     /// theirs. The others were named by entries that are deleted; should an unreadable one share a value with those,
     /// it has been evicted with them.
     mutating func noteObject(_ digest: Digest, _ status: FileStatus) -> Removal? {
@@ -113,8 +112,8 @@ struct SweepState {
         return noteObject(digest, inode: UInt32(truncatingIfNeeded: status.identity.inode), size)
     }
 
-    /// Takes down an object that was listed, and adds it to `unreferenced` if no entry names it; false: what it takes on
-    /// disk is not known, ask it.
+    /// Notes an object that was listed, and adds it to `unreferenced` if no entry names it; false if its size on disk is not known
+    /// from the list.
     mutating func noteListedObject(_ file: StoreParts.File, _ unreferenced: inout [Removal]) -> Bool {
         guard file.isRegular, let size = allocation.size(ofClass: pass.marks[file.digest].sizeClass)
         else { return false }
@@ -167,13 +166,13 @@ struct SweepState {
 
     // MARK: Limits
 
-    /// What is there, as far as it was seen and is not deleted.
+    /// The files that were seen and are not deleted.
     var occupancy: Occupancy {
         let bytes = report.entries.bytes + report.objects.bytes + partialBytes
         return Occupancy(bytes: bytes, overhead: pass.overhead, entries: report.entries.count)
     }
 
-    /// What is over the limits now, given what was missing of free space at the start.
+    /// The present excess over the limits, given the free space that was missing at the start.
     func excess(over limits: CacheLimits, _ shortfall: Int64?) -> Excess {
         var excess = limits.excess(of: occupancy)
         if let shortfall { excess.freeSpace = shortfall - report.removedInAll.bytes }
@@ -182,7 +181,7 @@ struct SweepState {
 
     // MARK: Deleting
 
-    /// Takes down how the deletions of what was counted as there ended, as far as they were tried.
+    /// Notes the outcomes of deletions, as far as they were tried, of files that were counted as present.
     mutating func note(_ removals: [Removal], _ outcomes: [DeletionOutcome]) {
         let ended = zip(removals, outcomes)
         let isRepeated = rehearsed != nil
