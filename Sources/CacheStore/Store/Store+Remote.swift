@@ -3,15 +3,14 @@
 package import FoundationEssentials
 package import Platform
 
-/// What stores on other machines need of this one.
+/// The store's part in sharing values with remote stores.
 extension Store {
     // MARK: Noting
 
-    /// Notes what has to be done about `key` there; the caller, who is about to change the entry, holds its
-    /// stripe.
+    /// Notes a change of `key` for the remote stores; the caller is about to change the entry and holds its stripe.
     ///
-    /// Before the change: killed after it, nobody would know. Who sends looks at the entry only once the
-    /// stripe was free. One load where there are no such stores, else two system calls.
+    /// The note comes before the change, because the process may be killed after the change. The sender reads the entry only
+    /// after the stripe was free. One load if there are no remote stores, else two system calls.
     @inline(__always)
     func note(_ key: Digest, _ work: @autoclosure () -> OutboxRecord.Work) {
         guard let words = control.writableWords, words.load(.remoteNotes) != 0 else { return }
@@ -29,7 +28,7 @@ extension Store {
         do throws(Errno) {
             try outbox.append(record)
         } catch {
-            // Nobody would send it, and what they have of the key may be older.
+            // The change would not be sent, and the remote stores may have an older value of the key.
             control.raiseRemoteBarrier(to: .now)
             counters.add(.remoteDropped)
         }
@@ -87,14 +86,14 @@ extension Store {
         raiseRemoteBarrier()
     }
 
-    /// Notes for who sends that a key has to be looked after, whatever others have written.
+    /// Appends a record of the sender itself.
     package func noteForRemote(_ key: Digest, _ work: OutboxRecord.Work) {
         noteForOthers(key, work)
     }
 
     // MARK: Sending
 
-    /// The value that a get would find, with its record, once all who had begun to write are done; nil: none.
+    /// The value that a get would find, with its record, after all writers that had begun have ended; nil if there is none.
     package func settled(_ key: Digest, now: Timestamp) throws(CacheError) -> (record: Record, value: Data)? {
         try entries.stripes.withLock(.exclusive, stripe: key.stripe) { () throws(CacheError) in }
         let (stored, value) = try observe(key, now: now)
@@ -104,18 +103,20 @@ extension Store {
 
     // MARK: Taking
 
-    /// What there is of a key before another machine is asked for it.
+    /// The state of a key on this machine before a remote store is asked for its value.
     package struct Absence: Sendable {
         package let generation: Generation
         package let stored: StoredEntry?
     }
 
-    /// What to hold against what there is once another machine has answered; nil: that is not to be asked, as
-    /// there is a value by now, or it is known that there is none, or it can't be told who writes meanwhile.
+    /// The state of a key, to be compared after a remote store has answered.
+    ///
+    /// It is nil if no remote store is to be asked: there is a value by now, or it is known that there is none, or writers can't
+    /// be noticed.
     ///
     /// One system call.
     package func absence(of key: Digest, now: Timestamp) throws(CacheError) -> Absence? {
-        // Before the entry is read: whoever changes it afterwards changes the word first.
+        // Before the entry is read: a later writer changes the word first.
         guard directory.isWritable, let generation = control.generation(of: key), !generation.hasWriters
         else { return nil }
         let stored = try entries.read(key)
@@ -123,10 +124,10 @@ extension Store {
         return Absence(generation: generation, stored: stored)
     }
 
-    /// Whether nobody has written `key` since.
+    /// Whether no process has written `key` since.
     package func isCurrent(_ absence: Absence) -> Bool { control.isCurrent(absence.generation) == true }
 
-    /// Stores what another machine had, unless somebody has written or removed the key since it was asked.
+    /// Stores a value of a remote store, unless the key was written or removed since the request.
     package func adopt(
         _ bytes: Span<UInt8>,
         for key: Digest,
@@ -148,7 +149,7 @@ extension Store {
 }
 
 extension Record {
-    /// As it goes to other machines: without its key, which they know who ask for it, and without what is of
+    /// The record for other machines: without its key, which a machine that asks for the value knows, and without the state of
     /// this directory.
     package var forOthers: Record {
         var record = self
@@ -159,9 +160,9 @@ extension Record {
         return record
     }
 
-    /// One that came from another machine, whose clock may be ahead.
+    /// The record of a value that came from another machine, whose clock may be ahead.
     ///
-    /// - Parameter key: kept with it; nil: none.
+    /// - Parameter key: the key to store with it; nil: none.
     package func arrived(at now: Timestamp, content: Content, key: String?) -> Record {
         var record = Record(content: content, created: min(created, now))
         record.expires = expires
@@ -171,7 +172,7 @@ extension Record {
         var details = details
         details.followedRule = nil
         details.isNothing = false
-        // Removing or replacing it must be told to where it came from, whatever its sender says.
+        // A later removal or replacement must be sent to the remote store, whatever the record says.
         details.staysHere = false
         record.details = details
         record.key = key

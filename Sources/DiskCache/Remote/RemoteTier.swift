@@ -4,42 +4,41 @@ package import CacheStore
 package import FoundationEssentials
 package import Platform
 
-/// What other machines share with this one: the tier below the disk, which this module knows nothing else of.
+/// The tier below the disk, which several machines share.
 ///
-/// What is written here is noted by the store, in its outbox (`Store.note`); the tier sends it from there.
+/// The store notes changes in its outbox (`Store.note`); the tier sends them from there.
 package protocol RemoteTier: AnyObject, Sendable {
-    /// How long a call may take longer for it, at most.
+    /// How much longer a call may take because of it, at most.
     var limit: Duration { get }
 
-    /// Whether anybody would be asked for a key now.
+    /// Whether a server would be asked for a key now.
     ///
     /// No system call.
     func isWorthAsking(_ key: Digest) -> Bool
 
-    /// What the remote has: nil where it has nothing, is not asked, is too slow or gives something that is
-    /// not right.
+    /// The servers' value: nil if they have none, are not asked or too slow, or return a wrong value.
     ///
-    /// Blocks the calling thread, one of ours, until `deadline` at most.
+    /// Blocks the calling thread, which belongs to the library, until `deadline` at most.
     func look(_ key: Digest, until deadline: ContinuousClock.Instant) -> RemoteValue?
 
-    /// Told that what a look has brought is on disk now.
+    /// Notes that a value from ``look(_:until:)`` is on disk now.
     func adopted(_ value: RemoteValue, for key: Digest)
 
-    /// Sends what waits, as far as there is time, and ends what it does in the background.
+    /// Sends pending changes, as far as there is time, and ends the work in the background.
     func close(until deadline: ContinuousClock.Instant)
 
-    /// What it has seen so far.
+    /// The counts so far.
     var activity: CacheActivity.Remote { get }
 }
 
 /// A value from another machine: whole, checked, and not expired.
 package struct RemoteValue: Sendable {
     package let bytes: Data
-    /// What names the bytes.
+    /// The digest, length and checksum of the bytes.
     package let content: Content
-    /// Its terms, as they were noted where it was stored.
+    /// Its terms, from the machine that stored it.
     package let record: Record
-    /// Levels that have been asked before the one that had it, and had nothing.
+    /// The levels that were asked before and did not have it.
     package let missingLevels: [Int]
 
     package init(bytes: Data, content: Content, record: Record, missingLevels: [Int] = []) {
@@ -50,12 +49,12 @@ package struct RemoteValue: Sendable {
     }
 }
 
-/// What a tier is told of the cache that it belongs to.
+/// The cache that a tier belongs to.
 package struct RemoteHost: Sendable {
     /// The directory's files: another object after the directory was replaced.
     package let store: @Sendable () -> Store
     /// The clock by which values expire.
     package let now: @Sendable () -> Timestamp
-    /// Tells the program's listeners.
+    /// Reports an event to the program's listeners.
     package let report: @Sendable (CacheEvent) -> Void
 }

@@ -4,14 +4,14 @@ package import CacheStore
 package import FoundationEssentials
 import Platform
 
-/// What goes to a server under a key, and comes back.
+/// A value with its record, as servers store it under a key.
 package struct RemoteParcel: Sendable, Equatable {
     /// As ``RecordCodec`` writes it, for the key.
     package var record: [UInt8]
     package var bytes: Data
     /// Of the bytes.
     package var digest: Digest
-    /// Until the server may forget it; nil: as long as it likes.
+    /// The time after which the server may delete it; nil: never.
     package var lifetime: Duration?
 
     package init(record: [UInt8], bytes: Data, digest: Digest, lifetime: Duration? = nil) {
@@ -22,23 +22,22 @@ package struct RemoteParcel: Sendable, Equatable {
     }
 }
 
-/// Why a server is of no use at the moment.
+/// Why a request to a server failed.
 package struct RemoteFailure: Error, Sendable, Equatable {
     package enum Kind: Sendable {
         /// Its breaker is open: it was not asked.
         case skipped
-        /// There was no answer in time.
+        /// The answer did not come in time.
         case slow
         /// It could not be reached, or failed.
         case failed
-        /// It answers, and has no room for this: later perhaps.
+        /// It answers, and has no room for the value. It may have room later.
         case full
-        /// It does not let us do this, or sends us elsewhere: who we are, where it is, or what stands between may
-        /// change, so later perhaps.
+        /// It does not allow the request, or redirects it. Credentials, addresses and proxies may change, so it may work later.
         case denied
-        /// It answers, and does not want to do this: the next time it won't either.
+        /// It answers, and refuses the request for good.
         case refused
-        /// What it gave makes no sense, or is not what its digest says.
+        /// Its answer is invalid, or does not match its digest.
         case wrong
     }
 
@@ -55,14 +54,14 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     }
 }
 
-/// A server, whatever it speaks.
+/// A server, whatever its protocol.
 ///
 /// Its calls block their thread until the deadline at most.
 ///
 /// A kind of store is one type that conforms to this, and a line where the tier makes them
 /// (`RemoteServer.client`).
 package protocol RemoteClient: AnyObject, Sendable {
-    /// nil: it has none. The bytes are not checked yet.
+    /// The entry of a key, unchecked; nil if there is none.
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel?
     /// - Parameter ifMissing: whether an entry that is there stays. A server that does not know such requests replaces it.
     func put(

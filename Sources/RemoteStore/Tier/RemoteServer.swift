@@ -5,19 +5,21 @@ package import DiskCache
 import Platform
 package import Transport
 
-/// A server of the tier: what it is asked by, its breaker, which all processes of the machine share, and how
-/// fast it is.
+/// A server of the tier: its client, its breaker, which all processes of the machine share, and its latency.
 final class RemoteServer: Sendable {
     let name: String
     let client: any RemoteClient
     let latency = LatencyCounts()
-    /// What its word in the control file is found by.
+    /// By which its word in the control file is found.
     private let hash: UInt64
     private let terms: Breaker.Terms
-    /// Whether it has room, as far as this process knows, which alone sends for now: a full server is asked as
-    /// any other.
+    /// Whether it has room, as far as this process knows, which is the only one that sends now.
+    ///
+    /// A full server still gets requests for values.
     private let room = Locked(Breaker())
-    /// Whether it lets this process change anything, as far as that knows: one that does not is read like any other.
+    /// Whether it allows changes, as far as this process knows.
+    ///
+    /// A server that does not still gets requests for values.
     private let leave = Locked(Breaker())
     /// Whether it is known to answer a miss for a random key.
     private let isVerified = Locked(false)
@@ -29,13 +31,13 @@ final class RemoteServer: Sendable {
         self.terms = terms
     }
 
-    /// Whether it would be asked now.
+    /// Whether it would get a request now.
     func mayBeAsked(in control: Control) -> Bool {
         guard let word = control.breaker(ofServer: hash) else { return false }
         return Breaker(word: word).asking(at: Timestamp.monotonicMilliseconds, terms).ticket != nil
     }
 
-    /// Whether it would be told now.
+    /// Whether it would get a change now.
     func mayBeTold(_ work: OutboxRecord.Work, in control: Control) -> Bool {
         let now = Timestamp.monotonicMilliseconds
         guard mayBeAsked(in: control), leave.withLock({ $0.asking(at: now, terms).ticket != nil }) else {
@@ -54,9 +56,9 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Sends a request, unless the breaker is open, and has it judged.
+    /// Sends a request, unless the breaker is open, and counts its outcome for the breaker.
     ///
-    /// - Parameter denial: how a refusal counts.
+    /// - Parameter denial: how a denied request counts.
     func request<Value>(
         in store: Store,
         denial: Breaker.Verdict = .fault,
@@ -84,7 +86,7 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Sends a request that takes room there, unless there was none a moment ago.
+    /// Sends a request that needs room on the server, unless that was full a moment ago.
     func store(
         in store: Store,
         until deadline: ContinuousClock.Instant,
@@ -95,7 +97,7 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Sends a request that changes something there, unless that was denied a moment ago.
+    /// Sends a request that changes an entry, unless such a request was denied a moment ago.
     func change(
         in store: Store,
         until deadline: ContinuousClock.Instant,
@@ -107,8 +109,9 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Makes sure, once, that the server has nothing where nobody has stored anything: what answers everything with a
-    /// success (a page that wants a login, a wrong address) would be taken to have stored what it gets.
+    /// Makes sure, once, that the server answers a miss for a random key.
+    ///
+    /// A server that answers every request with a success (a login page, a wrong address) would seem to have stored all values.
     private func verify(in store: Store, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
         if isVerified.withLock({ $0 }) { return }
         let nobodys = Digest(ofKey: "verification \(UInt64.random(in: 0 ... .max))", in: .upkeep)
@@ -119,7 +122,7 @@ final class RemoteServer: Sendable {
             } catch {
                 switch error.kind {
                 case .wrong: break
-                // It gives nothing out: that is as good.
+                // It returns no values, which is as good as a miss.
                 case .refused: isThere = false
                 default: throw error
                 }
@@ -129,7 +132,7 @@ final class RemoteServer: Sendable {
         isVerified.withLock { $0 = true }
     }
 
-    /// Runs `body` unless that has failed in this way a moment ago.
+    /// Runs `body` unless it has failed in this way a moment ago.
     private func attempt(
         _ breaker: borrowing Locked<Breaker>,
         _ kind: RemoteFailure.Kind,
@@ -196,7 +199,7 @@ struct RemoteLevel: Sendable {
         rendezvous = Rendezvous(zip(servers, weights).map { Server(name: $0.name, weight: $1) })
     }
 
-    /// The one that has what belongs to a key; nil: none has a weight.
+    /// The server of a key; nil if no server has a weight.
     func server(for key: Digest) -> RemoteServer? { rendezvous.server(for: key).map { servers[$0] } }
 }
 
@@ -228,7 +231,7 @@ extension RemoteServer {
     ) throws(ConfigurationFault) -> any RemoteClient {
         let entry = credentials.entry(for: address)
         let security = configuration.security
-        // No value is longer, and what is added to it fits.
+        // No value is longer, and the lengths that are added don't overflow.
         let longest = min(configuration.maximumSize, Int64.max / 2)
         if address.scheme.hasPrefix("redis") {
             let namespace = configuration.namespace
@@ -256,7 +259,7 @@ extension RemoteServer {
 }
 
 extension RemoteAddress {
-    /// Where it listens.
+    /// The place of its socket.
     ///
     /// - Parameter security: for `rediss`.
     func place(_ security: TransportSecurity) -> SocketPlace {
@@ -266,7 +269,7 @@ extension RemoteAddress {
 }
 
 extension CacheConfiguration.Remote {
-    /// Whom to trust, and who we are.
+    /// The authorities to trust, and this machine's own certificate.
     package var security: TransportSecurity {
         TransportSecurity(
             authorityFile: authorityFile,

@@ -6,8 +6,9 @@ import FoundationEssentials
 import Platform
 import Transport
 
-/// The remote tier: servers in levels, each asked only while its breaker is closed, and told in the
-/// background.
+/// The remote tier: servers in levels.
+///
+/// A server gets requests only while its breaker is closed, and changes in the background.
 package final class ServerTier: RemoteTier {
     private let configuration: CacheConfiguration.Remote
     private let levels: [RemoteLevel]
@@ -58,13 +59,15 @@ package final class ServerTier: RemoteTier {
             (state.answers, state.latency) = server.latency.summary
             return state
         }
-        // What could not be read is told as it was.
+        // If the outbox can't be read, the numbers are those of the last look.
         _ = try? follow(host.store())
         activity.waiting = view.count
         return activity
     }
 
-    /// Takes in what was noted; what there was no room for must not be taken from there.
+    /// Reads the new notes.
+    ///
+    /// If there was no room for some, older values of their keys must not be taken from the servers.
     private func follow(_ store: Store) throws(Errno) {
         if try view.follow(store.outbox) > 0 { store.raiseRemoteBarrier(now: host.now()) }
     }
@@ -77,7 +80,7 @@ package final class ServerTier: RemoteTier {
             && levels.contains { $0.server(for: key)?.mayBeAsked(in: store.control) ?? false }
     }
 
-    /// Whether the key was changed here, and what is there is older; also where that can't be told.
+    /// Whether the servers may have an older value of the key than this machine; also if that can't be found out.
     private func isAhead(_ key: Digest, of store: Store) -> Bool {
         do throws(Errno) {
             try follow(store)
@@ -96,10 +99,10 @@ package final class ServerTier: RemoteTier {
         var missing: [Int] = []
         for (index, level) in levels.enumerated() {
             let rest = deadline - ContinuousClock.now
-            // So little is no fair trial of a server.
+            // With less time a server would seem to be slow.
             guard rest > configuration.limit / 8 else { break }
             guard let server = level.server(for: key) else { continue }
-            // One that hangs leaves time for the next.
+            // A server that hangs leaves time for the next level.
             let end = ContinuousClock.now + rest / (levels.count - index)
             do throws(RemoteFailure) {
                 let parcel = try server.request(in: store) { () throws(RemoteFailure) in
@@ -117,7 +120,7 @@ package final class ServerTier: RemoteTier {
         return nil
     }
 
-    /// The value if it is what its digest says, and may be given out; nil: it is over, or too long.
+    /// The value if its bytes match its digest and it may be returned; nil if it has expired, is too old or too long.
     private func check(
         _ parcel: RemoteParcel,
         _ key: Digest,
@@ -130,7 +133,7 @@ package final class ServerTier: RemoteTier {
         guard content.digest == parcel.digest else {
             throw RemoteFailure(.wrong, "the bytes are not those of the digest")
         }
-        // It has the key's digest in its check, so none of another key passes.
+        // Its checksum includes the key's digest, so a record of another key does not pass.
         guard let record = RecordCodec.decode(parcel.record, for: key), record.content == content else {
             throw RemoteFailure(.wrong, "the record does not belong to key and value")
         }
