@@ -2,16 +2,16 @@
 
 import Platform
 
-/// Whether others may have put into a directory what it gives out.
+/// Whether other users may have put values into a directory.
 ///
-/// Whoever can write a cache can forge values that no checksum finds out: those are there for accidents. So a directory
-/// that everybody may write is refused, and so is another user's (root's aside) that he may have made before its user
-/// came: in a directory that everybody may write, or in others of his in one. What lies in a directory of this user's or
-/// of root's was put there by their hand. One that its group may write was opened to it by somebody's hand, and is taken
-/// for shared on purpose.
+/// A user who can write to a cache can forge values that pass the checksums, which are meant for accidents. So a directory that
+/// all users may write is refused. So is another user's directory (except root's) that he may have made before this user came:
+/// in a directory that all users may write, or in his own directories inside one. The contents of a directory of this user or
+/// of root come from them. A directory that its group may write was opened to the group by its owner, and counts as shared on
+/// purpose.
 struct DirectoryTrust {
     let directory: FileStatus
-    /// What it is in, the nearest first, to the first one that is this user's or root's; empty where it does not matter.
+    /// The directories above, the nearest first, up to the first one of this user or of root; empty if they don't matter.
     var above: [FileStatus] = []
 
     /// Why it is not to be used by `user`; nil: it is.
@@ -37,7 +37,7 @@ extension FileStatus {
 extension StoreSetup {
     /// Refuses a directory in which others may write.
     ///
-    /// One system call; where it is another user's, one more for each directory up to one that is this user's or root's.
+    /// One system call; for another user's directory one more for each directory above, up to one of this user or of root.
     ///
     /// - Returns: the status of the directory.
     func checkTrust(in root: borrowing Directory) throws(CacheError) -> FileStatus {
@@ -66,7 +66,7 @@ extension StoreSetup {
             below = status
             path += "/.."
         }
-        // Thirty of somebody else's: nobody keeps a cache there.
+        // Thirty directories of other users above: no one keeps a cache there.
         throw .nameTooLong
     }
 

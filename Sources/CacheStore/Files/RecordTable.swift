@@ -2,8 +2,8 @@
 
 import Platform
 
-/// Records that this process has read, and keys that it found without one, each good as long as the generation of
-/// its key is what it was.
+/// Records that this process has read, and keys that it found without one, each valid as long as the generation of its key is
+/// the same.
 ///
 /// A get that finds one here needs no look at the entry. That is right for the reason that makes a hit in memory
 /// right: the generation was looked at before the record was read, with no writer in it and the control file
@@ -35,20 +35,19 @@ final class RecordTable: Sendable {
     private let shards = InlineArray<16, Locked<RecordShard>> { _ in Locked(RecordShard()) }
     private let hints = InlineArray<16, ArrayHint> { _ in ArrayHint() }
 
-    /// What is known of a key.
+    /// A remembered record, or the absence of one.
     enum Knowledge {
         case record(KnownRecord)
         /// It has no entry.
         case absence
     }
 
-    /// Has what is known of `key` fetched from memory, without waiting for it: whoever takes a lock before it looks
-    /// would begin to wait only then.
+    /// Fetches the place of `key` from memory without waiting, so that a look under a lock does not wait for it.
     func prefetch(_ key: Digest) {
         hints[Self.shard(of: key)].prefetch(Self.firstPlace(of: key))
     }
 
-    /// What is known of `key`, if that was read under this generation.
+    /// The knowledge about `key`, if it was read under this generation.
     func knowledge(of key: Digest, at generation: Generation) -> Knowledge? {
         shards[Self.shard(of: key)].withLock { (shard) -> Knowledge? in
             guard shard.mapping == generation.mapping, let place = Self.place(of: key, in: shard.places),
@@ -62,10 +61,9 @@ final class RecordTable: Sendable {
         }
     }
 
-    /// Keeps what was read, or that a key was found without an entry, after its generation was looked at, which had no
-    /// writers.
+    /// Keeps a record that was read, or the absence of an entry, after a look at the key's generation, which had no writers.
     ///
-    /// An absence where there is room: it never takes the place of a record, which is worth more.
+    /// An absence is kept if there is room: it never takes the place of a record, which saves more.
     func keep(_ record: KnownRecord, at generation: Generation) {
         let number = Self.shard(of: record.key)
         shards[number].withLock { (shard) -> Void in
@@ -77,7 +75,7 @@ final class RecordTable: Sendable {
         }
     }
 
-    /// Drops what is kept for `key`.
+    /// Drops the knowledge about `key`.
     func drop(_ key: Digest) {
         shards[Self.shard(of: key)].withLock { (shard) -> Void in
             // It keeps its place, so that those behind it are found.
@@ -123,7 +121,7 @@ final class RecordTable: Sendable {
         }
         guard places.count < shardCapacity else {
             if record.use == .absence { return }
-            // Any of them: what was there is read again when it is wanted.
+            // Any of them: the record that was there is read again when it is needed.
             let step = Int(truncatingIfNeeded: record.key.word(3)) & (reach - 1)
             places[(first &+ step) & (places.count - 1)] = record
             return
@@ -141,8 +139,7 @@ struct RecordShard: ~Copyable, Sendable {
     var mapping: UInt = 0
     var places = AlignedArray<KnownRecord>()
 
-    /// Forgets everything where `generation` is of another mapping: what was kept under the one before is
-    /// current no more.
+    /// Forgets everything if `generation` is of another mapping: knowledge under the one before is not current any more.
     mutating func follow(_ generation: Generation) {
         if mapping == generation.mapping { return }
         mapping = generation.mapping
@@ -150,7 +147,7 @@ struct RecordShard: ~Copyable, Sendable {
     }
 }
 
-/// A place in the table: what is known of one key.
+/// A place in the table: the knowledge about one key.
 ///
 /// 128 bytes, two cache lines: a get looks at ones that have left the processor's cache.
 struct KnownRecord: Sendable {

@@ -5,14 +5,15 @@ package import Platform
 /// The file `outbox`: a journal of the keys that stores on other machines have to be told of
 /// (``OutboxRecord``).
 ///
-/// Each writer appends whole records, each by one write to a file opened for appending, so those of several
-/// processes do not mix and nobody needs a lock. What a killed process or a full disk has left of one spoils
-/// that one alone: readers look for the next (``OutboxRecord/all(in:)``).
+/// Each writer appends whole records, each by one write to a file opened for appending, so the records of
+/// several processes do not mix and no process needs a lock. If a killed process or a full disk leaves a part of a record, only
+/// that record is lost: readers look for the next one (``OutboxRecord/all(in:)``).
 ///
-/// Who alone sends, under a lock of its own, may put a shorter file in its place (``replace(by:readUpTo:)``). An appender
-/// who finds that its file has lost its name appends once more to the other. What came before that, and after the old file
-/// was read, is in the old file alone for a while: that keeps a name, `outbox.1`, until the new one has it, and the new one
-/// says by its first record that both have to be read. So nothing is lost, nor missed meanwhile, whoever is killed.
+/// The process that sends, which holds the sender's lock, may replace the file by a shorter one (``replace(by:readUpTo:)``). An
+/// appender that finds that its file has lost its name appends once more, to the new file. Records that were appended before
+/// that, and after the old file was read, are only in the old file for a while. It keeps the name `outbox.1` until the new file
+/// has them, and the first record of the new file says that both have to be read. So no record is lost or missed, whichever
+/// process is killed.
 ///
 /// Which file it is its first record tells, as its number is random: a file that was read may have gone, and another may
 /// have its inode.
@@ -35,7 +36,7 @@ package final class OutboxFile: Sendable {
 
     private let directory: StoreDirectory
     private let state = Locked(State())
-    /// In a structure: a function that is a generic value itself is wrapped anew each time it is looked at.
+    /// A structure, because a closure that is stored as a generic value is wrapped again at each access.
     private struct Listener {
         let body: @Sendable () -> Void
     }
@@ -58,9 +59,9 @@ package final class OutboxFile: Sendable {
 
     /// Appends a record.
     ///
-    /// Two system calls, four more where the file is another one than before.
+    /// Two system calls, four more if the file was replaced.
     ///
-    /// - Throws: what the file system says; ``Errno/fileTooLarge`` where it is full.
+    /// - Throws: errors of the file system; ``Errno/fileTooLarge`` if the file is full.
     package func append(_ record: OutboxRecord) throws(Errno) {
         let bytes = record.encoded()
         for _ in 0..<Self.mostAttempts where try appendOnce(bytes) {
@@ -133,12 +134,12 @@ package final class OutboxFile: Sendable {
         try directory.root.presentStatus(of: StoreLayout.outbox).map { Mark($0) }
     }
 
-    /// What it has from an offset on; nil: there is no file.
+    /// The file's contents from an offset on; nil if there is no file.
     package func read(from offset: Int64) throws(Errno) -> Part? {
         try read(StoreLayout.outbox, from: offset)
     }
 
-    /// What has come to the file before from this offset on; nil: that is gone.
+    /// The records of the replaced file from this offset on; nil if it is gone.
     package func readPredecessor(from offset: Int64) throws(Errno) -> [OutboxRecord]? {
         try read(StoreLayout.olderOutbox, from: offset).map { OutboxRecord.all(in: $0.bytes).records }
     }
@@ -167,11 +168,11 @@ package final class OutboxFile: Sendable {
 
     // MARK: Sending
 
-    /// Puts a file with these records in the place of the one that was read up to `offset`; what was appended
-    /// to that one since is taken over.
+    /// Replaces the file that was read up to `offset` by one with these records, and carries over the records that were appended
+    /// since.
     ///
-    /// Whoever calls it is the only one who sends, and has taken over what was appended to the file before
-    /// (``carryOver()``). Does nothing where there is no file.
+    /// The caller holds the sender's lock, and has completed the replacement before (``carryOver()``). Does nothing if there is no
+    /// file.
     package func replace(by records: [UInt8], readUpTo offset: Int64) throws(Errno) {
         try unlinkPredecessor()
         let isThere = try ifExists { () throws(Errno) -> Bool in
@@ -187,9 +188,9 @@ package final class OutboxFile: Sendable {
         try carryOver()
     }
 
-    /// Appends what has come to the file before and is not here yet; does nothing if that was done.
+    /// Appends the records of the replaced file that this file does not have yet; does nothing if that was done.
     ///
-    /// Whoever calls it is the only one who sends.
+    /// The caller holds the sender's lock.
     package func carryOver() throws(Errno) {
         guard let part = try read(from: 0) else { return }
         let records = OutboxRecord.all(in: part.bytes).records
@@ -210,7 +211,7 @@ package final class OutboxFile: Sendable {
 }
 
 extension OutboxRecord {
-    /// What these records say once all of them are read: without what is done, so that they can follow newer ones.
+    /// These records without those of changes that are done, so that they can follow newer ones.
     package static func net(_ records: [OutboxRecord]) -> [OutboxRecord] {
         let (begun, done) = (
             Set(records.filter { $0.work != .done }.map(\.number)),

@@ -7,8 +7,8 @@ import Platform
 /// The flights of one call for many keys: one for each key that is missing, with one closure for all.
 ///
 /// Those that this call leads are computed together; those that others compute are waited for together, by trying each
-/// again after a pause. It never waits for one while it holds another, and lets go of what it waits for while it
-/// computes: calls that want the same keys can't lock each other out, whatever the order of their keys. At most
+/// again after a pause. It never waits for one while it holds another, and closes the files of those that it waits for
+/// while it computes: calls that want the same keys can't lock each other out, whatever the order of their keys. At most
 /// ``most`` are under way at once, and each has at most one file open; the others follow as these end.
 struct FlightBatch<Source: FlightSource>: Sendable {
     typealias Value = Source.Value
@@ -25,32 +25,32 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     private struct Place: Sendable {
         let digest: Digest
         let key: String
-        /// The value that is to be refreshed; nil where there is none.
+        /// The value that is to be refreshed; nil if there is none.
         let aging: Request.Hit?
     }
 
     /// Why it ends without all values.
     private struct Failure: Sendable {
         let error: any Error
-        /// That of having waited too long for somebody else is thrown once all is computed that nobody else computes;
-        /// others at once.
+        /// The error of too long a wait for other callers is thrown after this call has computed its own keys; other errors at
+        /// once.
         var isTimeout = false
     }
 
-    /// What is asked for, of whatever key.
+    /// The request for each key.
     private let request: Request
     /// In the order of their digests, the first one last: as all calls take them, they meet early and share most.
     private var places: [Place] = []
     /// Those to be refreshed once the call is over.
     private var agingPlaces: [Place] = []
     private var flights: [Flight<Source, any Error>] = []
-    /// What was found and computed so far.
+    /// The values that were found or computed so far.
     private(set) var values: [String: Source.Value] = [:]
     /// Missing keys that are not to be computed.
     private var absent: [String] = []
     private var failure: Failure?
     private var backoff = Backoff(upTo: FlightLock.longestPause)
-    /// How long to wait for room, less what was waited in vain: for all values together no longer than for one.
+    /// The rest of the time to wait for room: for all values together no longer than for one.
     private var patience = Request.roomPatience
 
     /// Looks for all these keys, on the calling thread.
@@ -118,9 +118,9 @@ struct FlightBatch<Source: FlightSource>: Sendable {
 
     // MARK: Flying
 
-    /// Begins flights, and has each go on as far as it can without waiting or computing.
+    /// Begins flights, and advances each as far as possible without waiting or computing.
     ///
-    /// It reads, takes locks that are free and stores what was computed, which blocks the thread.
+    /// It reads, takes free locks and stores computed values, which blocks the thread.
     private mutating func advance() {
         var isFull = hasFailed
         while !isFull {
@@ -146,8 +146,8 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         if flights[index].making.isUnstored { patience = max(.zero, patience - spent) }
     }
 
-    /// Ends the flights that wait, to begin them anew once others are computed: nobody else is to wait behind one while
-    /// the closure runs, however long that takes.
+    /// Ends the flights that wait, and begins them again after the closure has run: no other caller must wait for one meanwhile,
+    /// however long that takes.
     private mutating func giveWay() {
         guard flights.contains(where: { $0.course.action == .compute }) else { return }
         for index in flights.indices where [.wait, .pause].contains(flights[index].course.action) {
@@ -176,7 +176,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         if !hasFailed { failure = Failure(error: error) }
     }
 
-    /// Takes out the flights that have ended, with what they have brought.
+    /// Removes the flights that have ended, and keeps their results.
     private mutating func land() {
         for flight in flights where flight.course.action == .finish && flight.course.kind != .refresh {
             let key = flight.request.key
@@ -201,7 +201,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         return keys
     }
 
-    /// Takes what was computed; of keys that are left out there is no value.
+    /// Takes the computed values; keys that are left out have no value.
     private mutating func computed(
         _ result: Result<[String: Value], any Error>,
         since start: ContinuousClock.Instant,
@@ -225,8 +225,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
 
     // MARK: Running
 
-    /// Keys that nobody is computing for this call: none once all flights have ended, but where this process was forked
-    /// meanwhile.
+    /// Keys without a flight: none after all flights have ended, unless this process was forked meanwhile.
     private var rest: [String] { places.map(\.key) }
 
     /// Carries out all of it on the calling thread.

@@ -31,7 +31,7 @@ class HeldItem: @unchecked Sendable {
     final let frequency = Atomic<UInt8>(0)
     /// Whose the key is.
     final let space: KeySpace
-    /// What it must satisfy to be given out.
+    /// The conditions under which it may be returned.
     ///
     /// Guarded by the shard's lock.
     final var stamp = MemoryStamp() {
@@ -41,7 +41,7 @@ class HeldItem: @unchecked Sendable {
         }
     }
     final let key: String
-    /// What it costs in memory.
+    /// Its cost in memory.
     final let cost: Int
 
     /// The form of values that are bytes.
@@ -58,12 +58,12 @@ class HeldItem: @unchecked Sendable {
     /// Whether it has all its parts (``DiscardableValue``); else it is judged at each use.
     var isWhole: Bool { true }
 
-    /// What stays of it when memory is short; nil where there is nothing to drop.
+    /// The item without its discardable part; nil if it has none.
     ///
-    /// Runs code of the value's, so no lock may be held.
+    /// Runs the value's own code, so no lock may be held.
     func discarded() -> HeldItem? { nil }
 
-    /// The value, whatever its type; nil where there is none.
+    /// The value, whatever its type; nil if there is none.
     var anyValue: (any Sendable)? { nil }
 
     /// When the value was stored.
@@ -77,7 +77,7 @@ class HeldItem: @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the key, which are hashed.
     final var entryName: Digest { Digest(ofKey: key, in: space) }
 
-    /// What belongs to the value, found at `moment`: made when somebody asks for it.
+    /// The value's entry for a caller that found it at `moment`; it is made at this call.
     final func entry(at moment: Timestamp) -> CacheEntry {
         CacheEntry(makeRecord(), keyDigest: entryName, key: key, accessed: nil, now: moment)
     }
@@ -90,11 +90,11 @@ class HeldItem: @unchecked Sendable {
     }
 }
 
-/// A value as a process holds it: what was stored, or what a typed view made of it, with its record.
+/// A value as a process holds it, as it was stored or as a typed view decoded it, with its record.
 class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
     final let value: Value
     final let record: Record
-    /// What it costs with the part that it has dropped (``DiscardableValue``); nil where it has not.
+    /// Its cost with the part that it has dropped (``DiscardableValue``); nil if it has dropped none.
     final let wholeCost: Int?
 
     init(
@@ -120,7 +120,7 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
 
     override func makeRecord() -> Record { record }
 
-    /// What a memory tier has kept, where it is one of these.
+    /// The item of a memory tier as a value of this type; nil if it is of another type.
     ///
     /// Most are of this very class, which takes no search for superclasses; others are ``UnstoredValue``.
     static func known(_ item: HeldItem) -> HeldValue? {

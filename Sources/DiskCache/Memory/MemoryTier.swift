@@ -8,15 +8,15 @@ import Synchronization
 ///
 /// Keys differ if their UTF-8 bytes do. All calls may come from any thread. A hit takes the lock of one of
 /// 64 shards for a short moment, and makes neither a system call (unless another thread is just using the same
-/// shard) nor an allocation. Everything that changes what is held, inserts, removals and evictions, is
-/// done one at a time under the ledger's lock: so both limits hold exactly and at every moment, over all shards.
+/// shard) nor an allocation. All changes (inserts, removals and evictions) are made one at a time under the ledger's
+/// lock: so both limits hold exactly and at every moment, over all shards.
 ///
 /// Locks are taken in this order: ledger, then one shard at a time. `judge` runs under a shard's lock and must
 /// not call the tier; the removal callback, the values' own code and their deinit run under none.
 ///
-/// Costs are the caller's; what the tier adds, about 300 bytes a value, is not counted.
+/// Costs are the caller's; the tier's own memory, about 300 bytes a value, is not counted.
 final class MemoryTier: Sendable {
-    /// What is held, and how much of it there may be.
+    /// The order of eviction of the held values, and their limits.
     struct Ledger: Sendable {
         var queues = EvictionQueues<HeldItem>()
         var limits: MemoryLimits
@@ -41,8 +41,8 @@ final class MemoryTier: Sendable {
 
     /// An empty tier.
     ///
-    /// `onRemoval` is told of every value that leaves, on the thread that made it leave, with no lock held,
-    /// in no certain order between threads; nil costs nothing.
+    /// `onRemoval` is called for every value that leaves, on the thread that removed it, with no lock held, in no certain order
+    /// between threads; nil costs nothing.
     init(limits: MemoryLimits, onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)? = nil) {
         shards = LockArray(count: Self.shardCount) { MemoryShard() }
         ledger = Locked(Ledger(limits: limits))
@@ -55,11 +55,11 @@ final class MemoryTier: Sendable {
             for number in 0..<shards.count {
                 shards.withLock(at: number) { $0.store = unsafe UncountedReference(store) }
             }
-            // From here on nobody looks at the one before: that is done under the shards' locks only.
+            // From here on no thread uses the one before: that is done under the shards' locks only.
             defer { present = store }
             return present
         }
-        // What goes with it must not go under a lock.
+        // Its deinitializer must not run under a lock.
         withExtendedLifetime(old) {}
     }
 
@@ -102,8 +102,7 @@ final class MemoryTier: Sendable {
 
     // MARK: Keeping
 
-    /// Holds a value, in place of what was held for its key and form; false if it is not held, in which case
-    /// nothing is.
+    /// Holds a value in place of the one for its key and form; false if it is not held, in which case no value is.
     ///
     /// Makes room first. Each item can be held only once.
     ///
@@ -133,7 +132,7 @@ final class MemoryTier: Sendable {
         let number = Self.shard(of: item.name)
         var queue: EvictionQueues<HeldItem>.Queue?
         if let old = shards.withLock(at: number, { $0.take(item.name, item.key, item.form) }) {
-            // It stays in the queue of what it replaces: being written is no reason to lose what that has earned.
+            // It stays in the queue of the value that it replaces, with its frequency: a write does not make a key less used.
             queue = ledger.queues.remove(old.handle)
             item.frequency.store(old.frequency.load(ordering: .relaxed), ordering: .relaxed)
             removed.append((old, .replaced))
@@ -153,7 +152,7 @@ final class MemoryTier: Sendable {
         return true
     }
 
-    /// Has the next use of each value noted on disk by `moment`, where it was to be later.
+    /// Makes the next use of each value be noted on disk by `moment`, if it was due later.
     ///
     /// Each shard's lock is held for a walk through its values.
     func advanceAccesses(to moment: Timestamp) {
@@ -162,7 +161,7 @@ final class MemoryTier: Sendable {
 
     /// Has each value end at this age at the latest, in nanoseconds.
     ///
-    /// A walk through all values where that is less than before.
+    /// A walk through all values if that is less than before.
     func limitAge(to age: Int64) {
         if age < longestAge.exchange(age, ordering: .sequentiallyConsistent) { endValues(at: age) }
     }
@@ -175,7 +174,7 @@ final class MemoryTier: Sendable {
 
     /// Removes all forms of a key's value.
     ///
-    /// One short critical section where none is held.
+    /// One short critical section if none is held.
     func remove(_ key: String, in space: KeySpace, cause: CacheEvent.RemovalCause = .explicit) {
         let name = name(of: key, in: space)
         let number = Self.shard(of: name)
@@ -198,7 +197,7 @@ final class MemoryTier: Sendable {
         }
     }
 
-    /// Removes everything, and forgets what was evicted before.
+    /// Removes all values, and forgets the keys of evicted ones.
     func removeAll(cause: CacheEvent.RemovalCause = .explicit) {
         change { ledger, removed in
             ledger.queues.forEachOldestFirst { removed.append(($0, cause)) }
@@ -238,7 +237,7 @@ final class MemoryTier: Sendable {
 
     static func shard(of name: KeyBytes) -> Int { Int(name.hash >> 58) }
 
-    /// Changes what is held, alone, and then counts and reports what has left.
+    /// Changes the held values under the ledger's lock, and then counts and reports those that have left.
     ///
     /// The values are released when this returns.
     func change<Result>(_ body: (inout Ledger, inout Removals) -> Result) -> Result {

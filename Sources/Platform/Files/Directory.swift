@@ -84,8 +84,8 @@ package struct Directory: ~Copyable, Sendable {
 
     /// Opens or creates a regular file below this one.
     ///
-    /// Whoever may write here can have put anything in a file's place. Whatever it is, this does not wait for it,
-    /// and gives it to nobody.
+    /// A user who may write to the directory can have put anything in a file's place. Whatever it is, this call does not wait for
+    /// it, and does not return it.
     ///
     /// C: `openat2`, and `fstat` unless this call makes the file for sure (O_EXCL, O_TMPFILE). For root in another
     /// user's directory `fchown` of a file that this call makes.
@@ -140,17 +140,16 @@ package struct Directory: ~Copyable, Sendable {
     func openAny(_ path: RelativePath, _ flags: OpenFlags, mode: UInt32) throws(Errno)
         -> FileDescriptor
     {
-        // A terminal must not become this process's own, and nobody waits for the other end of a pipe.
+        // A terminal must not become the controlling one of this process, and the call must not wait for the other end of a pipe.
         let flags = flags.rawValue | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
         let number = try call(.open, path) { unsafe cplatform_openat_nofollow($0, $1, flags, mode) }
         return FileDescriptor(owning: number)
     }
 
-    /// The whole file as `Data`, or nil where it does not hold exactly `count` bytes, or not those that
-    /// `isValid` wants.
+    /// The whole file as `Data`; nil if it does not have exactly `count` bytes, or if `isValid` rejects them.
     ///
     /// C: `openat2`, `read`, `close`; from 1 MiB on `fstat` after the first, as a damaged record may promise any
-    /// length. Two allocations. Never waits; what is no regular file is told of as by ``open(_:_:mode:)``.
+    /// length. Two allocations. Never waits; anything but a regular file is an error as in ``open(_:_:mode:)``.
     package func contents(
         of path: RelativePath,
         count: Int,
@@ -172,7 +171,7 @@ package struct Directory: ~Copyable, Sendable {
     /// Reads a regular file from its start, up to the end of `buffer`; the number of bytes.
     ///
     /// Stops when all but the last byte of the buffer are there: a caller that expects one less than it takes needs no
-    /// further call to know that the file ends, and sees one byte more where it does not.
+    /// further call to know that the file ends, and sees one byte more if it does not.
     @unsafe
     private func readFile(
         _ path: RelativePath,
@@ -193,7 +192,7 @@ package struct Directory: ~Copyable, Sendable {
             try file.status().checkRegular()
             throw error
         }
-        // Looked at only where something is wrong: bytes of the right number are what they are, whoever gave them.
+        // Only if something is wrong: if the number of bytes is right, their checksum decides, whatever the kind of the file.
         try file.status().checkRegular()
         return filled
     }
@@ -229,8 +228,8 @@ package struct Directory: ~Copyable, Sendable {
     ///
     /// C: `linkat`.
     ///
-    /// By descriptor (AT_EMPTY_PATH) since Linux 6.10, which lets who opened the file do that; before, and
-    /// where that is refused, from /proc/self/fd, as open(2) shows.
+    /// By descriptor (AT_EMPTY_PATH) since Linux 6.10, which allows it to the process that opened the file; before, and
+    /// if that is refused, from /proc/self/fd, as open(2) shows.
     package func link(_ file: borrowing FileDescriptor, as path: RelativePath) throws(Errno) {
         let number = file.rawValue
         if KernelSupport.emptyPathLinks {
@@ -257,7 +256,7 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Moves a file, replacing what has the new name, in one step.
+    /// Moves a file, replacing a file that has the new name, in one step.
     ///
     /// C: `renameat`.
     package func rename(
@@ -281,7 +280,7 @@ package struct Directory: ~Copyable, Sendable {
         try change(.unlink, path) { unsafe unlinkat($0, $1, 0) }
     }
 
-    /// What stat tells of a file, of the link itself where it is one.
+    /// The status of a file; of a symbolic link itself.
     ///
     /// C: `fstatat`.
     package func status(of path: RelativePath) throws(Errno) -> FileStatus {
@@ -290,7 +289,7 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// The same; nil where there is nothing.
+    /// The same; nil if there is no file.
     package func presentStatus(of path: RelativePath) throws(Errno) -> FileStatus? {
         try ifExists { () throws(Errno) in try status(of: path) }
     }

@@ -10,7 +10,7 @@ final class RemoteServer: Sendable {
     let name: String
     let client: any RemoteClient
     let latency = LatencyCounts()
-    /// By which its word in the control file is found.
+    /// The hash that selects its word in the control file.
     private let hash: UInt64
     private let terms: Breaker.Terms
     /// Whether it has room, as far as this process knows, which is the only one that sends now.
