@@ -19,7 +19,7 @@ public struct CacheConfiguration: Sendable {
         case fsync
     }
 
-    /// What is kept of a key besides its digest.
+    /// How much of a key is stored besides its digest.
     public enum KeyNames: Sendable {
         /// The key itself, so that it can be listed (up to 1 KiB).
         case stored
@@ -40,7 +40,7 @@ public struct CacheConfiguration: Sendable {
 
     /// What a get checks before it returns a value from disk.
     public enum Verification: Sendable {
-        /// That value and metadata are, byte for byte, what was stored, by a checksum (CRC-32C).
+        /// That value and metadata are byte for byte as they were stored, by a checksum (CRC-32C).
         case checksum
         /// That the value has the right length.
         ///
@@ -191,7 +191,7 @@ extension CacheConfiguration {
         /// last one worked, so that collections never take more than a fiftieth. Each process adds up to a
         /// tenth, so that they don't all wake up at once. Less than a second counts as one.
         public var interval: Duration = .seconds(60)
-        /// Whether this cache counts as open: the last such cache to close removes what has expired.
+        /// Whether this cache counts as open: the last such cache to close removes expired values.
         ///
         /// Default: true. A program that does one thing and ends can save that work.
         public var joinsSession = true

@@ -17,7 +17,7 @@ extension SharedCache {
         }
     }
 
-    /// Runs `body` on a thread of the library, where it may call what waits for a disk or a lock.
+    /// Runs `body` on a thread of the library, where it may make calls that wait for a disk or a lock.
     ///
     /// ```swift
     /// let report = try await cache.blocking { try $0.directory.collect() }
@@ -82,7 +82,7 @@ extension SharedCache {
         }
     }
 
-    /// Decides anew about the value of `key`, having seen it and its entry, atomically across processes.
+    /// Replaces the value of `key` by one that depends on it and its entry, atomically across processes.
     @discardableResult
     public func update(
         forKey key: String,

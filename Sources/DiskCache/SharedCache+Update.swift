@@ -8,7 +8,7 @@ import Platform
 // one that it has seen, and else begins anew.
 
 extension SharedCache {
-    /// Decides anew about the value of `key`, having seen it and its entry, atomically across processes.
+    /// Replaces the value of `key` by one that depends on it and its entry, atomically across processes.
     ///
     /// ```swift
     /// let visits = try cache.update(forKey: "visits") { hit in

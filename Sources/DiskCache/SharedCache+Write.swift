@@ -5,7 +5,7 @@ public import FoundationEssentials
 import Platform
 
 extension SharedCache {
-    /// Stores `data` under `key`, replacing what was there.
+    /// Stores `data` under `key`, replacing a value that is there.
     ///
     /// Once it has returned, every get that starts afterwards in any process sees the value; with
     /// ``CacheConfiguration/Writing/behind`` only this process does at first. Equal bytes under several keys

@@ -40,7 +40,7 @@ package struct HeaderField: Sendable, Equatable {
 /// Descriptors are the caller's. They must stay open until the call returns, and are not used any more then;
 /// reads and writes begin at their offset. One that others have set to not block is waited for all the same.
 package struct TransportRequest: Sendable {
-    /// What is sent.
+    /// The body to send.
     package enum Source: Sendable {
         case nothing
         /// Copied once.

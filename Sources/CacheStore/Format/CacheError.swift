@@ -2,7 +2,7 @@
 
 package import Platform
 
-/// Why a cache could not do what it was asked to.
+/// The error of a cache's operation.
 ///
 /// A key that is absent or has expired, or whose value was damaged, is a miss and never an error.
 public struct CacheError: Error, Sendable, Equatable {

@@ -60,7 +60,7 @@ extension CacheLimits: Codable {
         }
     }
 
-    /// Writes the keys of `config.json`, spans in seconds; what is not limited is left out.
+    /// Writes the keys of `config.json`, spans in seconds; limits that are not set are left out.
     public func encode(to encoder: any Encoder) throws {
         try values.encode(to: encoder)
     }

@@ -52,7 +52,7 @@ public struct CacheLimits: Sendable, Equatable {
 }
 
 extension CacheLimits {
-    /// How much of a file system must stay available, to everybody.
+    /// How much of a file system must stay available to all its users.
     public enum FreeSpace: Sendable, Equatable {
         /// This many bytes.
         case bytes(ByteCount)

@@ -2,7 +2,7 @@
 
 /// What a collection did, or would have done if it was a dry run.
 public struct CollectionReport: Sendable, Equatable, Codable {
-    /// How many of a kind, and what they take.
+    /// A number of files, and the bytes that they take on disk.
     public struct Tally: Sendable, Equatable, Codable {
         /// How many.
         public var count: Int

@@ -10,7 +10,7 @@ public struct VerifyOptions: Sendable {
         case count(Int)
     }
 
-    /// Whether to delete what is corrupt, and entries whose value is gone.
+    /// Whether to delete corrupt values and metadata, and entries whose value is gone.
     public var repair = false
     /// Read only a random sample of the values, and check the same share of the keys; nil for all.
     public var sample: Sample?

@@ -4,7 +4,7 @@ public import CacheStore
 import Platform
 
 extension CacheDirectory {
-    /// Removes what nobody needs any more, and what exceeds the limits.
+    /// Removes values that are not needed any more, and those that exceed the limits.
     ///
     /// Safe beside any number of readers, writers and other collections, none of which waits for it. If it is
     /// killed, the next one does the rest. Only one collection runs at a time: this waits for those of other

@@ -66,7 +66,7 @@ extension CacheDirectory {
     /// No system call.
     public var activity: CacheActivity { cache.core.activity }
 
-    /// What all processes have done with the cache, and what it takes on disk; nil without a control file.
+    /// The counts of all processes, and the space that the cache takes on disk; nil without a control file.
     ///
     /// No system call.
     ///

@@ -2,7 +2,7 @@
 
 public import CacheStore
 
-/// Something that a cache did on its own, or failed to do while nobody was waiting for it.
+/// An action of the cache in the background, or a failure of one.
 ///
 /// More cases may be added, so switches over it need `@unknown default`.
 @nonexhaustive
@@ -24,7 +24,7 @@ public enum CacheEvent: Sendable {
     case collectionFailed(CacheError)
     /// The directory's `config.json` can't be read or understood: the limits stay as they were.
     case configurationFailed(CacheError)
-    /// The directory's limits are too low for what is in use: evicted values are soon asked for again.
+    /// The directory's limits are too low for the values in use: evicted values are soon requested again.
     ///
     /// Sent at most once an hour, by a process that collects, with what was done since its previous collection.
     case limitsBelowWorkingSet(CacheActivity)

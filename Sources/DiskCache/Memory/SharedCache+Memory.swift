@@ -48,7 +48,7 @@ extension SharedCache {
             tier?.removeAll(cause: .explicit)
         }
 
-        /// Whether it only returns what it has: while frozen, it takes in nothing new and evicts nothing.
+        /// Whether it is frozen: then it returns its values, takes in no new ones and evicts none.
         ///
         /// For phases in which a scan should leave it alone. Values that change still leave it.
         public var isFrozen: Bool {

@@ -13,13 +13,13 @@ extension CacheConfiguration {
     /// All who use the same servers must give them the same URLs, and have the same path and namespace: these
     /// choose the server of a value, and its place there.
     public struct Remote: Sendable, Equatable {
-        /// What is done with the servers.
+        /// How the servers are used.
         public enum Mode: String, Sendable {
             /// Nothing.
             case off
             /// They are asked, and told nothing.
             case read
-            /// They are asked, and told of what is stored and removed here.
+            /// They are asked for values, and get the values and removals of this machine.
             case readWrite
         }
 
@@ -34,7 +34,7 @@ extension CacheConfiguration {
 
         /// One server.
         public struct Server: Sendable, Equatable {
-            /// What it speaks.
+            /// Its protocol.
             public enum Kind: String, Sendable {
                 /// GET, PUT and DELETE: nginx, bazel-remote, and the like.
                 case http
@@ -92,7 +92,7 @@ extension CacheConfiguration {
         public var minimumSize: Int64 = 0
         /// See ``minimumSize``.
         public var maximumSize: Int64 = 16 << 20
-        /// Only what has one of these tags goes there.
+        /// Only values with one of these tags are sent.
         ///
         /// Default: empty, everything does.
         public var tags: [String] = []
@@ -127,7 +127,7 @@ extension CacheConfiguration {
             levels = servers.isEmpty ? [] : [servers.map { Server($0) }]
         }
 
-        /// Whether anybody is asked or told.
+        /// Whether any server is used.
         public var isActive: Bool { mode != .off && levels.contains { !$0.isEmpty } }
     }
 }

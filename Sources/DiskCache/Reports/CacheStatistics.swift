@@ -4,7 +4,7 @@ public import CacheStore
 public import FoundationEssentials
 import Platform
 
-/// What a cache holds, counted by a scan of the directory, and what was done with it.
+/// The contents of a cache, counted by a scan of the directory, and its use.
 public struct CacheStatistics: Sendable, Equatable, Codable {
     /// Keys: entries whose metadata can be read.
     public internal(set) var entries = 0
@@ -45,13 +45,13 @@ extension CacheStatistics {
     ///
     /// Nothing is lost when a process is killed: each counts as it goes.
     public struct Totals: Sendable, Equatable, Codable {
-        /// What they did.
+        /// Their use of the cache.
         public let activity: CacheActivity
         /// What the cache takes on disk.
         public let usage: Usage
         /// Its limits, as this process knows them: a second late at most while the janitor runs.
         public let limits: CacheLimits
-        /// How long the value evicted last, for want of room, had not been used; nil if none was.
+        /// For how long the value that was evicted last to make room had not been used; nil if none was.
         public let evictionAge: Duration?
         /// When counting began: when the control file was made, or the counts were reset; nil if it was made by
         /// an earlier version, which doesn't say.
@@ -108,7 +108,7 @@ extension CacheStatistics {
         public let expiredOnly: Bool
         /// Whether it was completed.
         public let isComplete: Bool
-        /// What was removed and why; reasons that removed nothing are left out.
+        /// The removed files by reason, without the reasons that removed none.
         public let removed: [RemovalReason: CollectionReport.Tally]
         /// Entries that were left, with the bytes of their own files.
         public let entries: CollectionReport.Tally

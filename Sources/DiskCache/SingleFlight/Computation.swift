@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a closure is called, and about what: what it may need to know to compute as little as possible.
+/// The reason for a call of a closure, and the previous value, so that it can compute as little as possible.
 ///
 /// ```swift
 /// let hit = try await cache.hit(forKey: url) { computation in

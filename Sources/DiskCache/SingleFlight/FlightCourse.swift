@@ -17,7 +17,7 @@ package struct FlightCourse: Sendable, Hashable {
         case cancellable
         /// The same, except that it ends without a value also if it has waited too long.
         case valueInTime
-        /// Replaces a value in the background, unless somebody else does. It leads its flight from the start.
+        /// Replaces a value in the background, unless another caller does. It leads its flight from the start.
         case refresh
     }
 
@@ -35,11 +35,11 @@ package struct FlightCourse: Sendable, Hashable {
         case attempt
         /// Wait a moment for the process that holds the lock.
         case pause
-        /// Close the flight to newcomers and look whether somebody has stored the value since the first look.
+        /// Close the flight to newcomers and look whether the value was stored since the first look.
         case lookAgain
         /// Run the computation.
         case compute
-        /// Close the flight once more, if this request leads it, and store what was computed.
+        /// Close the flight once more, if this request leads it, and store the computed value.
         case store
         /// Release the lock.
         case release(isStored: Bool)
@@ -64,7 +64,7 @@ package struct FlightCourse: Sendable, Hashable {
         case leads
         /// Another request leads the flight.
         case joined
-        /// What came of trying to get the lock.
+        /// The outcome of an attempt at the lock.
         case attempted(FlightLock.Attempt)
         /// The cache can't be used, or has no locks: it is full, read-only, closed.
         case unavailable

@@ -6,7 +6,7 @@ import Platform
 
 /// A value that was found.
 public struct CacheHit<Value: Sendable>: Sendable {
-    /// Where it came from.
+    /// The origin of the value.
     public let source: SharedCache.Source
     /// Whether it has expired, which happens only if stale values were asked for, or may be fallen back on.
     public let isStale: Bool

@@ -87,7 +87,7 @@ public struct ReadOptions: Sendable, Equatable {
         case memory
     }
 
-    /// The defaults, except for what is given.
+    /// The defaults, except for the given options.
     public init(
         acceptsStale: Bool = false,
         maximumAge: Duration? = nil,

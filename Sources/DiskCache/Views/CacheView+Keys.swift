@@ -57,7 +57,7 @@ extension CacheView {
 
     // MARK: Storing
 
-    /// Stores a value, replacing what was there.
+    /// Stores a value, replacing one that is there.
     ///
     /// - Parameters:
     ///   - value: the value.
@@ -72,7 +72,7 @@ extension CacheView {
         try source.put(value, forKey: whole(key), options ?? self.options)
     }
 
-    /// Stores a value, replacing what was there; encoding and system calls happen on threads of the library.
+    /// Stores a value, replacing one that is there; encoding and system calls happen on threads of the library.
     public func put(
         _ value: Value,
         forKey key: String,
@@ -94,7 +94,7 @@ extension CacheView {
         return try cache.putIfAbsent(data, forKey: whole(key), options: options)
     }
 
-    /// Decides anew about the value of `key`, having seen it and its entry, atomically across processes.
+    /// Replaces the value of `key` by one that depends on it and its entry, atomically across processes.
     ///
     /// Like `update(forKey:options:_:)` of ``SharedCache``. A value that does not decode is a miss.
     @discardableResult
@@ -106,7 +106,7 @@ extension CacheView {
         try cache.update(whole(key), codec, options ?? self.options, decide)
     }
 
-    /// Decides anew about the value of `key`, on a thread of the library.
+    /// Replaces the value of `key` by one that depends on it, on a thread of the library.
     @discardableResult
     public func update(
         forKey key: String,

@@ -68,7 +68,7 @@ public struct CacheView<Codec: CacheCodec>: Sendable {
     }
 }
 
-/// What has views: a cache, and each of its views.
+/// A source of views: a cache, and each of its views.
 public protocol CacheViewSource: Sendable {
     /// How it reads and writes values.
     associatedtype Codec: CacheCodec

@@ -16,7 +16,7 @@ final class Download: Sendable {
     enum Receipt: Sendable {
         /// The response as if it had come at once, with its body in the file.
         case whole(HTTPResponse)
-        /// It is of no use, and what was there is gone: ask again.
+        /// It is of no use, and the partial body is gone: ask again.
         case again
     }
 

@@ -11,9 +11,9 @@ struct Fetch: Sendable {
     enum Lead: Sendable {
         /// This one has asked the origin.
         case served(Served)
-        /// What was asked is stored now.
+        /// The response is stored now.
         case arrived
-        /// What came is nobody else's.
+        /// The response is for this caller only.
         case alone
         /// It would have failed for everybody with these terms (``FetchLimits/terms``); nil: for nobody else.
         case failed(FetchError, terms: String?)

@@ -33,9 +33,9 @@ struct FetchCourse: Sendable {
         case store(HTTPResponse, requested: HTTPDate, received: HTTPDate)
         /// The stored response is right, with these fields.
         case renew(StoredResponse, CachedAnswer)
-        /// Answer with what came, and keep nothing of it. `removes`: what is stored is no longer right.
+        /// Answer with the response, and keep nothing of it. `removes`: the stored response is not right any more.
         case pass(HTTPResponse, removes: Bool)
-        /// Answer with what is stored, because of an error.
+        /// Answer with the stored response, because of an error.
         case stale(CachedAnswer, FetchError?)
         case fail(FetchError)
     }

@@ -14,7 +14,7 @@ public struct FetchError: Error, Sendable, Equatable {
         case invalidURL
         /// It can't be sent as it is: its method, a field, its digest.
         case invalidRequest
-        /// The server's name is unknown, or nobody accepts connections there.
+        /// The server's name is unknown, or it accepts no connections.
         case unreachable
         /// The server is not who it should be, or the encryption failed.
         case tls
@@ -28,13 +28,13 @@ public struct FetchError: Error, Sendable, Equatable {
         case tooManyRedirects
         /// A redirect to something other than http and https.
         case unsupportedRedirect
-        /// What came is not HTTP.
+        /// The answer is not HTTP.
         case protocolViolation
         /// The body does not have the digest that was asked for.
         case digestMismatch
-        /// The body can't be written where it should go, or not even be kept for a moment.
+        /// The body can't be written to its place, or to a temporary file.
         case outputFailed
-        /// There is no space for the body, where it should go or where it is kept until all of it is there.
+        /// There is no space for the body in its place, or for the temporary file that it is received into.
         case noSpace
         /// libcurl is not installed; the message names its package.
         case libraryMissing
@@ -46,7 +46,7 @@ public struct FetchError: Error, Sendable, Equatable {
 
     /// What went wrong.
     public let code: Code
-    /// One line, without what is secret: no query, no user, no password.
+    /// One line without secrets: no query, no user, no password.
     public let message: String
     /// The status of the response, if there was one; 407 where a proxy wants to know who asks.
     public let status: Int?

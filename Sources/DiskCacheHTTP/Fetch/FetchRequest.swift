@@ -2,7 +2,7 @@
 
 public import FoundationEssentials
 
-/// What is wanted from the network or from what is stored, and on what terms.
+/// A request for a response from the network or from the cache, with its terms.
 ///
 /// ```swift
 /// var request = FetchRequest("https://example.org/film")
@@ -40,9 +40,9 @@ public struct FetchRequest: Sendable {
     ///
     /// Not `Authorization`, `Proxy-Authorization` or `Cookie`.
     public var plainFields: [String] = []
-    /// What is sent.
+    /// The body to send.
     public var body: Data?
-    /// What to make of what is stored.
+    /// How to use stored responses.
     public var mode = FetchMode.standard
     /// For how long a response is fresh, whatever it says; nil: for as long as it says.
     public var timeToLive: Duration?
@@ -71,7 +71,7 @@ public struct FetchRequest: Sendable {
     ///
     /// 0: they are answers.
     public var mostRedirects = 10
-    /// Words by which what is stored can be removed together.
+    /// Tags by which the stored responses can be removed together.
     public var tags: [String] = []
     /// Where the body of a successful response goes; that of another one is always in memory, as far as 1
     /// MiB.

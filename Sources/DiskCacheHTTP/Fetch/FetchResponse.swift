@@ -2,7 +2,7 @@
 
 public import FoundationEssentials
 
-/// What came, from wherever it was.
+/// A response, from the network or from the cache.
 public struct FetchResponse: Sendable {
     /// As the server gave it; 504 if the mode allows no request and nothing that is stored will do (RFC 9111,
     /// section 5.2.1.7).
@@ -10,7 +10,7 @@ public struct FetchResponse: Sendable {
     /// The fields of the head, in their order; without those that are never stored if it comes from the
     /// cache.
     public var fields: [(name: String, value: String)]
-    /// Where it came from in the end, after redirects; without user, password and fragment.
+    /// The last URL after redirects, without user, password and fragment.
     public var url: String
     /// The body, or the range of it that was asked for; empty if it went to a file or a descriptor.
     public var body: Data

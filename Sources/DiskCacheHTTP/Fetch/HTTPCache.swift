@@ -47,7 +47,7 @@ public final class HTTPCache: Sendable {
         )
     }
 
-    /// The response to `request`, from the cache or from where it is.
+    /// The response to `request`, from the cache or from its server.
     ///
     /// No thread of Swift's pool is blocked. The body goes through a file of the cache's directory, whatever
     /// its size: only that of ``FetchRequest/Output/memory`` takes memory.

@@ -21,7 +21,7 @@ public struct HTTPCacheOptions: Sendable, Equatable {
     ///
     /// In twice that time as many bytes have to come as make 5 a second. Default: 30 s.
     public var stallLimit = Duration.seconds(30)
-    /// How long a stale response is kept, to be renewed by its validators, or for want of a better one.
+    /// How long a stale response is kept, to be renewed by its validators, or to be used when there is no other.
     ///
     /// Default: 30 days. What takes the directory over its limits goes earlier.
     public var keepsStale = Duration.seconds(30 * 86_400)

@@ -79,15 +79,15 @@ package struct ContentRange: Sendable, Equatable {
 
 /// What the response to a request for the rest of a body means.
 package enum Resumption: Sendable, Equatable {
-    /// The body of the response continues what is there.
+    /// The body of the response continues the partial one.
     case append(ExpectedBody)
     /// The body of the response is a new one, from its beginning.
     case replace
     /// All bytes are there already.
     case complete
-    /// The response does not fit what is there, which is dropped: all of the body is fetched anew.
+    /// The response does not fit the partial body, which is dropped: all of the body is fetched again.
     case restart
-    /// The response says nothing about the bytes, as an error does: what is there stays.
+    /// The response says nothing about the bytes, as an error does: the partial body stays.
     case unrelated
 }
 

@@ -6,17 +6,17 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     public enum Forward: String, Sendable, CaseIterable {
         /// The cache was told to have no part in it.
         case bypass
-        /// By its method, it can't be answered from what is stored.
+        /// Requests of its method can't be answered from the cache.
         case method
         /// Nothing is stored for its URL. Its text is `uri-miss`.
         case uriMiss = "uri-miss"
-        /// What is stored for its URL was chosen by other request fields. Its text is `vary-miss`.
+        /// The stored response was selected by other request fields. Its text is `vary-miss`.
         case varyMiss = "vary-miss"
         /// Nothing stored will do.
         case miss
-        /// What is stored is fresh, but the request, or its mode, asks for more.
+        /// The stored response is fresh, but the request, or its mode, asks for more.
         case request
-        /// What is stored is stale, or must be validated before each use.
+        /// The stored response is stale, or must be validated before each use.
         case stale
         /// Only a part of it is stored, and not all that is asked for.
         case partial

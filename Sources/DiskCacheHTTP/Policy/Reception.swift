@@ -2,11 +2,11 @@
 
 /// What to do with the origin's response.
 package enum Reception: Sendable, Equatable {
-    /// Keep it with its body, in the place of what was there.
+    /// Keep it with its body, in place of a stored response.
     case store(Storing)
     /// The stored response with new fields, and what to answer; its bytes stay as they are.
     case renewed(StoredResponse, CachedAnswer)
-    /// Hand it on. `removes`: what was stored is no longer right.
+    /// Hand it on. `removes`: the stored response is not right any more.
     case pass(removes: Bool)
     /// It is an error, and the stored response may take its place (RFC 5861, section 4).
     case stale(CachedAnswer)
