@@ -74,25 +74,25 @@ extension SharedCache {
     /// The values of these keys; those that are not there are computed and stored, each once for all threads and
     /// processes that want it at the same time.
     ///
-    /// The closure is given the keys that nobody else is computing, 128 at most in one call; where there are more, it is
-    /// called again. What others compute is waited for together, whatever the order of the keys in other calls:
-    /// they can't lock each other out. For each of the 128 keys under way a file is open at most.
+    /// The closure gets the keys that no other caller is computing, 128 at most in one call; if there are more, it is
+    /// called again. The call waits for all keys that others compute together, whatever the order of the keys in other calls:
+    /// they can't lock each other out. At most one file is open for each of these 128 keys.
     ///
     /// Otherwise like `value(forKey:orCompute:)`, for each key: failures of the cache itself are never thrown. One
-    /// deadline, ``ReadOptions/waitLimit`` after the call begins, holds for all keys. What is found old enough to be
-    /// replaced is computed in the background, by this closure after the call has returned. Keys for which it was noted
-    /// that there is nothing (``Computed/nothing(for:)``) are left out.
+    /// deadline, ``ReadOptions/waitLimit`` after the call begins, holds for all keys. Values that are old enough to be
+    /// replaced are computed in the background, by this closure after the call has returned. Keys for which it was noted
+    /// that there is no value (``Computed/nothing(for:)``) are left out.
     ///
     /// - Parameters:
     ///   - keys: any strings but the empty one.
     ///   - options: until when computed values are valid, and what else to keep.
-    ///   - reading: what will do, and how long to wait.
-    ///   - compute: makes values; a key that it leaves out has none, and what was stored for it goes. Values of keys that
+    ///   - reading: which values are accepted, and how long to wait.
+    ///   - compute: makes values; a key that it leaves out has none, and a stored value of it is removed. Values of keys that
     ///     it was not given are dropped.
-    /// - Returns: the values there are.
-    /// - Throws: what the closure throws, unless each key that it was to make has an old value to fall back on; what was
-    ///   computed before is stored. With ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` where others were
-    ///   not done at the limit, once all is computed that nobody else computes.
+    /// - Returns: the values that were found or computed.
+    /// - Throws: the closure's errors, unless each key that it was to make has an old value to fall back on; values that were
+    ///   computed before are stored. With ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` if other callers were
+    ///   not done at the limit, after this call has computed its own keys.
     @_disfavoredOverload
     public func values(
         forKeys keys: some Collection<String>,

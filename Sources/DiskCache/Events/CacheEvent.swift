@@ -9,9 +9,9 @@ public import CacheStore
 public enum CacheEvent: Sendable {
     /// A value has left this process's memory tier. It may still be on disk.
     ///
-    /// `value` is what was held, `Data` or the value of a typed view, if
-    /// ``CacheConfiguration/Memory/eventsCarryValues`` says so; else nil. One with a part that it has dropped
-    /// (``DiscardableValue``) comes without that.
+    /// `value` is the held value, `Data` or the value of a typed view, if
+    /// ``CacheConfiguration/Memory/eventsCarryValues`` is set; otherwise nil. A value that has dropped a part
+    /// (``DiscardableValue``) comes without it.
     case removedFromMemory(key: String, cause: RemovalCause, cost: Int, value: (any Sendable)?)
     /// A value that was put with write-behind could not be published, and is lost.
     case publishFailed(key: String, error: CacheError)
@@ -26,7 +26,7 @@ public enum CacheEvent: Sendable {
     case configurationFailed(CacheError)
     /// The directory's limits are too low for the values in use: evicted values are soon requested again.
     ///
-    /// Sent at most once an hour, by a process that collects, with what was done since its previous collection.
+    /// Sent at most once an hour, by a process that collects, with the counts since its previous collection.
     case limitsBelowWorkingSet(CacheActivity)
     /// The directory has other limits than those given when the cache was opened. The directory's hold.
     ///

@@ -24,10 +24,10 @@ public final class CacheLock: Sendable {
         permit.abandon()
     }
 
-    /// Gives the lock back; nothing if that was done before.
+    /// Gives the lock back; does nothing if that was done before.
     ///
-    /// Four system calls. Where the object goes without this, its file stays until somebody takes the lock
-    /// again, or until the next collection.
+    /// Four system calls. If the object is released without this call, the lock is free too, but its file stays until the lock is
+    /// taken again or until the next collection.
     @available(*, noasync, message: "it waits for the disk: use `whileHeld`, or let go of the lock")
     public func unlock() {
         permit.release()

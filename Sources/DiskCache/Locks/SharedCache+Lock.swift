@@ -11,23 +11,23 @@ extension SharedCache {
     /// defer { lock.unlock() }
     /// ```
     ///
-    /// Names of locks have nothing to do with keys: a lock keeps nobody from reading or writing any value.
-    /// When its holder dies, at whatever instruction, the kernel frees it; whoever waits has it within 20 ms
-    /// and the time until its thread gets a processor. It is not recursive: who asks for it a second time
-    /// waits for itself, also in another instance of this class. Nobody is served in the order of asking, but who
-    /// has held it and asks again leaves it to one who waits already.
+    /// Names of locks have nothing to do with keys: a lock does not keep any process from reading or writing a value.
+    /// When its holder dies, at whatever instruction, the kernel frees it; a waiting caller has it within 20 ms
+    /// plus the time until its thread gets a processor. It is not recursive: a caller that asks for it a second time
+    /// waits for itself, also in another instance of this class. The order of waiting callers is not kept, but a caller
+    /// that has held it and asks again leaves it to one that waits already.
     ///
     /// Seven system calls for a lock that is free. While it waits, one for each permit every 10 to 20 ms, and
     /// a file is open for each.
     ///
     /// - Parameters:
     ///   - name: any string but the empty one.
-    ///   - permits: how many may hold it at the same time, 1 to 256: more than 1 make it a semaphore. All who
-    ///     use the name should give the same number; who gives a smaller one waits until one of that many is
+    ///   - permits: how many may hold it at the same time, 1 to 256: more than 1 make it a semaphore. All users of
+    ///     the name should give the same number; a caller that gives a smaller one waits until one of that many is
     ///     free.
     ///   - limit: how long to wait; zero: not at all; nil: without end.
     /// - Returns: the lock, which is held until it is given back or goes.
-    /// - Throws: ``CacheError`` with the code `busy` where it was not to be had in time, naming a process
+    /// - Throws: ``CacheError`` with the code `busy` if the lock was not free in time, naming a process
     ///   that holds it if that is known; `invalidArgument`; others if the lock's file can't be made: no
     ///   space, no permission, a read-only file system, a closed cache, a cache of the process that this one
     ///   was forked from.

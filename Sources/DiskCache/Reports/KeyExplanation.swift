@@ -6,7 +6,7 @@ import Platform
 
 /// Why a key is a hit or a miss.
 public struct KeyExplanation: Sendable, Equatable {
-    /// What a get would find.
+    /// The result of a get.
     @nonexhaustive
     public enum State: Sendable, Equatable {
         /// The value.
@@ -29,10 +29,9 @@ public struct KeyExplanation: Sendable, Equatable {
         case damagedValue(length: Int64)
     }
 
-    /// What a get would find.
+    /// The result of a get.
     public let state: State
-    /// What is known about the key, even if its value has expired or is gone; nil if there is nothing, or
-    /// nothing that can be read.
+    /// The entry, even if its value has expired or is gone; nil if there is none, or none that can be read.
     public let entry: CacheEntry?
     /// SHA-256 of the key.
     public let keyDigest: Digest
@@ -40,7 +39,7 @@ public struct KeyExplanation: Sendable, Equatable {
     public let lastRemoval: LoggedRemoval?
     /// The process that is computing the value, as far as its lock's file says; nil if none is.
     ///
-    /// If that process was killed, the file may still name it until somebody computes the value again, or until
+    /// If that process was killed, the file may still name it until the value is computed again, or until
     /// the next collection.
     public let computedBy: ComputingProcess?
     /// Its place in the order of eviction; nil if there is nothing, or it was not asked for.

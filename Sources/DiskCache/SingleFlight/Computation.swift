@@ -37,19 +37,19 @@ public struct Computation<Value: Sendable>: Sendable {
 public enum Computed<Value: Sendable>: Sendable {
     /// A value, to be stored with these options.
     case value(Value, PutOptions = PutOptions())
-    /// A value for those who wait for it in this process, which is not stored.
+    /// A value for the waiting callers in this process, which is not stored.
     ///
-    /// Those in other processes compute themselves. What is stored stays.
+    /// Callers in other processes compute their own. A stored value stays.
     case unkept(Value)
     /// The previous value (``Computation/previous``) is good again, on these terms: no byte of it is written or copied.
     ///
-    /// It counts as stored now. What the options leave out (stale period, tags, entity tag …) stays as it was, but for
-    /// the expiration, which is then the configuration's default. If somebody has stored another value meanwhile, that
-    /// one stays. Where there is no previous value the call throws ``CacheError/Code/invalidArgument``.
+    /// It counts as stored now. Terms that the options leave out (stale period, tags, entity tag …) stay as they were, except
+    /// the expiration, which is then the configuration's default. If another caller has stored another value meanwhile, that
+    /// one stays. If there is no previous value, the call throws ``CacheError/Code/invalidArgument``.
     case unchanged(PutOptions = PutOptions())
-    /// There is no value, which is remembered for so long, by all processes: until then the key is a miss, and nobody
-    /// computes it whose closure could say the same.
+    /// There is no value, which all processes remember for this time: until then the key is a miss, and calls whose closure
+    /// could decide the same don't compute it.
     ///
-    /// What is stored for the key goes. With no time at all it is not remembered.
+    /// A stored value of the key is removed. With a time of zero it is not remembered.
     case nothing(for: Duration)
 }

@@ -26,7 +26,7 @@ extension SharedCache {
     /// its source has changed, you may find one that was made from the old source, until it expires.
     ///
     /// It always has a value to return, so it takes `reading.source` as ``ReadOptions/Source/anywhere``, computes at the
-    /// wait limit, and computes a key for which somebody has found that there is nothing. `hit(forKey:)` knows all that.
+    /// wait limit, and computes a key for which another caller has found that there is no value. With `hit(forKey:)` these options apply.
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
@@ -49,7 +49,7 @@ extension SharedCache {
     /// that want it at the same time.
     ///
     /// Like the synchronous form, but blocks no thread while it waits. A task that is cancelled while it waits
-    /// for somebody else's computation stops waiting at once and runs its own closure, which can see that the
+    /// for another caller's computation stops waiting at once and runs its own closure, which can see that the
     /// task is cancelled and throw: no other error than the closure's can be thrown here. A task that is
     /// cancelled while it computes gets whatever its closure makes of that; if that is an error, one of the
     /// waiting callers computes next. A value that a cancelled task has computed is stored.
@@ -83,27 +83,27 @@ extension SharedCache {
             .value { () async throws(Failure) in try compute() }
     }
 
-    // MARK: Deciding what becomes of a key
+    // MARK: Deciding what happens to a key
 
-    /// What there is for `key`, or what the closure decides about it, once for all threads and processes that want it
+    /// The value of `key`, or the closure's decision about it, once for all threads and processes that want it
     /// at the same time.
     ///
-    /// The closure is told why it is called and what is there, and decides about the terms of a value, or that there is
-    /// none (``Computed``). What it decides is what everybody finds who waits. Failures of the cache itself are never
+    /// The closure gets the reason for the call and the previous value, and decides on a value and its terms, or that there is
+    /// none (``Computed``). All waiting callers get this decision. Failures of the cache itself are never
     /// thrown: a value that can't be stored is returned all the same. A hit costs no more than a get; a miss one system
-    /// call more than `value(forKey:)`, to see whether it was noted that there is nothing, and four more for a value
-    /// that is there and has expired.
+    /// call more than `value(forKey:)`, to see whether it was noted that there is no value, and four more for a value
+    /// that has expired.
     ///
     /// Don't use this form in Swift's tasks, as it blocks the thread.
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
-    ///   - reading: what will do, where to look, and how long to wait.
+    ///   - reading: which values are accepted, where to look, and how long to wait.
     ///   - compute: decides; on this thread or, for a refresh in the background, on another one after this call has
     ///     returned. It must not ask for the same key.
-    /// - Returns: the value, which ``CacheHit/source`` says the origin of; nil if there is none, or none was found and
-    ///   nothing was to be computed (``ReadOptions/source``).
-    /// - Throws: what the closure throws; ``CacheError/Code/timedOut`` where another caller computes and was not done
+    /// - Returns: the value, with its origin (``CacheHit/source``); nil if there is none, or if none was found and
+    ///   none was to be computed (``ReadOptions/source``).
+    /// - Throws: the closure's errors; ``CacheError/Code/timedOut`` if another caller computes and was not done
     ///   within the limit, with ``ReadOptions/failsAtWaitLimit``: the message names the process.
     @_disfavoredOverload
     public func hit(
@@ -114,18 +114,18 @@ extension SharedCache {
         try FlightRequest(self, key, reading).hit(compute)
     }
 
-    /// What there is for `key`, or what the closure decides about it, once for all tasks, threads and processes that
+    /// The value of `key`, or the closure's decision about it, once for all tasks, threads and processes that
     /// want it at the same time.
     ///
     /// Like the synchronous form, but blocks no thread while it waits.
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
-    ///   - reading: what will do, where to look, and how long to wait.
+    ///   - reading: which values are accepted, where to look, and how long to wait.
     ///   - compute: decides; in this task or, for a refresh in the background, in a task of its own.
-    /// - Returns: the value; nil if there is none, or none was found and nothing was to be computed.
-    /// - Throws: what the closure throws; ``CacheError/Code/timedOut``; `CancellationError`, at once, if the task was
-    ///   cancelled while it waited for somebody else.
+    /// - Returns: the value; nil if there is none, or if none was found and none was to be computed.
+    /// - Throws: the closure's errors; ``CacheError/Code/timedOut``; `CancellationError`, at once, if the task was
+    ///   cancelled while it waited for another caller.
     public func hit(
         forKey key: String,
         reading: ReadOptions = ReadOptions(),

@@ -5,8 +5,8 @@ public import FoundationEssentials
 import Platform
 import Transport
 
-/// Downloads that are kept: what is fetched once is fetched for all processes that use the directory, and
-/// only asked about again when it is no longer fresh.
+/// An HTTP cache in the directory: a response that was fetched once is there for all processes that use the directory, and the
+/// server is asked again only when it is no longer fresh.
 ///
 /// ```swift
 /// let http = HTTPCache(try await SharedCache.open(at: "/var/cache/films"))
@@ -14,10 +14,10 @@ import Transport
 /// ```
 ///
 /// A private cache by RFC 9111: freshness, validation, Vary, RFC 5861's stale responses, RFC 8246. However
-/// many threads and processes want one URL at once, one downloads and the others get what it has stored; if
-/// it is killed, the next goes on where it broke off. What the cache itself can't do never fails a fetch. It
+/// many threads and processes want one URL at once, one downloads it and the others get the stored response; if
+/// it is killed, the next one resumes the download. A failure of the cache itself never fails a fetch. It
 /// needs libcurl.so.4, which it opens at the first request; without it there is one error that says so, and
-/// what is stored is still there.
+/// stored responses can still be used.
 ///
 /// Fields of a request that may hold credentials (all but a few known ones, ``FetchRequest/fields``) are never stored,
 /// `Set-Cookie` only encrypted with a key of the user's (``HTTPCacheOptions/keyFile``), and responses to other
@@ -32,9 +32,9 @@ public final class HTTPCache: Sendable {
     private let refreshes = Locked<[String: Task<Void, Never>]>([:])
 
     /// - Parameters:
-    ///   - cache: where responses are kept, under keys that begin with `http GET` and that only this uses: what is put
-    ///     into the cache with such a key is another entry.
-    ///   - options: what holds for all requests.
+    ///   - cache: the cache that stores the responses. Their keys begin with `http GET` and are in a space of their own: a value
+    ///     that is put with such a key is another entry.
+    ///   - options: the options for all requests.
     public init(_ cache: SharedCache, options: HTTPCacheOptions = HTTPCacheOptions()) {
         self.options = options
         shelf = Shelf(cache: cache, options: options)

@@ -7,16 +7,14 @@ import Platform
 extension SharedCache {
     /// Opens the cache at `path`, and shares its values with other machines through servers.
     ///
-    /// What is not in memory and not on disk is looked for at the servers, by `get`, `value`, `hit` and the
-    /// calls for many keys: by one thread of one process a key, and never for longer than the limit for that.
-    /// What comes is checked, stored here with the terms that it was stored with there, and judged by them.
-    /// What is put or removed here is told to the servers in the background, from a queue in the directory
-    /// that outlives this process. A server that fails, or is too slow, is not asked for a moment, by any
-    /// process of the machine; nothing fails because of it.
+    /// `get`, `value`, `hit` and the calls for many keys ask the servers for a value that is neither in memory nor on disk: one
+    /// thread of one process asks for each key, and never for longer than the limit. The value is checked, stored on this machine
+    /// with its own terms, and judged by them. Puts and removals are sent to the servers in the background, from a queue in the
+    /// directory that outlives this process. If a server fails or is too slow, no process of the machine asks it for a moment; no
+    /// call fails because of it.
     ///
-    /// A value that was removed here, or replaced, is never taken from a server again; on other machines it
-    /// is found until their servers have been told. All processes that use the directory note what they
-    /// change as soon as one has opened it in this way.
+    /// A value that was removed or replaced on this machine is never taken from a server again. Other machines find it until their
+    /// servers have the change. All processes that use the directory note their changes as soon as one has opened it in this way.
     ///
     /// ```swift
     /// import DiskCacheRemote
