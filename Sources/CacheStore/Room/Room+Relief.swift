@@ -86,15 +86,29 @@ extension Room {
 
     /// Counts the directory if no sweep has done so since its control file was created.
     ///
-    /// If another process is counting it waits, as long as for room. If a part of the directory can't be read, the usage stays
-    /// unknown: values are stored without a limit until the next attempt, after ten times the time that this one took.
+    /// If another process is counting it waits, as long as for room. If a part of the directory can't be read, or counting takes
+    /// longer than that, the usage stays unknown: values are stored without a limit until the next attempt, after ten times the
+    /// time that this one took.
+    ///
+    /// - Throws: ``CacheError/Code/noRoom`` if the process that counts makes no progress: it may be stopped for any time.
     func countIfUnknown(now: Timestamp, _ wait: inout JanitorWait) throws(CacheError) {
         while let usage = parts.control.usage, !usage.isCounted, !wait.isOver {
             if let end = uncountableUntil.withLock({ $0 }), ContinuousClock.now < end { return }
             wait.begin()
             let start = ContinuousClock.now
             if try sweep(for: Excess(), now: now, pace: SweepPace(until: wait.deadline)) == .busy {
-                if try !wait.pause() { return }
+                guard try !wait.pause() else { continue }
+                let limits = configuration.limits
+                guard let hindrance = wait.hindrance,
+                    limits.maximumSize != nil || limits.maximumEntries != nil
+                else { return }
+                parts.counters.add(.roomFailure)
+                throw CacheError(
+                    .noRoom,
+                    to: "store a value in",
+                    path: parts.directory.path,
+                    detail: "it has a limit, its contents have not been counted yet, and \(hindrance)"
+                )
             } else if let usage = parts.control.usage, !usage.isCounted {
                 let pause = max(.seconds(1), (ContinuousClock.now - start) * Self.futileRest)
                 uncountableUntil.withLock { $0 = .now + pause }

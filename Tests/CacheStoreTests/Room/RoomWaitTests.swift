@@ -42,6 +42,25 @@ import Testing
         try put("second", in: store)
     }
 
+    @Test func `the limits hold where nothing is counted yet and the process that counts stands still`()
+        throws
+    {
+        try limit { $0.limits.maximumEntries = 2 }
+        for name in ["a", "b"] { try put(name, in: store) }
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let other = try self.store(patience: .seconds(3600))
+        guard let lock = try other.parts.janitor.take() else { throw Errno.wouldBlock }
+        for name in ["c", "d"] {
+            let failure = try #require(error { try put(name, in: other) })
+            #expect(failure.code == .noRoom)
+            #expect(failure.reason?.contains("process \(CurrentProcess.identifier),") == true)
+        }
+        #expect(other.counters[.roomFailure] == 2 && fixture.entries.count == 2)
+        lock.release()
+        for name in ["c", "d"] { try put(name, in: other) }
+        #expect(fixture.entries.count <= 2)
+    }
+
     @Test func `however long the patience is said to be, nothing overflows`() throws {
         // So many seconds as fit a number are a twentieth of what a duration can be.
         let (longest, shortest) = (Duration(attoseconds: .max), Duration(attoseconds: .min))
