@@ -201,6 +201,9 @@ extension Sweep {
 
     /// Whether a partial download that no process holds stays for a later one.
     private func mayBeResumed(_ status: FileStatus) -> Bool {
-        status.size > 0 && Timestamp.now - status.modified < request.partialLife
+        let age = Timestamp.now - status.modified
+        // A file of the future was written before the clock was set back: its age is not known.
+        let isAgeKnown = age > .zero - Record.clockTolerance
+        return status.size > 0 && request.partialLife > .zero && isAgeKnown && age < request.partialLife
     }
 }

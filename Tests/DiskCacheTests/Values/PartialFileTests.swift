@@ -109,6 +109,20 @@ import Testing
         #expect(leftovers.isEmpty)
     }
 
+    @Test(arguments: [false, true])
+    func `one that was written before the clock was set back is removed, not kept for an hour`(isWhole: Bool)
+        throws
+    {
+        try partial("val").letGo()
+        let path = directory.path + "/cache/tmp/" + leftovers[0]
+        let moment = Date(timeIntervalSinceNow: isWhole ? 30 : 7200)
+        try FileManager.default.setAttributes([.modificationDate: moment], ofItemAtPath: path)
+        var options = CollectionOptions()
+        options.expiredOnly = !isWhole
+        try cache.directory.collect(options)
+        #expect(leftovers.isEmpty)
+    }
+
     @Test func `what removes expired values leaves it to the next one, a whole collection deletes it`() throws
     {
         var partial: PartialFile? = try partial("val")
