@@ -17,7 +17,7 @@ extension SharedCache {
         }
     }
 
-    /// Runs `body` on a thread of the library, where it may make calls that wait for a disk or a lock.
+    /// Runs `body` on a thread of the library, which may wait for a disk or a lock.
     ///
     /// ```swift
     /// let report = try await cache.blocking { try $0.directory.collect() }

@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: [CacheConfiguration.MetadataForm.automatic, .sidecar])
-    func `what is to expire at once does, whatever accesses would do to it`(
+    func `a value that is set to expire at once does, whatever accesses would do to it`(
         form: CacheConfiguration.MetadataForm
     ) throws {
         let fixture = try CacheFixture { $0.metadataForm = form }

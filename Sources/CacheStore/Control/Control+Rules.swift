@@ -210,7 +210,7 @@ extension Control {
         return outcome
     }
 
-    /// Runs `change` with the rules of the file under the `format` lock where there can be no control file, and writes them if
+    /// Runs `change` with the rules of the file under the `format` lock if there can be no control file, and writes them if
     /// it returns true.
     ///
     /// A damaged file is replaced by one rule that removes everything. The file stays when it has no rules any more: a process

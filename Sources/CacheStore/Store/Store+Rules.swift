@@ -16,7 +16,7 @@ extension Store {
     /// Has all values of a selection that are there now removed, or expire, for all processes, in one step.
     ///
     /// Some 30 system calls and a pass over the generations, however many values there are. If there are too many rules already,
-    /// all of them are carried out first: by a sweep for what has expired, and if that is not enough, by new records for all
+    /// all of them are carried out first: by a sweep of expired values, and if that is not enough, by new records for all
     /// stale values and another sweep. So of 64 calls one is long.
     ///
     /// - Returns: false where that can't be, and each value has to be seen to by itself.

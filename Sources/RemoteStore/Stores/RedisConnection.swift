@@ -65,7 +65,7 @@ final class RedisConnection: @unchecked Sendable {
         } catch {
             throw RemoteFailure(
                 .failed,
-                "\(name): what it answers is \(error.rawValue)",
+                "\(name): its answer is \(error.rawValue)",
                 isOutcomeUnknown: true
             )
         }

@@ -46,18 +46,14 @@ extension OutboxSender {
         do throws(CacheError) {
             let found = try store.settled(record.entry, now: host.now())
             if let found, found.record.staysHere {
-                finish(record, store)
-                return true
+                return append(.done, record.entry, number: record.number, store)
             }
             let parcel = found.flatMap { makeParcel($0.record, $0.value, record.entry) }
             let levels = servers.filter { tell($0.server, record.entry, parcel, store) }.map(\.level)
             let isDone = levels.count == servers.count
-            if isDone {
-                finish(record, store)
-            } else {
-                told.withLock { $0[record.number, default: []].formUnion(levels) }
-            }
-            return isDone
+            if isDone { return append(.done, record.entry, number: record.number, store) }
+            told.withLock { $0[record.number, default: []].formUnion(levels) }
+            return false
         } catch {
             return false
         }
@@ -77,8 +73,7 @@ extension OutboxSender {
                 found.record.staysHere ? nil : makeParcel(found.record, found.value, key)
             }
             guard servers.allSatisfy({ tell($0, key, parcel, store) }) else { return false }
-            store.noteForRemote(key, .certain(until: moment))
-            return true
+            return append(.certain(until: moment), key, store)
         } catch {
             return false
         }
@@ -195,9 +190,20 @@ extension OutboxSender {
         }
     }
 
-    private func finish(_ record: OutboxRecord, _ store: Store) {
-        let done = OutboxRecord(number: record.number, entry: record.entry, work: .done)
-        // If this fails, the change is sent once more.
-        _ = try? store.outbox.append(done)
+    /// Appends a record of the sender; false if that fails.
+    ///
+    /// Then the change is sent once more, after a pause: without the record a pass would find it again at once.
+    private func append(
+        _ work: OutboxRecord.Work,
+        _ key: Digest,
+        number: UInt64 = OutboxRecord.freshNumber(),
+        _ store: Store
+    ) -> Bool {
+        do throws(Errno) {
+            try store.outbox.append(OutboxRecord(number: number, entry: key, work: work))
+            return true
+        } catch {
+            return false
+        }
     }
 }

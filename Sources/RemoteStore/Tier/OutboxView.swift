@@ -13,7 +13,7 @@ final class OutboxView: Sendable {
         var mark: OutboxFile.Mark?
         /// Its first record, which identifies it, as far as it was written.
         var beginning: [UInt8] = []
-        /// Up to where it was read.
+        /// The offset up to which it was read.
         var offset: Int64 = 0
         /// The part of the older file that must be read, until this file has it all.
         var predecessor: (number: UInt64, offset: Int64)?

@@ -400,8 +400,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: fixture.path + "/rules"))
     }
 
-    @Test func `rules hold where there can't be a control file any more, and a sweep takes them off`() throws
-    {
+    @Test func `rules hold if there can be no control file any more, and a sweep takes them off`() throws {
         try put("gone", "gone", in: store) { $0.details.tags = ["tag"] }
         try put("kept", "kept", in: store)
         try put("stale", "stale", in: store) { $0.details.tags = ["old"] }
@@ -420,8 +419,7 @@ import Testing
         #expect(try get("kept", in: store) == "kept", "the control file still has the rules' number")
     }
 
-    @Test func `where there can't be a control file, a damaged file of rules removes everything once`() throws
-    {
+    @Test func `without a possible control file, a damaged file of rules removes everything once`() throws {
         let blind = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: blind)
         try fixture.put("old", "old")

@@ -134,7 +134,7 @@ import Testing
         #expect(self.outbox(reading: bytes).pending == outbox.pending)
     }
 
-    @Test("a doubt lasts until it is certain what came of it, whatever else is done, and in a shorter file")
+    @Test("a doubt lasts until a record ends it, whatever else is done, and in a shorter file")
     func doubts() {
         let key = Digest(ofKey: "key 1")
         func doubt(_ moment: Int64) -> OutboxRecord {
