@@ -69,6 +69,21 @@ extension Store {
             _ = control.setRemoteNotes(notes)
             return
         }
+        // Several processes may open a new directory at once. Only the first one must find that there is no outbox.
+        var lock: LockFile?
+        do throws(CacheError) {
+            lock = try directory.lock(StoreLayout.formatLock, patience: Self.notesPatience)
+        } catch {
+            counters.add(.cacheFailure)
+        }
+        if control.remoteNotes == .nothing { beginNotes(notes) } else { _ = control.setRemoteNotes(notes) }
+        lock?.release()
+    }
+
+    /// How long another process may take to begin with its notes.
+    private static let notesPatience: Duration = .seconds(1)
+
+    private func beginNotes(_ notes: RemoteNotes) {
         do throws(Errno) {
             // The file shows from now on that the directory uses remote stores.
             if try outbox.mark() == nil {

@@ -112,6 +112,16 @@ import Testing
         #expect(fixture.store.control.remoteBarrier == barrier, "it never falls")
     }
 
+    @Test func `processes that open a new directory at once take all values from remote stores`() throws {
+        for _ in 0..<50 {
+            let fixture = try StoreFixture()
+            let stores = try (0..<4).map { _ in try StoreFixture.open(fixture.path) }
+            onThreads(stores.count) { stores[$0].note(.changes) }
+            #expect(stores[0].control.remoteNotes == .changes)
+            #expect(stores[0].control.remoteBarrier.milliseconds == 0)
+        }
+    }
+
     @Test func `after a time without notes older values are not taken from remote stores`() throws {
         let store = fixture.store
         store.note(.changes)
