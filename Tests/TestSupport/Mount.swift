@@ -39,10 +39,14 @@ public final class Mount {
     /// Tried again for as long as it fails: a cache that is let go closes its files a moment later, and a process that
     /// is just being started has this one's open until it executes its program.
     public func remount(_ options: String) throws {
+        try Self.patiently { try Self.run("mount", "-o", "remount," + options, path) }
+    }
+
+    private static func patiently(_ body: () throws -> Void) throws {
         let end = ContinuousClock.now + hangLimit
         while true {
             do {
-                return try Self.run("mount", "-o", "remount," + options, path)
+                return try body()
             } catch  where ContinuousClock.now < end {
                 Thread.sleep(forTimeInterval: 0.002)
             }
@@ -60,6 +64,20 @@ public final class Mount {
             sync -f .
             """
         try Self.run("sh", "-c", script, "sh", path)
+    }
+
+    /// Sets the change times of files of an ext4 image, named by their paths below the mount point.
+    ///
+    /// The image is unmounted for it, as soon as none of its files is open.
+    public func setChangeTime(of files: [String], to moment: Date) throws {
+        let image = directory.path + "/image"
+        let commands = directory.path + "/commands"
+        let seconds = Int(moment.timeIntervalSince1970)
+        try files.map { "sif /\($0) ctime @\(seconds)\n" }.joined()
+            .write(toFile: commands, atomically: false, encoding: .utf8)
+        try Self.patiently { try Self.run("umount", path) }
+        try Self.run("debugfs", "-w", "-f", commands, image)
+        try Self.run("mount", "-t", "ext4", "-o", "loop", image, path)
     }
 
     /// Has everything on the medium.

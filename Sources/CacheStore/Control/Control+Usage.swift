@@ -325,8 +325,69 @@ extension Control {
     /// The word unchanged: a sweep subtracts all of it.
     var replacedEntries: Int { Int(self[.replacedEntries] ?? 0) }
 
-    func noteReplacement(_ count: Int = 1) {
-        writableWords?.count(UInt64(bitPattern: Int64(count)), at: .replacedEntries)
+    /// The bytes on disk of their objects, as far as they are known.
+    var replacedBytes: Int64 { max(0, (self[.replacedBytes] ?? 0).plausible) }
+
+    /// Notes that an entry was replaced or removed.
+    ///
+    /// - Parameter bytes: the size on disk of its object; 0 if it is not known, or if another entry names the object.
+    func noteReplacement(bytes: Int64) {
+        guard let words = writableWords else { return }
+        words.count(1, at: .replacedEntries)
+        if bytes != 0 { words.count(UInt64(bitPattern: bytes), at: .replacedBytes) }
+    }
+
+    /// What is garbage when a sweep begins, and is forgotten when the sweep has ended.
+    struct GarbageMark {
+        fileprivate let words: MappedWords
+        fileprivate let entries: UInt64
+        fileprivate let bytes: UInt64
+        fileprivate let expired: ExpirationHistogram.Mark
+    }
+
+    /// What has been noted of garbage so far; nil if the control file can't be written.
+    func markGarbage(at now: Timestamp) -> GarbageMark? {
+        writableWords.map {
+            GarbageMark(
+                words: $0,
+                entries: $0.load(.replacedEntries),
+                bytes: $0.load(.replacedBytes),
+                expired: ExpirationHistogram(in: $0).mark(at: now)
+            )
+        }
+    }
+
+    /// Forgets garbage that a sweep has removed.
+    func forgetGarbage(_ mark: GarbageMark?) {
+        guard let mark else { return }
+        mark.words.count(0 &- mark.entries, at: .replacedEntries)
+        mark.words.count(0 &- mark.bytes, at: .replacedBytes)
+        ExpirationHistogram(in: mark.words).forget(mark.expired)
+    }
+
+    /// The entries that have expired since the last sweep, as far as that is known.
+    func expired(by now: Timestamp) -> ExpirationHistogram.Amount {
+        words.map { ExpirationHistogram(in: $0).expired(by: now) } ?? ExpirationHistogram.Amount()
+    }
+
+    /// Counts an entry that was written among those that expire; −1 for one that was replaced or removed.
+    ///
+    /// - Parameter moment: ``Record/removableAt``.
+    func countExpiration(_ sign: Int64, length: Int, created: Timestamp, at moment: Timestamp?) {
+        guard let moment, let words = writableWords else { return }
+        ExpirationHistogram(in: words).count(
+            sign,
+            bytes: expectedAllocation(of: length),
+            expiring: moment,
+            lifetime: moment - created
+        )
+    }
+
+    /// Notes that the entry with this record was removed.
+    func noteRemoval(of record: Record) {
+        let length = record.content.length
+        noteReplacement(bytes: expectedAllocation(of: length))
+        countExpiration(-1, length: length, created: record.created, at: record.removableAt)
     }
 
     /// The time since which the counters count; nil if no control file is mapped, or it does not have the time.

@@ -59,6 +59,8 @@ enum ControlWord: Int {
     case oddEntryClaims = 28
     /// 1: objects take more than their contents, as their blocks lie apart (``Control/noteIndexBlocks(_:)``).
     case indexBlocks = 29
+    /// The bytes on disk of the objects of ``replacedEntries``, as far as they are known.
+    case replacedBytes = 30
 }
 
 /// Where everything is in the control file, in 64-bit words.
@@ -72,6 +74,7 @@ enum ControlWord: Int {
 ///    512  16 shards of 64 counters (StoreCounters.Event)
 ///   1536  262,144 generations
 /// 263680  the filter of keys: 16,384 blocks of 8 words
+/// 394752  what expires when (ExpirationHistogram)
 /// ```
 ///
 /// Words are in the processor's own order: a control file does not travel, and is made anew where it does
@@ -80,7 +83,7 @@ enum ControlLayout {
     /// "diskctrl".
     static let magic: UInt64 = 0x6469_736b_6374_726c
     /// Of this layout; a file with another one is replaced.
-    static let version: UInt64 = 2
+    static let version: UInt64 = 3
 
     /// Names of servers, then a word for each.
     static let servers = 32
@@ -104,7 +107,11 @@ enum ControlLayout {
     /// 1 MiB: see ``KeyFilter``.
     static let filterWords = 1 << 17
 
-    static let wordCount = filter + filterWords
+    /// See ``ExpirationHistogram``.
+    static let expirations = filter + filterWords
+    static let expirationWords = 256
+
+    static let wordCount = expirations + expirationWords
     static let byteCount = wordCount * 8
 
     /// Where the words are in memory, the path of the directory follows them, for ``ControlPointer``.

@@ -205,6 +205,12 @@ extension Record {
         return min(expires, created + idleLifetime / 16)
     }
 
+    /// From when on a collection may remove the value, if nobody renews it; nil: never, or accesses prolong its life.
+    package var removableAt: Timestamp? {
+        guard idleLifetime == nil, let expires else { return nil }
+        return expires + (staleFor ?? .zero)
+    }
+
     /// How good the value is at `now`.
     package func freshness(at now: Timestamp, accessed: Timestamp) -> Freshness {
         if isOfFuture(at: now) { return .expired }

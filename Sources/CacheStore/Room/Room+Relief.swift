@@ -119,24 +119,17 @@ extension Room {
     /// Removes the excess: expired entries and orphans first if they may be enough, then the least recently used entries.
     ///
     /// A sweep looks at every file. It leaves a list of the next candidates, and evictions take them from there: until the
-    /// list is used up, or so many entries were replaced or removed that their old values may be enough.
-    ///
-    /// - Parameter orphaned: bytes on disk of values that no entry names any more.
-    package func relieve(
-        _ excess: Excess,
-        orphaned: Int64 = 0,
-        now: Timestamp,
-        pace: SweepPace
-    ) throws(CacheError) -> Relief {
+    /// list is used up, or so much has expired, or was replaced or removed, that it may be enough.
+    package func relieve(_ excess: Excess, now: Timestamp, pace: SweepPace) throws(CacheError) -> Relief {
         if let relief = currentImpasse(pace) { return relief }
-        let orphansMayDo = self.orphansMayDo(for: excess, orphaned)
-        if !orphansMayDo {
+        let garbageMayDo = self.garbageMayDo(for: excess, now)
+        if !garbageMayDo {
             let report = try ListedEviction.run(excess, on: parts, now: now, pace: pace)
             guard let report else { return .busy }
             if !report.removed.isEmpty || !report.isExhausted { return .done }
         }
-        // If orphans are enough, nothing is evicted.
-        let mark = orphansMayDo ? 1 : CacheLimits.lowMark
+        // If garbage is enough, nothing is evicted.
+        let mark = garbageMayDo ? 1 : CacheLimits.lowMark
         return try sweep(for: excess, downTo: mark, now: now, pace: pace)
     }
 
@@ -151,14 +144,28 @@ extension Room {
         return impasse.relief
     }
 
-    /// Whether the old values of entries that were replaced or removed since the last mark may be half of the excess.
+    /// Whether garbage may be half of the excess: values of entries that were replaced or removed, or expired entries.
     ///
-    /// Each counts as the mean size of a value. If they may, evicting first would cost values that are in use.
-    private func orphansMayDo(for excess: Excess, _ orphaned: Int64) -> Bool {
-        guard excess.bytes > 0, let usage = parts.control.usage, usage.entries > 0 else { return false }
-        let replaced = Double(parts.control.replacedEntries)
-        let expected = max(Double(orphaned), Double(usage.bytes) / Double(usage.entries) * replaced)
-        return expected >= max(1, Double(excess.bytes) / 2)
+    /// If it may, evicting first would cost values that are in use. If a removal of many values has come into force, its
+    /// values may. About six system calls if entries have expired or such a removal is in force, else none.
+    private func garbageMayDo(for excess: Excess, _ now: Timestamp) -> Bool {
+        let control = parts.control
+        func isHalf(_ bytes: Int64, entries: Int) -> Bool {
+            bytes >= (excess.bytes + 1) / 2 && entries >= (excess.entries + 1) / 2
+        }
+        let orphans = control.replacedBytes
+        if isHalf(orphans, entries: 0) { return true }
+        let expired = control.expired(by: now)
+        let mayHaveExpired = isHalf(orphans + expired.bytes, entries: expired.entries)
+        guard mayHaveExpired || control.rulesVersion != 0 else { return false }
+        guard let last = SweepRecord.last(in: parts.directory), let full = last.lastFull else { return true }
+        let latestRule = Timestamp(milliseconds: Int64(clamping: control.rulesVersion))
+        guard mayHaveExpired || full.began < latestRule else { return false }
+        // Both are estimates. If they were wrong the last time, such sweeps take at most a tenth of a processor.
+        let found = last.report.garbage
+        if isHalf(found.bytes, entries: found.count) { return true }
+        let elapsed = Timestamp.now - full.began
+        return elapsed < .zero || elapsed >= full.busy * Self.futileRest
     }
 
     /// Sweeps down to a mark, and further if the excess is larger: a sweep does not see claims.
@@ -243,6 +250,6 @@ extension Room {
     }
 
     /// After a sweep that found nothing the next one waits so many times as long as that one took: such sweeps take at most
-    /// a tenth of a processor.
+    /// a tenth of a processor. So does a sweep for entries that may have expired, after any sweep.
     private static let futileRest = 10
 }

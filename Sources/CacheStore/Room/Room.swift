@@ -203,8 +203,6 @@ package final class Room: Sendable {
         let written: Int64
         /// Bytes on disk of the value that is replaced.
         var replaced: Int64 = 0
-        /// Bytes on disk of old values whose entries were removed to make room for this one.
-        var orphaned: Int64 = 0
     }
 
     /// Replaced values may exceed the size limit by one part in so many until the next sweep.
@@ -287,9 +285,8 @@ package final class Room: Sendable {
                     throw noRoom(need.bytes, excess, relief, wait)
                 }
             }
-            let orphaned = relief == nil ? need.orphaned : 0
             let pace = SweepPace(until: wait.deadline)
-            relief = try relieve(excess, orphaned: orphaned, now: now + wait.elapsed, pace: pace)
+            relief = try relieve(excess, now: now + wait.elapsed, pace: pace)
             if parts.configuration.isDue() { parts.configuration.look() }
         }
     }

@@ -28,6 +28,8 @@ struct Publication {
     let content: Content
     /// By the caller's clock.
     let created: Timestamp
+    /// ``Record/removableAt``.
+    let removableAt: Timestamp?
     /// The present by that clock: another moment for what is written anew, or comes from another machine.
     let moment: Timestamp
     /// Whether other machines are told nothing of it.
@@ -61,6 +63,7 @@ struct Publication {
         self.expected = expected
         content = record.content
         created = record.created
+        removableAt = record.removableAt
         staysHere = record.staysHere
         moment = accessed ?? record.created
         bytes = RecordCodec.encode(record, for: key)

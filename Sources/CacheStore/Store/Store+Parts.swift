@@ -43,7 +43,6 @@ extension Store {
             guard let excess = try room.attempt(difference, &claim) else { return claim }
             if publication.isUnconditional, room.shouldGoFirst(difference, excess) {
                 try makeWay(for: publication.key, removing: old)
-                need.orphaned = difference.replaced
             } else {
                 need = difference
             }
@@ -57,7 +56,7 @@ extension Store {
         try entries.stripes.withLock(.exclusive, stripe: key.stripe) { () throws(CacheError) in
             guard StoredEntry.areSame(try entries.read(key), observed) else { return }
             _ = try entries.writing(key, isRemoval: true) { () throws(CacheError) in try entries.delete(key) }
-            control.noteReplacement()
+            if let record = observed.record { control.noteRemoval(of: record) }
             counters.add(.sweptSize)
             log(.collected(.size), of: key, name: observed.record?.key)
         }

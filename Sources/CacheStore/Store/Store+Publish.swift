@@ -84,7 +84,9 @@ extension Store {
                     case nil: return nil
                     }
                     let mayCreate = claim.map { $0.entries > 0 } ?? true
-                    let outcome = try writeEntry(publication, patience, mayCreate: mayCreate)
+                    // An object that was there already may be the one of the entry that is replaced.
+                    let isNew = staged != nil
+                    let outcome = try writeEntry(publication, isNew, patience, mayCreate: mayCreate)
                     // Keep the object, so that no sweep deletes it as an orphan while room for the entry is claimed.
                     if outcome == nil, var object = staged.take() {
                         try objects.keep(&object)
@@ -193,8 +195,11 @@ extension Store {
     }
 
     /// Writes the entry; nil if there is none to replace and no room was claimed for a new one.
+    ///
+    /// - Parameter isObjectNew: whether this put has made the object.
     private func writeEntry(
         _ publication: Publication,
+        _ isObjectNew: Bool,
         _ patience: Duration,
         mayCreate: Bool
     ) throws(CacheError) -> PublishOutcome? {
@@ -208,14 +213,14 @@ extension Store {
         return try entries.stripes.withLock(mode, stripe: key.stripe, patience: patience) {
             () throws(CacheError) in
             guard let expected = publication.expected else {
-                return try writeRecord(publication, under: nil, mayCreate: mayCreate)
+                return try writeRecord(publication, isObjectNew, under: nil, mayCreate: mayCreate)
             }
             // Loaded before the entry is read: a rule that comes later was not applied to the entry.
             let rules = control.rulesVersion
             guard StoredEntry.areSame(try entries.read(key), expected) else { return .conflict }
             // A removal of an absent entry changes nothing else.
             if let seen = publication.seen, control.isCurrent(seen) != true { return .conflict }
-            return try writeRecord(publication, under: rules, mayCreate: mayCreate)
+            return try writeRecord(publication, isObjectNew, under: rules, mayCreate: mayCreate)
         }
     }
 
@@ -224,6 +229,7 @@ extension Store {
     /// - Parameter rules: the version of the rules that must still be in force; nil: any.
     private func writeRecord(
         _ publication: Publication,
+        _ isObjectNew: Bool,
         under rules: UInt64?,
         mayCreate: Bool
     ) throws(CacheError) -> PublishOutcome? {
@@ -251,12 +257,34 @@ extension Store {
                 mayCreate: mayCreate
             )
             isMissing = isNew == nil
-            if isNew == false { control.noteReplacement() }
+            if let isNew { noteWritten(publication, replacesEntry: !isNew, isObjectNew) }
             return version
         }
         if isMissing { return nil }
         guard let version else { return .conflict }
         // A new rule may have raised the generation before this writer did.
         return .published(control.rulesVersion == version ? generation : nil)
+    }
+
+    /// Notes what the write makes garbage, now or when the entry expires.
+    private func noteWritten(_ publication: Publication, replacesEntry: Bool, _ isObjectNew: Bool) {
+        let length = publication.content.length
+        control.countExpiration(
+            1,
+            length: length,
+            created: publication.created,
+            at: publication.removableAt
+        )
+        guard replacesEntry else { return }
+        if let old = publication.expected??.record {
+            control.countExpiration(
+                -1,
+                length: old.content.length,
+                created: old.created,
+                at: old.removableAt
+            )
+        }
+        // The old object is taken to be as large as the new one: to look at it would take a system call.
+        control.noteReplacement(bytes: isObjectNew ? control.expectedAllocation(of: length) : 0)
     }
 }

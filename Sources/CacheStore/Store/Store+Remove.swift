@@ -20,8 +20,8 @@ extension Store {
             }
             switch finding {
             case .absent: return false
-            case .removed:
-                noteRemoval()
+            case .removed(let record):
+                noteRemoval(of: record)
                 log(.removed, of: key, name: name)
                 return true
             case .own(let stored):
@@ -36,7 +36,8 @@ extension Store {
 
     /// The result of ``removeIfFresh(_:_:)``.
     private enum RemovalFinding {
-        case absent, removed, changed
+        case absent, changed
+        case removed(Record)
         /// An entry to delete that counts as absent: it has expired, is damaged or notes an absence.
         case over(StoredEntry)
         /// An entry to delete that was never sent to remote stores.
@@ -53,12 +54,12 @@ extension Store {
         // Noted even if there is no entry: remote stores may have one.
         if !isOwn { note(key, .remove) }
         guard let stored = found else { return .absent }
-        guard stored.record != nil else { return .over(stored) }
+        guard let record = stored.record else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
-        guard freshness == .fresh, stored.record?.isNothing == false else { return .over(stored) }
+        guard freshness == .fresh, !record.isNothing else { return .over(stored) }
         // An entry that has replaced it since the look may have been sent, and its removal would have to be noted.
         if isOwn { return .own(stored) }
-        return try entries.delete(key) ? .removed : .absent
+        return try entries.delete(key) ? .removed(record) : .absent
     }
 
     /// Removes the entry if it is still the `observed` one (nil: absent); false if it is not.
@@ -85,7 +86,7 @@ extension Store {
             let (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
                 try entries.delete(key)
             }
-            if isRemoved { noteRemoval() }
+            if isRemoved { noteRemoval(of: stored?.record) }
             return (true, isRemoved ? stored : nil)
         }
     }
@@ -113,7 +114,7 @@ extension Store {
             }
         }
         if isRemoved {
-            noteRemoval()
+            noteRemoval(of: nil)
             log(.removed, of: key, name: name)
         }
         return generation
@@ -141,9 +142,10 @@ extension Store {
         return try entries.delete(key)
     }
 
-    private func noteRemoval() {
+    /// - Parameter record: nil if it is not known.
+    private func noteRemoval(of record: Record?) {
         counters.add(.removal)
-        control.noteReplacement()
+        if let record { control.noteRemoval(of: record) } else { control.noteReplacement(bytes: 0) }
     }
 
     /// Notes an access, if a get would hit; false if it would miss.

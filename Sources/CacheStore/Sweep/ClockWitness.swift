@@ -56,7 +56,37 @@ struct SweepStamp: Sendable {
     ///
     /// The clock is asked last: had it been put back before the object was touched, so that the touch looks older
     /// than the stamp, it is known now.
-    func isUntouched(object status: FileStatus) -> Bool {
-        status.changed < time && clock.isSteady
+    ///
+    /// An object that was last changed in the future was written or touched while the clock was ahead. That was before
+    /// the stamp, as the clock was not put back since. The file system's own clock decides what the future is.
+    ///
+    /// - Parameter touch: touches the object, whose stripe the caller holds exclusively, and returns its new change time.
+    func isUntouched(
+        object status: FileStatus,
+        touch: () throws(CacheError) -> Timestamp?
+    ) throws(CacheError) -> Bool {
+        if status.changed < time { return clock.isSteady }
+        guard status.changed > .now + Self.slack, let touched = try touch() else { return false }
+        return status.changed > touched + Self.slack && clock.isSteady
+    }
+
+    /// More than the granularity of times on any file system: FAT has two seconds.
+    private static let slack: Duration = .seconds(3)
+}
+
+extension StoreParts {
+    /// Whether nobody has wanted an object since the stamp; the caller holds its stripe exclusively.
+    ///
+    /// No system call, but three for an object that was changed in the future: it is touched. A dry run does not touch it.
+    func isUntouched(
+        _ digest: Digest,
+        _ status: FileStatus,
+        _ stamp: SweepStamp,
+        isDryRun: Bool = false
+    ) throws(CacheError) -> Bool {
+        try stamp.isUntouched(object: status) { () throws(CacheError) in
+            if isDryRun { return .now }
+            return try objects.touch(digest) ? directory.status(of: digest, .objects)?.changed : nil
+        }
     }
 }

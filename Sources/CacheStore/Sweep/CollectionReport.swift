@@ -69,6 +69,11 @@ public struct CollectionReport: Sendable, Equatable, Codable {
     /// The removed files of all reasons together.
     package var removedInAll: Tally { removed.values.reduce(into: Tally()) { $0 += $1 } }
 
+    /// The removed files that were of no use any more.
+    var garbage: Tally {
+        removed.reduce(into: Tally()) { if !$1.key.isEviction { $0 += $1.value } }
+    }
+
     /// Bytes on disk that all removals freed.
     public var removedBytes: Int64 { removedInAll.bytes }
 

@@ -166,7 +166,7 @@ extension StoreParts {
             }
         } else {
             if control.hasIndexBlocks(status) { control.noteIndexBlocks(true) }
-            if !stamp.isUntouched(object: status) { return false }
+            if try !isUntouched(removal.digest, status, stamp) { return false }
         }
         return try directory.delete(removal.digest, removal.tree)
     }

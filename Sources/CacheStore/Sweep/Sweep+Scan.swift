@@ -220,7 +220,7 @@ extension Sweep {
         else { return false }
         guard let entry = removal.entry else {
             if parts.control.hasIndexBlocks(status) { parts.control.noteIndexBlocks(true) }
-            return stamp.isUntouched(object: status)
+            return try parts.isUntouched(removal.digest, status, stamp, isDryRun: request.isDryRun)
         }
         if removal.reason != .dangling, stamp.isUntouched(entry, status) { return true }
         guard let bytes = try parts.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)

@@ -174,7 +174,7 @@ package struct Sweep: Sendable {
         let control = parts.control
         let withSpace = control.recordsWithSpace
         guard try passBarrier() else { return false }
-        let replaced = control.replacedEntries
+        let garbage = control.markGarbage(at: begin.time)
         let before = control.recordedUsage
         guard try readEntries() else { return false }
         if let withSpace { noteNoEntryWithSpace(since: withSpace) }
@@ -202,7 +202,7 @@ package struct Sweep: Sendable {
         }
         addOverhead()
         if request.expiredOnly { return true }
-        if !request.isDryRun { control.noteReplacement(0 &- replaced) }
+        if !request.isDryRun, request.selection == .all { control.forgetGarbage(garbage) }
         return try deleteDangling()
     }
 

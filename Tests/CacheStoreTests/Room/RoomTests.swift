@@ -300,6 +300,87 @@ import Testing
         for index in 0..<40 { #expect(try store.entries.read(Digest(ofKey: "key \(index)")) != nil) }
     }
 
+    @Test(arguments: [RemovalReason.size, .entries])
+    func `entries that have expired go before any that is in use`(limit: RemovalReason) throws {
+        try self.limit {
+            if limit == .size { $0.limits.maximumSize = .mebibytes(16) }
+            if limit == .entries { $0.limits.maximumEntries = 65 }
+        }
+        let start = Timestamp.now
+        for index in 0..<60 { try put("key \(index)", 100_000, in: store, at: start + .milliseconds(index)) }
+        for round in 1...14 {
+            let bytes = SeededGenerator.bytes(3_000_000, seed: UInt64(round))
+            var record = Record(content: Content(of: bytes.span), created: start + .seconds(round))
+            record.expires = record.created + .milliseconds(50)
+            if round % 2 == 0 { record.staleFor = .milliseconds(100) }
+            try store.put(bytes.span, for: Digest(ofKey: "short \(round)"), record)
+        }
+        for index in 0..<60 { #expect(try store.entries.read(Digest(ofKey: "key \(index)")) != nil) }
+        #expect(store.counters[.sweptSize] == 0 && store.counters[.sweptEntries] == 0)
+        #expect(store.counters[.sweptExpired] > 5)
+    }
+
+    @Test func `entries that a rule has removed go before any that is in use`() throws {
+        try limit { $0.limits.maximumSize = .mebibytes(16) }
+        let start = Timestamp.now - .seconds(1000)
+        for index in 0..<60 { try put("key \(index)", 100_000, in: store, at: start + .milliseconds(index)) }
+        for round in 1...8 {
+            let bytes = SeededGenerator.bytes(3_000_000, seed: UInt64(round))
+            var record = Record(content: Content(of: bytes.span), created: .now)
+            record.details.tags = ["large"]
+            try store.put(bytes.span, for: Digest(ofKey: "large \(round)"), record)
+            #expect(store.enact(.remove, .tagged("large"), now: .now))
+        }
+        for index in 0..<60 { #expect(try store.entries.read(Digest(ofKey: "key \(index)")) != nil) }
+        #expect(store.counters[.sweptSize] == 0 && store.counters[.sweptCleared] > 4)
+    }
+
+    /// As a janitor does, which does not know what puts have replaced.
+    @Test func `large values that were replaced go before small ones that are in use`() throws {
+        try limit { $0.limits.maximumSize = .mebibytes(16) }
+        let start = Timestamp.now - .seconds(1000)
+        for index in 0..<60 { try put("key \(index)", 100_000, in: store, at: start + .seconds(index)) }
+        for round in 1...20 {
+            let bytes = SeededGenerator.bytes(3_000_000 + round, seed: UInt64(round))
+            if round % 3 == 0 { #expect(try store.remove(Digest(ofKey: "large"), now: .now)) }
+            let record = Record(content: Content(of: bytes.span), created: .now)
+            try store.put(bytes.span, for: Digest(ofKey: "large"), record)
+            if let excess = try store.room.overflow() {
+                _ = try store.room.relieve(excess, now: .now, pace: SweepPace())
+            }
+        }
+        for index in 0..<60 { #expect(try store.entries.read(Digest(ofKey: "key \(index)")) != nil) }
+        #expect(store.counters[.sweptOrphan] > 10)
+    }
+
+    @Test(.enabled(if: Mount.canFormat("ext4"), "mounting a file system needs root"))
+    func `values that were stored while the clock was ahead make room like others`() throws {
+        let mount = try Mount(imageOf: "ext4", megabytes: 100)
+        let path = mount.path + "/cache"
+        do {
+            let store = try StoreFixture.open(path)
+            try store.configure { (configuration) throws(CacheError) in
+                configuration.limits.maximumSize = ByteCount(store.parts.overhead + 100 * 100_000)
+            }
+            for index in 0..<95 {
+                try put("key \(index)", 100_000, in: store, at: .now - .seconds(1000 - index))
+            }
+        }
+        let objects = mount.directory.files(below: "mount/cache/objects").map { "cache/objects/" + $0 }
+        try mount.setChangeTime(of: objects, to: Date() + 86_400)
+        let store = try StoreFixture.open(path)
+        for index in 95..<125 { try put("key \(index)", 100_000, in: store, at: .now) }
+        let left = try (0..<125).filter { try store.entries.read(Digest(ofKey: "key \($0)")) != nil }
+        #expect(left.count > 80 && left.last == 124)
+        #expect(left == Array(left[0]..<125), "the least recently used went")
+        // One that no entry names goes in the first collection.
+        #expect(try store.remove(Digest(ofKey: "key \(left[0])"), now: .now))
+        let report = try #require(
+            try Sweep.runIfDue(SweepRequest(), on: store.parts, now: .now) { _ in true }
+        )
+        #expect(report.removed[.orphan]?.count == 1 && report.spared == 0)
+    }
+
     @Test func `a minimum of free space that nobody can bring about fails puts, and only those`() throws {
         try put("there", in: store)
         let free = try store.directory.root.descriptor.fileSystemSpace().availableBytes

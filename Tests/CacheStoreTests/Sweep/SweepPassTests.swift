@@ -176,7 +176,7 @@ import Testing
     }
 
     @Test func `what was replaced before the mark is no orphan any more after it`() throws {
-        fixture.store.control.noteReplacement(5)
+        for _ in 0..<5 { fixture.store.control.noteReplacement(bytes: 4096) }
         try fixture.sweep { $0.expiredOnly = true }
         #expect(fixture.store.control.replacedEntries == 5)
         try fixture.sweep { $0.isDryRun = true }
@@ -186,10 +186,11 @@ import Testing
         request.progress = { progress in
             guard progress.phase == .scanning, isNoted.all.isEmpty else { return }
             isNoted.add("yes")
-            fixture.store.control.noteReplacement(2)
+            for _ in 0..<2 { fixture.store.control.noteReplacement(bytes: 4096) }
         }
         _ = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(fixture.store.control.replacedEntries == (isNoted.all.isEmpty ? 0 : 2))
+        #expect(fixture.store.control.replacedBytes == (isNoted.all.isEmpty ? 0 : 8192))
         try put("value", "key", age: 1)
         try fixture.sweep()
         #expect(fixture.store.control.replacedEntries == 0)
