@@ -127,7 +127,7 @@ extension Tool {
         ] {
             let run = try tool.run(refusing: Self.reading, refusal, command)
             #expect(
-                run.status != 0 || run.output.contains("can't be read, left alone"),
+                run.status != 0 || run.output.contains("can't be read or removed, left alone"),
                 "\(command): \(run.error)"
             )
             #expect(![1, 70].contains(run.status) && run.status < 128, "\(command): \(run.error)")

@@ -87,6 +87,8 @@ struct ControlPointer: Equatable {
     }
 
     /// Makes the file for the words of the cache at `directory`, with all its blocks; it is in use until it is closed.
+    ///
+    /// The path of the directory comes first: a file with blocks that a killed process leaves is then found to be an orphan.
     func make(for directory: String) throws(Errno) -> FileDescriptor {
         let memory = try SharedMemory.open()
         Self.removeOrphans(in: memory)
@@ -94,11 +96,11 @@ struct ControlPointer: Equatable {
         do throws(Errno) {
             // Taken for an orphan before it was locked; whoever needs one tries again within a second.
             guard try file.tryLock(.shared), try file.status().linkCount > 0 else { throw .noEntry }
-            try file.allocate(ControlLayout.memoryByteCount)
             let path = Array(
                 try CurrentProcess.absolutePath(directory).pathBytes.prefix(ControlLayout.memoryPathSize)
             )
             try file.write(path.span, at: ControlLayout.byteCount)
+            try file.allocate(ControlLayout.memoryByteCount)
             return file
         } catch {
             remove()
@@ -141,8 +143,11 @@ struct ControlPointer: Equatable {
         }
     }
 
-    /// Whether the directory that the words were made for still names them; true where they don't tell.
+    /// Whether the directory that the words were made for still names them; true if they don't have its path.
+    ///
+    /// False for an empty file: a process makes it now and holds its lock, or was killed.
     private func isNamed(by words: borrowing FileDescriptor) throws(Errno) -> Bool {
+        if try words.status().size == 0 { return false }
         let path = try words.read(ControlLayout.memoryPathSize, at: ControlLayout.byteCount).prefix {
             $0 != 0
         }

@@ -107,9 +107,9 @@ enum ControlLayout {
     /// 1 MiB: see ``KeyFilter``.
     static let filterWords = 1 << 17
 
-    /// See ``ExpirationHistogram``.
+    /// See ``ExpirationHistogram``; with room to the end of the page.
     static let expirations = filter + filterWords
-    static let expirationWords = 256
+    static let expirationWords = 512
 
     static let wordCount = expirations + expirationWords
     static let byteCount = wordCount * 8

@@ -249,7 +249,8 @@ extension Room {
         return View(usage: parts.control.usage, claimed: parts.control.claimed)
     }
 
-    /// After a sweep that found nothing the next one waits so many times as long as that one took: such sweeps take at most
-    /// a tenth of a processor. So does a sweep for entries that may have expired, after any sweep.
+    /// After a sweep that found nothing the next one waits so many times as long as that one took.
+    ///
+    /// Such sweeps take at most a tenth of a processor. It is the same for a sweep that looks for expired entries.
     private static let futileRest = 10
 }

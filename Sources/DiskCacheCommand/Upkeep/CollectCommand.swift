@@ -210,7 +210,7 @@ enum CollectCommand: Command {
         if report.spared > 0 { notes += "spared, in use or changed meanwhile: \(report.spared)\n" }
         let stripes = report.skippedStripes.joined(separator: ", ")
         if !stripes.isEmpty { notes += "left alone, locked by stopped processes: \(stripes)\n" }
-        notes += report.unreadable.map { "can't be read, left alone: \($0.escaped)\n" }.joined()
+        notes += report.unreadable.map { "can't be read or removed, left alone: \($0.escaped)\n" }.joined()
         return notes + report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
     }
 }

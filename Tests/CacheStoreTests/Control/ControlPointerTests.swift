@@ -293,6 +293,26 @@ import Testing
         }
     }
 
+    @Test func `words have the path of their directory before they have blocks`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/cache"
+        let seen = FailureCount()
+        @Sendable func look() throws {
+            for name in try FileManager.default.contentsOfDirectory(atPath: "/dev/shm")
+            where name.hasPrefix("diskcache-") {
+                // Words of other tests may go meanwhile.
+                let bytes = FileManager.default.contents(atPath: "/dev/shm/" + name) ?? Data()
+                if bytes.range(of: Data(path.utf8)) != nil { seen.add(name) }
+            }
+        }
+        try SystemCall.withFaults({
+            if $0 == .allocate { #expect(throws: Never.self) { try look() } }
+            return nil
+        }) { _ = try open(path) }
+        #expect(try seen.all.count == 1 && words(path).hasSuffix(seen.all[0]))
+        try remove(words(path))
+    }
+
     @Test func `whoever makes words removes those of directories that are gone, and no others`() throws {
         let directory = try TemporaryDirectory()
         let (gone, idle, used) = (
@@ -304,7 +324,11 @@ import Testing
         try remove(gone)
         // Not found where it was, and still in use.
         try FileManager.default.moveItem(atPath: used, toPath: used + "-moved")
+        // As a process leaves it that is killed as it makes words.
+        let empty = "/dev/shm/diskcache-" + String(repeating: "0", count: 31) + "e"
+        makeFile(empty)
         let store = try open(directory.path + "/another")
+        #expect(!FileManager.default.fileExists(atPath: empty))
         #expect(!FileManager.default.fileExists(atPath: goneWords))
         #expect(FileManager.default.fileExists(atPath: idleWords))
         #expect(FileManager.default.fileExists(atPath: usedWords))
