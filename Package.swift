@@ -137,6 +137,11 @@ let package = Package(
         ),
         .executableTarget(name: "SandboxProbe", path: "IntegrationTests/SandboxProbe"),
         .executableTarget(
+            name: "Tutorial",
+            dependencies: ["DiskCache"],
+            path: "IntegrationTests/Tutorial"
+        ),
+        .executableTarget(
             name: "HostProbe",
             dependencies: ["DiskCache", "Platform", "TestSupport"],
             path: "IntegrationTests/HostProbe",
@@ -230,13 +235,13 @@ let package = Package(
                 "RemoteStore",
                 "DiskCacheCommand", "diskcache", "diskcache-net", "SystemCallProbe", "CacheWorker",
                 "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe", "StopProbe",
-                "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe", "SandboxProbe",
+                "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe", "SandboxProbe", "Tutorial",
             ],
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
                 "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe",
-                "SandboxProbe",
+                "SandboxProbe", "Tutorial",
                 "Scripts", "Expectations",
             ],
             swiftSettings: testSettings
