@@ -9,7 +9,8 @@ import Testing
     private let article: String
 
     init() throws {
-        let file = PackageFiles.root.appendingPathComponent("Sources/DiskCache/DiskCache.docc/GettingStarted.md")
+        let articles = PackageFiles.root.appendingPathComponent("Sources/DiskCache/DiskCache.docc")
+        let file = articles.appendingPathComponent("GettingStarted.md")
         article = try String(contentsOf: file, encoding: .utf8)
     }
 

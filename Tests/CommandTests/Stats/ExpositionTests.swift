@@ -88,6 +88,23 @@ import Testing
         }
     }
 
+    @Test func `the article lists each metric`() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let file = root.appendingPathComponent("Sources/DiskCache/DiskCache.docc/Capacity.md")
+        let rows = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+        try cache.directory.updateLimits { ($0.maximumSize, $0.maximumEntries) = (.gibibytes(1), 1000) }
+        try cache.directory.collect()
+        let metrics = try Self.parse(exposition())
+        #expect(metrics["diskcache_limit_bytes"] != nil)
+        for (name, metric) in metrics {
+            let labels = Set(metric.samples.flatMap(\.labels.keys)).subtracting(["directory"])
+            let row = rows.first { $0.hasPrefix("| `\(name)` | \(metric.type) | ") } ?? ""
+            #expect(row.hasSuffix(" | \(metric.help) |"), "\(name)")
+            #expect(labels.allSatisfy { row.contains("`\($0)`") }, "\(name)")
+        }
+    }
+
     @Test func `what was done is in it`() throws {
         try cache.put("value", forKey: "key")
         try cache.put("old", forKey: "expired", options: PutOptions(expires: .expired))
