@@ -3,24 +3,24 @@
 package import Platform
 import Synchronization
 
-/// Noting on disk when entries were used, which the order of eviction and sliding expirations go by.
+/// Records on disk when entries were used, for the order of eviction and for sliding expirations.
 ///
-/// An entry's file has the time of its last access. It need not be exact: a hit renews it only where it is older than
-/// the granularity, so that a hot key costs one extra call in a while.
+/// An entry's file has the time of its last access. The time need not be exact: a hit renews it only if it is older than the
+/// granularity, so that a hot key costs one extra call once in a while.
 package final class Accesses: Sendable {
-    /// 1/16 of an hour: the error of the eviction order is at most that, far below the hours and days after
-    /// which anything is trimmed, and a hot key costs one extra call every four minutes.
+    /// 1/16 of an hour, which is the maximum error of the eviction order.
     ///
-    /// In simulation refreshing only what is older than half the cache's turnover loses 0.1 points of hit
-    /// ratio. A sliding expiration narrows it to 1/16 of its lifetime.
+    /// That is far below the hours and days after which entries are trimmed, and a hot key costs one extra call every four
+    /// minutes. In simulation, refreshing only times older than half the cache's turnover loses 0.1 points of hit ratio. A
+    /// sliding expiration narrows the granularity to 1/16 of its lifetime.
     package static let defaultGranularity: Duration = .seconds(3600) / 16
 
-    /// ns: a tick of the coarse clock; finer is not told apart.
+    /// In ns: a tick of the coarse clock, which does not distinguish shorter times.
     private static let finestGranularity: Int64 = 10_000_000
 
     private let entries: Entries
     private let counters: StoreCounters
-    /// As the process wants it, and as the directory's turnover asks for it now.
+    /// The granularity that the process wants, and the one that the directory's turnover requires now.
     private let longestGranularity: Int64
     private let presentGranularity: Atomic<Int64>
     private let notes = Locked(AccessNotes())
@@ -32,41 +32,40 @@ package final class Accesses: Sendable {
         presentGranularity = Atomic(granularity.saturatingNanoseconds)
     }
 
-    /// How old an access time on disk may be before a hit renews it, ns.
+    /// How old an access time on disk may be before a hit renews it, in ns.
     package var granularity: Int64 { presentGranularity.load(ordering: .relaxed) }
 
-    /// Adjusts the granularity to how long entries stay unused before they are evicted or removed as idle: at most a
-    /// sixteenth of that, or entries in use would look as old as those that are not.
+    /// Adjusts the granularity to how long entries stay unused before they are evicted or removed as idle.
     ///
-    /// Where nothing has been evicted yet, that is at most as long as the directory is in use.
+    /// It is at most a sixteenth of that, or entries in use would look as old as those that are not. If nothing has been
+    /// evicted yet, the horizon is at most the time for which the directory has been in use.
     ///
-    /// - Parameter horizon: nil if nothing is evicted or removed as idle, or that can't be told.
+    /// - Parameter horizon: How long entries stay unused; nil if nothing is evicted or removed as idle, or it is unknown.
     func adjust(to horizon: Duration?) {
         let wanted = horizon.map { max(Self.finestGranularity, $0.saturatingNanoseconds / 16) }
         presentGranularity.store(min(longestGranularity, wanted ?? .max), ordering: .relaxed)
     }
 
-    /// Whether an access time is recent enough for a value that accesses do not prolong.
+    /// Returns whether an access time is recent enough for a value that accesses do not prolong.
     func isRecent(_ accessed: Timestamp, now: Timestamp) -> Bool {
         AccessNotes.isRecent(accessed, now: now, granularity: granularity)
     }
 
-    /// Sees to the access time of an entry that was just hit.
+    /// Renews the access time of an entry that was just hit, if it is due.
     ///
-    /// No call while the time seen last is recent enough, nor where the record is: the later of its creation and
-    /// the access time tells how lately an entry was used (``Record/lastUse(accessed:now:)``). Else one to look at
-    /// the time, and one to set it. A failure costs a place in the eviction order and nothing else, so it is
-    /// counted, not thrown.
+    /// No call if the time seen last is recent enough, or the record is: the last use of an entry is the later of its
+    /// creation and the access time (``Record/lastUse(accessed:now:)``). Otherwise one to check the time, and one to set it.
+    /// A failure only affects the place in the eviction order, so it is counted, not thrown.
     ///
-    /// - Returns: the last use that is known of the entry from the disk, if it is recent enough now; nil where the
-    ///   access could not be noted.
+    /// - Returns: The last use of the entry that is known from the disk, if it is recent enough now; nil if the access could
+    ///   not be recorded.
     @discardableResult
     package func note(_ key: Digest, of record: Record, now: Timestamp) -> Timestamp? {
         var (granularity, start) = (granularity, Timestamp.distantPast)
         if let idleLifetime = record.idleLifetime {
             granularity = min(granularity, (idleLifetime / 16).saturatingNanoseconds)
-            // Only what lies after the writing prolongs a sliding expiration; an older access does not make
-            // this one superfluous, however recent it is.
+            // Only an access after the write prolongs a sliding expiration; an older access does not make this one
+            // superfluous, however recent it is.
             start = record.latestUncountedAccess
         } else if isRecent(record.created, now: now) {
             return record.created
@@ -80,16 +79,17 @@ package final class Accesses: Sendable {
             }
     }
 
-    /// Notes an access that was a hit in memory some time ago; the entry may be gone by now.
+    /// Records an access that was a hit in memory some time ago; the entry may have been deleted since.
     ///
-    /// Two system calls, one where another process has noted a later access.
+    /// Two system calls, one if another process has recorded a later access.
     package func note(_ key: Digest, at time: Timestamp, now: Timestamp) {
-        // One in the future is none: a clock was put back.
+        // A time in the future does not count: a clock was put back.
         _ = set(key, to: time) { $0 < time || $0 > now }
     }
 
-    /// Sets the access time of an entry if the present one `isDue`; what it is then, nil where there is none or it
-    /// can't be set.
+    /// Sets the access time of an entry if the present one `isDue`.
+    ///
+    /// - Returns: The access time afterwards; nil if the entry is missing or the time can't be set.
     private func set(_ key: Digest, to time: Timestamp, ifPresent isDue: (Timestamp) -> Bool) -> Timestamp? {
         if !entries.directory.isWritable { return nil }
         do throws(CacheError) {

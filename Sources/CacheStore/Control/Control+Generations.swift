@@ -4,15 +4,15 @@ import Platform
 
 /// The generation table: whether values of these keys have changed since they were read from disk.
 ///
-/// A word belongs to the keys that share the leading 18 bits of their digests. A writer raises it around
-/// publishing; a reader who keeps a value in memory remembers the word as it was before it read the record,
-/// with no writer in it, and may give the value out as long as the word is the same.
+/// A word belongs to the keys that share the leading 18 bits of their digests. A writer raises it before and after
+/// publishing. A reader that keeps a value in memory remembers the word as it was before it read the record, with no writer
+/// in it, and may return the value as long as the word is the same.
 extension Control {
     // MARK: Reading
 
-    /// The word of `key`, to be looked at before its record is read; nil: there is no control file.
+    /// Returns the generation of `key`, to be loaded before its record is read; nil if there is no control file.
     ///
-    /// Has writers where nothing may be held now. Two loads, and one of the file's state.
+    /// It has writers if no value may be held now. Two loads, and one of the file's state.
     func generation(of key: Digest) -> Generation? {
         guard let words else { return nil }
         let index = Generation.index(of: key)
@@ -21,21 +21,21 @@ extension Control {
         return Generation(index: index, word: word, mapping: words.address)
     }
 
-    /// Whether a value that is held by `generation` is still the one that counts; nil: there is no control file.
+    /// Returns whether a value that is held under `generation` is still current; nil if there is no control file.
     ///
-    /// Three loads: which file is mapped, whether it still counts, and the word. (The second matters: a
-    /// writer that finds the file superseded raises nothing in it.) Counts no references.
+    /// Three loads: which file is mapped, whether it is ready, and the word. (The second matters: a writer that finds the
+    /// file superseded raises nothing in it.) No reference counting.
     func isCurrent(_ generation: Generation?) -> Bool? {
         guard let words else { return nil }
         return generation.map { words.hold($0) } ?? false
     }
 
-    /// Whether nobody else can have replaced or removed what a put of this process writes, which noted `generation`
-    /// before it began to write; nil: there was no control file.
+    /// Returns whether no other writer can have replaced or removed the value of a put of this process.
     ///
-    /// So long as nobody has begun since, it is still to be written. Where nobody else was at it and exactly one has
-    /// begun, or has begun and ended, that was this put, or it is still to write. Anything else is not known until it has
-    /// ended: whoever was at it before may overwrite it.
+    /// The put loaded `generation` before it began to write; nil if there was no control file. If no writer has begun since,
+    /// the value has not been written yet. If no other writer was active, and since then exactly one has begun, or begun and
+    /// ended, that was this put, or the put has not written yet. Otherwise the order is unknown until the put has ended: a
+    /// writer that was active before may overwrite the value.
     func isLatest(_ generation: Generation?) -> Bool {
         guard let generation, let words else { return false }
         if words.hold(generation) { return true }
@@ -44,14 +44,14 @@ extension Control {
                 || words.hold(generation.adding(GenerationWord.raise)))
     }
 
-    /// The loads of ``isCurrent(_:)`` with the parts of a generation.
+    /// Does the same loads as ``isCurrent(_:)``, with the parts of a generation.
     @inline(__always)
     func holds(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
         guard let words, words.address == mapping, words.areReady else { return false }
         return words.load(ControlLayout.generations + index) == word
     }
 
-    /// Whether a process is writing a key of the word of `key`, or was killed while writing one.
+    /// Returns whether a process is writing a key that shares the word of `key`, or was killed while writing one.
     ///
     /// Two loads.
     func hasWriters(of key: Digest) -> Bool {
@@ -62,24 +62,23 @@ extension Control {
 
     // MARK: Writing
 
-    /// A writer's place in a word of the table.
+    /// A writer's registration in a word of the table.
     struct Writing {
         let words: MappedWords
         let index: Int
-        /// The word before.
+        /// The word before the registration.
         let before: UInt64
     }
 
-    /// Adds a writer to the word of `key`, and the key to the filter where the writer `publishes` an entry; the
-    /// caller holds the entry's stripe.
+    /// Registers a writer in the word of `key`, and adds the key to the filter if the writer `publishes` an entry.
     ///
-    /// nil where there is no control file that anybody could hold values by: then nothing need be raised. A
-    /// file that appears meanwhile counts only after its maker has had the stripe.
+    /// The caller holds the entry's stripe. Returns nil if there is no control file under which a process could hold values:
+    /// then no word has to be raised. A file that appears meanwhile is used only after its maker has held the stripe.
     ///
-    /// No system call; four where the file has been replaced, one where there is none.
+    /// No system call; four if the file was replaced, one if it is missing.
     ///
-    /// - Throws: why it can't be mapped although it is there: to publish unnoticed would leave old values
-    ///   in others' memory.
+    /// - Throws: The reason if the file exists but can't be mapped: publishing without raising the word would leave old
+    ///   values in the memory of other processes.
     func beginWriting(_ key: Digest, publishes: Bool = true) throws(CacheError) -> Writing? {
         if isImpossible { return nil }
         if let writing = add(key, publishes) { return writing }
@@ -95,17 +94,17 @@ extension Control {
         return Writing(words: words, index: index, before: before)
     }
 
-    /// Has what ``beginWriting(_:publishes:)`` looks at fetched, which belongs to a key and so is in no cache.
+    /// Prefetches the words that ``beginWriting(_:publishes:)`` uses, which depend on the key and so are in no CPU cache.
     func prefetch(_ key: Digest) {
         guard let words = writableWords else { return }
         KeyFilter(in: words).prefetch(key)
         words.prefetch(ControlLayout.generations + Generation.index(of: key))
     }
 
-    /// Takes the writer off and raises the version.
+    /// Removes the writer and raises the version.
     ///
-    /// The generation by which the value just written may be held: nil where anybody else was writing
-    /// meanwhile.
+    /// - Returns: The generation under which the value just written may be held; nil if another writer was active meanwhile,
+    ///   or the file is not ready.
     @discardableResult
     func endWriting(_ writing: Writing) -> Generation? {
         let words = writing.words
@@ -116,19 +115,19 @@ extension Control {
         return Generation(index: writing.index, word: last &+ GenerationWord.end, mapping: words.address)
     }
 
-    /// Raises every version: makes every value that any process holds in memory be read from disk again.
+    /// Raises every version, so that all values that processes hold in memory are read from disk again.
     package func raiseAll() throws(CacheError) {
         if isImpossible { return }
         while true {
             if countingWords == nil { _ = try mapPresent(isWritable: true) }
             guard let words = countingWords else { return }
             raiseAll(words)
-            // Where another file took its place meanwhile, values may be held by that one.
+            // If another file replaced this one meanwhile, values may be held under that one.
             if !words.areSuperseded { return }
         }
     }
 
-    /// The same in these words.
+    /// Raises every version in these words.
     func raiseAll(_ words: MappedWords) {
         for index in 0..<ControlLayout.generationCount {
             words.add(GenerationWord.raise, at: ControlLayout.generations + index)
@@ -137,8 +136,7 @@ extension Control {
 }
 
 extension MappedWords {
-    /// Whether these are the words of the file that `generation` is of, that file counts, and nobody has begun
-    /// to write.
+    /// Returns whether these are the words of the file of `generation`, the file is ready, and no writer has begun since.
     fileprivate func hold(_ generation: Generation) -> Bool {
         address == generation.mapping && areReady
             && load(ControlLayout.generations + generation.index) == generation.word

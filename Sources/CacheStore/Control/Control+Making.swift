@@ -2,33 +2,34 @@
 
 import Platform
 
-/// Making the control file anew where it is missing or can't be used.
+/// Making the control file again if it is missing or unusable.
 ///
-/// Under the `format` lock, and as a new inode: a process that has another one mapped is told by that one that it counts
-/// no more. The new one is `forming` until each entry stripe was held exclusively once: then every writer
-/// that had begun without it has published, and from now on all look.
+/// This is done under the `format` lock, with a new inode: the file that other processes have mapped is marked as
+/// superseded. The new one is `forming` until each entry stripe was held exclusively once: then every writer that had begun
+/// without it has published, and all later writers use it.
 extension Control {
-    /// What ``Stripes/barrier(patience:)`` of the entries does.
+    /// The ``Stripes/barrier(patience:)`` of the entries.
     typealias Barrier = (_ patience: (Int) -> Duration?) throws(CacheError) -> Set<Int>?
 
-    /// How long one process waits for another that makes the file, which takes milliseconds.
+    /// How long a process waits for another one that makes the file, which takes milliseconds.
     ///
-    /// It can do without meanwhile.
+    /// Meanwhile it can do without the file.
     private static let patience: Duration = .seconds(1)
-    /// How long to wait for a stripe: only one whose holder is stopped takes longer, and then the next who
-    /// opens the cache passes the barrier.
+    /// How long to wait for a stripe.
+    ///
+    /// Only a stopped holder takes longer; then the next process that opens the cache passes the barrier.
     private static let stripePatience: Duration = .milliseconds(200)
 
-    /// Maps the control file, and makes or completes it where need be and that can be done.
+    /// Maps the control file, and makes or completes it if that is necessary and possible.
     ///
-    /// - Throws: why there is none. Reading works without, and so does writing, unless there is one that
-    ///   can't be mapped.
+    /// - Throws: The reason if there is no control file. Reading works without one, and so does writing, unless the file
+    ///   exists but can't be mapped.
     func prepare(_ barrier: Barrier) throws(CacheError) {
         if isImpossible { return }
         let isWritable = directory.isWritable
         let isMapped = try look(isWritable: isWritable) == .mapped
         if !isWritable || isImpossible || (isMapped && file?.state == .ready) { return }
-        // Who makes it now also completes it.
+        // The process that makes the file now also completes it.
         let patience = isMapped ? .zero : Self.patience
         guard let lock = try directory.lock(StoreLayout.formatLock, patience: patience) else { return }
         if try look(isWritable: true) != .mapped, !isImpossible { try make() }
@@ -38,10 +39,11 @@ extension Control {
 
     private func make() throws(CacheError) {
         do throws(Errno) {
-            // Nobody changes them meanwhile: who does has the `format` lock.
+            // They don't change meanwhile: changes need the `format` lock.
             let rules = try RuleFile.marks(in: directory.root)
             let remote = try OutboxFile.marks(in: directory.root)
-            // Before the new one has its place: killed in between, nobody goes on with the old one.
+            // Before the new file is in place: if this process is killed in between, no process continues to use the old
+            // one.
             let old = try ControlFile.retire(in: directory.root, file)
             try replace(rules, remote)
             old?.close()
@@ -52,7 +54,9 @@ extension Control {
         _ = try mapPresent(isWritable: true)
     }
 
-    /// Where there is no room for another one, there is none afterwards.
+    /// Makes a new control file and puts it in place.
+    ///
+    /// If there is no room for another one, the directory has no usable control file afterwards.
     private func replace(_ rules: RuleMarks, _ remote: RemoteMarks) throws(Errno) {
         do throws(Errno) {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
@@ -63,7 +67,7 @@ extension Control {
                 return false
             }
         } catch {
-            // One that names words that are gone would keep all writers out.
+            // A file that names deleted words would keep all writers out.
             if directory.capabilities.sharedMapping == .memory {
                 bestEffort { () throws(Errno) in try directory.root.unlink(StoreLayout.control) }
             }
@@ -71,7 +75,7 @@ extension Control {
         }
     }
 
-    /// Some process uses words that this one can't see.
+    /// The error if another process uses words that this process can't see.
     var unreachable: CacheError {
         CacheError(
             .busy,
@@ -84,9 +88,9 @@ extension Control {
         )
     }
 
-    /// Discards the control file, for all processes.
+    /// Discards the control file for all processes.
     ///
-    /// - Throws: also where processes use words that this one can't see.
+    /// - Throws: Also if processes use words that this process can't see.
     func discard() throws(CacheError) {
         do throws(Errno) {
             let old = try ControlFile.retire(in: directory.root, file)
@@ -106,9 +110,9 @@ extension Control {
         file.setState(.ready)
     }
 
-    /// Whether the file that is mapped is the one that the path names, and no other directory has it, too.
+    /// Returns whether the mapped file is the one at the path, and no other directory has it, too.
     ///
-    /// One system call, two where the words are in memory. Also true where there is none and can be none.
+    /// One system call, two if the words are in memory. Also returns true if there can be no control file.
     func isCurrent() throws(CacheError) -> Bool {
         if isImpossible { return true }
         let present = try describing("look at the control file", path) { () throws(Errno) in

@@ -2,26 +2,26 @@
 
 package import Platform
 
-/// What all processes have to know of the stores on other machines.
+/// The state of the remote stores that all processes share.
 extension Control {
-    /// What writers note; nothing also where there is no control file.
+    /// Which keys writers record in the outbox; `nothing` also if no control file can be written.
     package var remoteNotes: RemoteNotes {
         writableWords.flatMap { RemoteNotes(rawValue: $0.load(.remoteNotes)) } ?? .nothing
     }
 
-    /// False: there is no control file that could be written.
+    /// Sets ``remoteNotes``; returns false if no control file can be written.
     package func setRemoteNotes(_ notes: RemoteNotes) -> Bool {
         guard let words = countingWords else { return false }
         if words.load(.remoteNotes) != notes.rawValue { words.store(notes.rawValue, at: .remoteNotes) }
         return true
     }
 
-    /// What was created before this moment is not taken from other machines.
+    /// Remote entries that were created before this moment are not used.
     package var remoteBarrier: Timestamp {
         Timestamp(milliseconds: Int64(clamping: words?.load(.remoteBarrier) ?? 0))
     }
 
-    /// Has nothing taken from other machines that was created before `moment`.
+    /// Raises ``remoteBarrier`` to `moment`: remote entries that were created before it are not used.
     package func raiseRemoteBarrier(to moment: Timestamp) {
         guard let words = writableWords else { return }
         let raised = UInt64(max(0, moment.milliseconds))
@@ -33,20 +33,22 @@ extension Control {
 
     // MARK: Servers
 
-    /// The word of the breaker of a server; nil: there is no control file that could be written.
+    /// Returns the word of a server's circuit breaker; nil if no control file can be written.
     ///
-    /// - Parameter name: its name, hashed; not 0.
+    /// - Parameter name: The hash of the server's name; not 0.
     package func breaker(ofServer name: UInt64) -> UInt64? {
         writableWords.map { $0.load(Self.breakerPlace(of: name, in: $0)) }
     }
 
-    /// False: it is another word now.
+    /// Replaces the word of a server's circuit breaker; returns false if it is no longer `expected`.
     package func replaceBreaker(ofServer name: UInt64, _ expected: UInt64, by word: UInt64) -> Bool {
         guard let words = writableWords else { return true }
         return words.replace(expected, by: word, at: Self.breakerPlace(of: name, in: words))
     }
 
-    /// Claims a word for a name that has none; where all are claimed it shares one.
+    /// Returns the place of a server's circuit breaker.
+    ///
+    /// Claims a place for a name that has none. If all places are claimed, the server shares one.
     private static func breakerPlace(of name: UInt64, in words: MappedWords) -> Int {
         for index in 0..<ControlLayout.serverCount {
             let place = ControlLayout.servers + index

@@ -5,44 +5,44 @@ import Platform
 /// The outcome of putting a rule in force.
 package enum Enactment: Sendable {
     case done
-    /// There are too many rules: a collection has to take some off.
+    /// There are too many rules: a collection has to retire some.
     case full
-    /// Each value has to be changed by itself: there is no control file, or it does not have all the times of creation, or the
-    /// selection is not fit for a rule.
+    /// Each value has to be changed individually: there is no control file, it does not cover all creation times, or the
+    /// selection is not suitable for a rule.
     case impossible
 }
 
-/// How far a rule is: for tests of a process that ends there.
+/// A step of putting a rule in force, for tests of a process that is killed there.
 package enum RuleStep: String, Sendable, CaseIterable {
-    /// It has the `format` lock.
+    /// The process has the `format` lock.
     case locked = "rule-locked"
-    /// The file has it, and no process applies it.
+    /// The file contains the rule, and no process applies it.
     case written = "rule-written"
-    /// Nothing may be held in memory.
+    /// No process may hold values in memory.
     case closed = "rule-closed"
-    /// Values that were held in memory are not valid any more.
+    /// Values that were held in memory are no longer valid.
     case raised = "rule-raised"
-    /// All processes apply it.
+    /// All processes apply the rule.
     case inForce = "rule-in-force"
 }
 
 /// The rules of the directory, in force for all processes.
 ///
-/// A rule is in force from the moment when the control file's ``ControlWord/rulesVersion`` has its number: one step,
-/// however many values it is meant for. Before that step the file of rules has the rule, and no process uses a value in its
-/// memory any more: the control file is `forming` meanwhile, so no process holds values that it reads, and every generation is
-/// raised, so no held value is valid. So every later look reads the record, and a reader loads the word before the record.
+/// A rule is in force once the control file's ``ControlWord/rulesVersion`` is its number: one step, however many values it
+/// applies to. Before that step the rule is in the rules file, and no process uses a value in its memory any more: the
+/// control file is `forming` meanwhile, so no process holds values that it reads, and every generation is raised, so no held
+/// value is valid. So every later lookup reads the record, and a reader loads the word before the record.
 ///
-/// Killed before that step, the rule never is in force: the next change of the rules drops it. Killed in between, the file
-/// is made ready again like any other that is forming.
+/// If the process is killed before that step, the rule is never in force: the next change of the rules drops it. If it is
+/// killed while the control file is forming, the file is made ready again like any other forming file.
 extension Control {
     // MARK: Reading
 
-    /// The rules by which records that are read from now on are to be judged.
+    /// Returns the rules that apply to records that are read from now on.
     ///
-    /// To be asked before the record is read: a rule goes when nothing is left that it is meant for. Three loads where
-    /// there are none. Without a control file the file of rules is read each time, also if there can be none: the rules may
-    /// have come into force by a control file that the directory had before.
+    /// It must be called before the record is read: a rule is retired when no value is left that it applies to. Three loads
+    /// if there are no rules. Without a control file the rules file is read each time, even if there can be no control file:
+    /// the rules may have come into force by an earlier control file of the directory.
     func rulesInForce() throws(CacheError) -> RulesInForce {
         try describing("read", rulesPath) { () throws(Errno) -> RulesInForce in
             if let words, let rules = try rulesInForce(by: words) { return rules }
@@ -50,20 +50,21 @@ extension Control {
         }
     }
 
-    /// How often a reader looks at the file again because the word has changed.
+    /// How often a reader reads the file again because the word has changed.
     ///
-    /// Each time another process has changed the rules in the microseconds between.
+    /// Each time, another process has changed the rules in the microseconds in between.
     private static let ruleAttempts = 16
 
-    /// nil if another file takes the place of the one with these words.
+    /// Returns the rules in force; nil if another file replaces the one with these words.
     private func rulesInForce(by words: MappedWords) throws(Errno) -> RulesInForce? {
         var version = words.load(.rulesVersion)
         for _ in 0..<Self.ruleAttempts {
-            // After the word: if another file takes its place only now, no rule of that file was in force then.
+            // After the word: if another file replaces this one only now, no rule of the new file was in force then.
             if words.areSuperseded { return nil }
             if version == 0 { return .nothing }
             let rules = try followedRules.rules(since: version, of: words.address, in: directory.root)
-            // A later file may lack a rule that one covers which was not in force yet when the word was looked at.
+            // A later file may lack a rule that is covered by another one that was not in force yet when the word was
+            // loaded.
             let present = words.load(.rulesVersion)
             if present == version { return rules }
             version = present
@@ -71,7 +72,7 @@ extension Control {
         return nil
     }
 
-    /// False where their file is gone, damaged, or not for this process to read.
+    /// Returns false if the rules file is missing, damaged, or not readable by this process.
     package func rulesAreKnown() throws(CacheError) -> Bool {
         do throws(CacheError) {
             if case .unknown = try rulesInForce() { return false }
@@ -82,7 +83,7 @@ extension Control {
         }
     }
 
-    /// The number of the latest rules in force; 0 for none.
+    /// The number of the latest rule in force; 0 if there is none.
     ///
     /// Two loads.
     var rulesVersion: UInt64 { words?.load(.rulesVersion) ?? 0 }
@@ -91,7 +92,7 @@ extension Control {
 
     // MARK: Writing values
 
-    /// Whether a rule in force may take a value of this time of creation for one that was there before it.
+    /// Returns whether a rule in force may mistake a new value with this creation time for an older one.
     ///
     /// One load.
     func mayBeMeant(_ created: Timestamp) -> Bool {
@@ -99,19 +100,19 @@ extension Control {
         return created.milliseconds <= Int64(clamping: latest)
     }
 
-    /// The latest time of creation that was noted; nil if there is no control file.
+    /// The latest creation time that was recorded; nil if there is no control file.
     var latestCreated: Timestamp? {
         words.map { Timestamp(milliseconds: Int64(clamping: $0.load(.latestCreated) >> 1)) }
     }
 
-    /// Sees to it that later rules are meant for values of this time of creation.
+    /// Records a creation time, so that later rules also apply to values with this time.
     ///
-    /// One load, and an atomic step for one put of those in a millisecond.
+    /// One load, and an atomic step for one of the puts in a millisecond.
     func noteCreated(_ created: Timestamp) {
         noteCreated(created, isKnown: false)
     }
 
-    /// The same for the latest of all entries, which were looked at.
+    /// Records the latest creation time of all entries, each of which was checked.
     func noteAllCreated(_ latest: Timestamp) {
         noteCreated(latest, isKnown: true)
     }
@@ -132,10 +133,11 @@ extension Control {
     /// How long to wait for another process that changes the rules or makes the control file.
     private static let rulePatience: Duration = .milliseconds(700)
 
-    /// Puts a rule in force that is meant for all values of a selection that are there now, by the caller's clock.
+    /// Puts a rule in force that applies to all values of a selection that exist now, by the caller's clock.
     ///
-    /// Values that are stored after this has returned are not meant, whatever the clock says then; those that are stored meanwhile
-    /// may be. Some 30 system calls, and a pass over the generations, however many values there are.
+    /// It does not apply to values that are stored after this has returned, whatever the clock says then; it may apply to
+    /// values that are stored meanwhile. About 30 system calls and one pass over the generations, however many values there
+    /// are.
     func enact(
         _ effect: RemovalRule.Effect,
         _ selection: KeySelection,
@@ -145,7 +147,7 @@ extension Control {
         guard selection.isFitForRule else { return .impossible }
         return try changingRules(.impossible) { (rules, words, clock) throws(CacheError) -> Enactment in
             atStep(.locked)
-            // Not all entries that are there may be known to be older than that.
+            // Otherwise the recorded creation time may not cover all existing entries.
             guard words.load(.latestCreated) & 1 == 1 else { return .impossible }
             let inForce = words.load(.rulesVersion)
             rules.dropSuperfluous(upTo: inForce)
@@ -161,7 +163,8 @@ extension Control {
         }
     }
 
-    /// Has everything go that is there, if there are rules whose file is gone or damaged: some of it may have been removed.
+    /// Removes all values if there are rules whose file is missing or damaged: some of the values may have been removed by a
+    /// rule.
     func restoreRules(now: Timestamp) throws(CacheError) {
         if isImpossible { return try changingRulesOnDisk { _ in false } }
         try changingRules(()) { (rules, words, _) throws(CacheError) -> Void in
@@ -172,7 +175,7 @@ extension Control {
         }
     }
 
-    /// Takes off rules that nothing is left to be done for.
+    /// Removes rules that no longer apply to any value.
     func retire(_ over: [RemovalRule]) throws(CacheError) {
         if isImpossible {
             return try changingRulesOnDisk { rules in
@@ -191,10 +194,11 @@ extension Control {
         }
     }
 
-    /// Runs `change` with the rules of the file under the `format` lock, and with the words of the control file at the
-    /// path, which nobody replaces meanwhile; gives `otherwise` where there is none.
+    /// Runs `change` under the `format` lock with the rules of the file and the words of the control file at the path, or
+    /// returns `otherwise` if there is no control file.
     ///
-    /// A damaged file counts as one rule by which everything goes, not written yet.
+    /// No process replaces the control file meanwhile. A damaged rules file counts as one rule that removes everything, not
+    /// yet written.
     private func changingRules<Outcome>(
         _ otherwise: Outcome,
         _ change: (inout RemovalRules, MappedWords, Timestamp) throws(CacheError) -> Outcome
@@ -213,8 +217,8 @@ extension Control {
     /// Runs `change` with the rules of the file under the `format` lock if there can be no control file, and writes them if
     /// it returns true.
     ///
-    /// A damaged file is replaced by one rule that removes everything. The file stays when it has no rules any more: a process
-    /// that has not given up its control file yet would take it for lost.
+    /// A damaged file is replaced by one rule that removes everything. The file stays when it has no rules any more: a
+    /// process that has not given up its control file yet would treat a missing file as lost.
     private func changingRulesOnDisk(_ change: (inout RemovalRules) -> Bool) throws(CacheError) {
         guard directory.isWritable else { return }
         guard let lock = try directory.lock(StoreLayout.formatLock, patience: Self.rulePatience) else {
@@ -252,17 +256,17 @@ extension Control {
         return rules
     }
 
-    /// No value that is there was created later, by whatever clock.
+    /// Returns a time after which no existing value was created, by any clock.
     private func latestTime(_ words: MappedWords, _ now: Timestamp) -> Timestamp {
         let created = Int64(clamping: words.load(.latestCreated) >> 1)
         let rule = Int64(clamping: words.load(.latestRule))
         return max(now.wholeMilliseconds, Timestamp(milliseconds: max(created, rule)))
     }
 
-    /// Puts another file in its place, in one step.
+    /// Replaces the rules file atomically.
     ///
-    /// It need not be on the medium: should a power cut take it and leave the control file, there are rules that nobody can
-    /// read, and everything goes.
+    /// It need not be synced to the medium: if a power cut loses it but keeps the control file, the rules can't be read, and
+    /// all values are removed.
     private func write(_ rules: RemovalRules) throws(CacheError) {
         try describing("write", rulesPath) { () throws(Errno) in
             let file = try TemporaryFile(in: directory, mode: FileMode.file)
@@ -273,7 +277,7 @@ extension Control {
 
     private func putInForce(_ rules: RemovalRules, _ words: MappedWords, _ atStep: (RuleStep) -> Void) {
         let (ready, forming) = (ControlState.ready.rawValue, ControlState.forming.rawValue)
-        // One that is forming by itself becomes ready by who completes it.
+        // A file that was already forming becomes ready when its maker, or another process, completes it.
         let wasReady = words.replace(ready, by: forming, at: .state)
         atStep(.closed)
         raiseAll(words)

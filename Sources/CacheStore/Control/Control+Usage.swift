@@ -9,7 +9,8 @@ package struct StoreUsage: Sendable, Equatable {
     /// Bytes that the file system has allocated to entries, objects and partial downloads.
     package var bytes: Int64
     package var entries: Int
-    /// False if no sweep has counted since the control file was created: then it has the changes since that time only.
+    /// False if no sweep has counted since the control file was created: then the numbers are only the changes since that
+    /// time.
     package var isCounted: Bool
 
     /// The bytes, or 0 if the sum is negative.
@@ -127,10 +128,10 @@ extension Control {
         }
     }
 
-    /// Whether no entry takes space beside its inode; true also if no control file is mapped, as there is no usage then.
+    /// Whether no entry takes space besides its inode; true also if no control file is mapped, as there is no usage then.
     var entriesTakeNoSpace: Bool { words.map { $0.load(.entriesWithSpace) & 1 == 1 } ?? true }
 
-    /// Notes that a record is about to be written that may take space of its own.
+    /// Notes that a record is about to be written that may take space besides its entry's inode.
     ///
     /// The writer holds the stripe of the record's object.
     func noteEntryWithSpace() {
@@ -141,10 +142,10 @@ extension Control {
         }
     }
 
-    /// A number that changes with each record that may take space of its own.
+    /// A number that changes with each record that may take space besides its entry's inode.
     var recordsWithSpace: UInt64? { words?.load(.entriesWithSpace) }
 
-    /// Notes that no entry takes space of its own, unless ``recordsWithSpace`` is not `number` any more.
+    /// Notes that no entry takes space besides its inode, unless ``recordsWithSpace`` is no longer `number`.
     func noteNoEntryWithSpace(since number: UInt64) {
         _ = writableWords?.replace(number, by: number | 1, at: .entriesWithSpace)
     }
@@ -159,9 +160,9 @@ extension Control {
 
     // MARK: Claims
 
-    /// Claims room for a writer; nil if no control file is mapped.
+    /// Claims room for a writer; returns nil if no control file is mapped.
     ///
-    /// Two words take turns in holding the sum of the claims, each with the number of its turn. A claim of a killed or
+    /// Two words alternate in holding the sum of the claims, each with the number of its turn. A claim of a killed or
     /// stopped process is never given back: it is forgotten when the turn after its own ends. A slow writer claims again
     /// before it publishes (``isStanding(_:)``). Giving back a forgotten claim has no effect.
     func claim(_ bytes: Int64, entries: Int = 0) -> RoomClaim? {
@@ -176,7 +177,7 @@ extension Control {
         }
     }
 
-    /// Adds to the claims of a turn; false if another turn has begun.
+    /// Adds to the claims of a turn; returns false if another turn has begun.
     private static func add(_ amount: Int64, to place: ControlWord, _ turn: UInt16, _ words: MappedWords)
         -> Bool
     {
@@ -207,9 +208,9 @@ extension Control {
         }
     }
 
-    /// The number of the present turn; begins the next one if its time is over.
+    /// Returns the number of the present turn, after beginning the next one if its time is over.
     ///
-    /// - Parameter clock: milliseconds that never run back while the machine is up.
+    /// - Parameter clock: Milliseconds that never run back while the machine is up.
     func presentTurn(_ words: MappedWords, clock: () -> UInt64 = { Timestamp.monotonicMilliseconds })
         -> UInt16
     {
@@ -218,11 +219,12 @@ extension Control {
         // meanwhile would seem to be from an earlier boot.
         let word = words.load(.claimTurn)
         let now = clock()
-        // The upper bits have the time when the turn began, perhaps in an earlier boot.
+        // The upper bits are the time when the turn began, perhaps in an earlier boot.
         let began = word >> 16
         let age = now < began ? .max : now - began
         if age >= Self.claimTurn {
-            // If no process has claimed anything for a turn, both words are forgotten. The step is odd, as the words take turns.
+            // If no process has claimed anything for a turn, both words are forgotten. The step is odd, as the words
+            // alternate.
             let step: UInt16 = age / 2 >= Self.claimTurn ? 3 : 1
             let next = UInt16(truncatingIfNeeded: word) &+ step
             _ = words.replace(word, by: now << 16 | UInt64(next), at: .claimTurn)
@@ -240,7 +242,7 @@ extension Control {
     /// process (``JanitorWait``), so the claims of stopped processes fail no put.
     static let claimTurn: UInt64 = 250
 
-    /// Whether the claim still counts.
+    /// Returns whether the claim still counts.
     func isStanding(_ claim: RoomClaim) -> Bool {
         let word = ClaimWord(rawValue: claim.words.load(claim.bytesWord))
         return word.turn == claim.turn && word.counts(in: Self.turn(claim.words))
@@ -290,7 +292,7 @@ extension Control {
     /// A number that changes as the holder of the `janitor` lock makes progress; nil if no control file is mapped.
     var sweepSteps: UInt64? { words?.load(.sweepSteps) }
 
-    /// The process that took the `janitor` lock last; nil if unknown, or in another namespace of processes.
+    /// The process that last took the `janitor` lock; nil if it is unknown, or in another PID namespace.
     var sweepHolder: Int32? {
         let (namespace, word) = (CurrentProcess.namespace, self[.sweepHolder] ?? 0)
         guard namespace != 0, UInt32(truncatingIfNeeded: word >> 32) == namespace else { return nil }
@@ -300,9 +302,9 @@ extension Control {
 
     // MARK: Eviction
 
-    /// The time for which the last evicted entry had not been used; nil before the first eviction.
+    /// How long the last evicted entry had been unused; nil before the first eviction.
     ///
-    /// A part of it is exact enough for access times.
+    /// A fraction of it is precise enough for access times.
     package var horizon: Duration? {
         noted(.horizon).map { .nanoseconds($0 < 0 ? .max : $0) }
     }
@@ -320,12 +322,12 @@ extension Control {
         return (horizon ?? .zero) + max(.zero, Timestamp.now - Timestamp(nanoseconds: begin))
     }
 
-    /// The number of entries that were replaced or removed since the last mark: as many objects may be orphans.
+    /// The number of entries that were replaced or removed since the last mark: that many objects may be orphans.
     ///
     /// The word unchanged: a sweep subtracts all of it.
     var replacedEntries: Int { Int(self[.replacedEntries] ?? 0) }
 
-    /// The bytes on disk of their objects, as far as they are known.
+    /// The bytes on disk of their objects, if known.
     var replacedBytes: Int64 { max(0, (self[.replacedBytes] ?? 0).plausible) }
 
     /// Notes that an entry was replaced or removed.
@@ -337,7 +339,7 @@ extension Control {
         if bytes != 0 { words.count(UInt64(bitPattern: bytes), at: .replacedBytes) }
     }
 
-    /// What is garbage when a sweep begins, and is forgotten when the sweep has ended.
+    /// The garbage counts at the beginning of a sweep, which are subtracted at its end.
     struct GarbageMark {
         fileprivate let words: MappedWords
         fileprivate let entries: UInt64
@@ -345,7 +347,7 @@ extension Control {
         fileprivate let expired: ExpirationHistogram.Mark
     }
 
-    /// What has been noted of garbage so far; nil if the control file can't be written.
+    /// Returns the present garbage counts; nil if the control file can't be written.
     func markGarbage(at now: Timestamp) -> GarbageMark? {
         writableWords.map {
             GarbageMark(
@@ -357,7 +359,7 @@ extension Control {
         }
     }
 
-    /// Forgets garbage that a sweep has removed.
+    /// Subtracts the counts of garbage that a sweep has removed.
     func forgetGarbage(_ mark: GarbageMark?) {
         guard let mark else { return }
         mark.words.count(0 &- mark.entries, at: .replacedEntries)
@@ -365,12 +367,12 @@ extension Control {
         ExpirationHistogram(in: mark.words).forget(mark.expired)
     }
 
-    /// The entries that have expired since the last sweep, as far as that is known.
+    /// Returns the entries that are known to have expired since the last sweep.
     func expired(by now: Timestamp) -> ExpirationHistogram.Amount {
         words.map { ExpirationHistogram(in: $0).expired(by: now) } ?? ExpirationHistogram.Amount()
     }
 
-    /// Counts an entry that was written among those that expire; −1 for one that was replaced or removed.
+    /// Counts a written entry in the expiration histogram; `sign` is −1 for an entry that was replaced or removed.
     ///
     /// - Parameter moment: ``Record/removableAt``.
     func countExpiration(_ sign: Int64, length: Int, created: Timestamp, at moment: Timestamp?) {
@@ -390,10 +392,10 @@ extension Control {
         countExpiration(-1, length: length, created: record.created, at: record.removableAt)
     }
 
-    /// The time since which the counters count; nil if no control file is mapped, or it does not have the time.
+    /// When the counters were last set to 0; nil if no control file is mapped, or it does not have the time.
     package var countedSince: Timestamp? { noted(.countedSince).map(Timestamp.init(nanoseconds:)) }
 
-    /// Sets the counters of all processes to 0; false if the control file can't be written.
+    /// Sets the counters of all processes to 0; returns false if the control file can't be written.
     ///
     /// An event that another process counts at the same moment may be lost.
     package func resetCounters(now: Timestamp) -> Bool {
@@ -403,7 +405,7 @@ extension Control {
         return true
     }
 
-    /// The word in which a process notes that it waits for a stripe exclusively, so that others let it go first.
+    /// Returns the word in which a process notes that it waits for a stripe exclusively, so that others yield to it.
     func wantedWord(_ tree: Tree, _ stripe: Int) -> MappedWord? {
         let offset = tree == .objects ? 0 : StoreLayout.stripeCount
         return writableWords.map { MappedWord(ControlLayout.wanted + offset + stripe, of: $0) }

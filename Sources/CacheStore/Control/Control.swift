@@ -3,72 +3,72 @@
 import Platform
 import Synchronization
 
-/// What a process has of a directory's control file.
+/// The state of a directory's control file, as this process sees it.
 package enum ControlCondition: Sendable {
-    /// It is mapped, as the other processes have it.
+    /// Mapped and shared with the other processes.
     case shared
-    /// The same; its words are in memory, as the file system is none whose files may be mapped for writing.
+    /// Mapped and shared, with the words in memory, because files of this file system can't be safely mapped for writing.
     case sharedInMemory
-    /// It is mapped for reading only.
+    /// Mapped for reading only.
     case readOnly
-    /// There is none, or it could not be mapped.
+    /// Missing, or it could not be mapped.
     case missing
-    /// Other processes use one in memory that this process can't see.
+    /// Other processes use words in memory that this process can't see.
     case unreachable
-    /// The file system can't have one.
+    /// The file system can't have one, or this process has given it up.
     case impossible
 }
 
-/// The control file as a store has it mapped now, if it has one.
+/// The control file as the store currently has it mapped, if any.
 ///
-/// It can appear, when another process has made one, and be replaced. The words of one that was replaced can be looked at
-/// until this object goes: then they are memory of this process, and say that they are superseded. Their address
-/// tells them from those of any other file. So whoever takes an answer from a word that can be 0 looks at the state
-/// after it.
+/// It can appear later, when another process makes it, and it can be replaced. The words of a replaced file can be read
+/// until this object is deallocated: they are then private memory of this process, and their state is superseded. Their
+/// address distinguishes them from those of any other file. So a caller that interprets a word that can be 0 must load the
+/// state after it.
 package final class Control: Sendable {
     private struct State {
         var file: ControlFile?
-        /// What keeps the addresses of earlier files taken: 3 MiB of addresses each, and a page or two.
+        /// Keeps the addresses of earlier files reserved: 3 MiB of addresses each, and a page or two.
         var retired: [MappedFile] = []
-        /// The file system can't have one, for nobody.
+        /// Whether the file system can't have a control file, or it was given up.
         var isImpossible = false
     }
 
     package let directory: StoreDirectory
-    /// ``MappedWords/address`` of the file, 0 for none; the second only where it may be written.
+    /// The ``MappedWords/address`` of the file, 0 if none is mapped; `writable` is also 0 if the file is read-only.
     private let readable = Atomic<UInt>(0)
     private let writable = Atomic<UInt>(0)
-    /// ``ControlFile/filterSeal`` of the file, 0 for none.
+    /// The ``ControlFile/filterSeal`` of the file, 0 if none is mapped.
     private let filterSeal = Atomic<UInt64>(0)
     private let state = Locked(State())
     let followedRules = FollowedRules()
 
-    /// With nothing mapped yet.
+    /// Creates an object without a mapped file.
     init(of directory: StoreDirectory) {
         self.directory = directory
     }
 
-    /// The words of the file, to be read; nil where none is mapped.
+    /// The words of the file, for reading; nil if no file is mapped.
     ///
     /// One load.
     var words: MappedWords? {
         unsafe MappedWords(address: readable.load(ordering: .acquiring), count: ControlLayout.wordCount)
     }
 
-    /// The same where they may also be changed.
+    /// The words of the file, if they can also be changed.
     var writableWords: MappedWords? {
         unsafe MappedWords(address: writable.load(ordering: .acquiring), count: ControlLayout.wordCount)
     }
 
-    /// The same unless another file takes its place.
+    /// The writable words, unless another file replaces this one.
     var countingWords: MappedWords? {
         writableWords.flatMap { $0.areSuperseded ? nil : $0 }
     }
 
-    /// The filter of keys, if it counts at this moment; see ``KeyFilter``.
+    /// The key filter, if it is valid at this moment; see ``KeyFilter``.
     ///
-    /// Four loads. Where another file is being mapped just now, the seal is of one and the words are of the
-    /// other: then they differ, and nothing is answered.
+    /// Four loads. While another file is being mapped, the seal may belong to one file and the words to the other: then they
+    /// differ, and the result is nil.
     var filter: KeyFilter? {
         guard let words, words.areReady else { return nil }
         let seal = filterSeal.load(ordering: .acquiring)
@@ -76,55 +76,54 @@ package final class Control: Sendable {
         return KeyFilter(in: words)
     }
 
-    /// Whether the filter says that there is no entry of `key`.
+    /// Returns whether the filter shows that `key` has no entry.
     ///
     /// No system call.
     func rulesOut(_ key: Digest) -> Bool {
         guard let filter else { return false }
-        // The state last: where the file is replaced meanwhile, the bits are gone.
+        // The state last: if the file is replaced meanwhile, the bits are gone.
         return !filter.mayContain(key) && filter.words.areReady
     }
 
-    /// The file whose filter a sweep can complete, by noting all entries from now on; nil where there is none to
-    /// complete.
+    /// The file whose filter a sweep can complete by adding all entries from now on; nil if there is none to complete.
     ///
-    /// Only of a file that is ready already: then whatever was published without it is there to be listed.
+    /// The file must already be ready: then all entries that were published without it are there to be listed.
     var fileToComplete: ControlFile? {
         file.flatMap { $0.isWritable && $0.state == .ready && $0.filterSeal != 0 ? $0 : nil }
     }
 
-    /// Whether the directory can have no control file: then writers do without, and readers look at the
-    /// record each time.
+    /// Whether the directory can't have a control file.
+    ///
+    /// Then writers do without it, and readers check the record each time.
     var isImpossible: Bool {
         directory.capabilities.sharedMapping == .none || state.withLock { $0.isImpossible }
     }
 
-    /// The file that is mapped.
+    /// The mapped file, if any.
     var file: ControlFile? { state.withLock { $0.file } }
 
-    /// Whether there is nothing left to do for the file that is mapped.
+    /// Whether the control file needs no more preparation: it is ready, or impossible.
     var isSettled: Bool { isImpossible || file?.state == .ready }
 
-    /// What was found at the path.
+    /// The result of ``look(isWritable:)``.
     enum Look {
         case mapped
-        /// None that can be used.
+        /// No usable file.
         case nothing
-        /// One whose words this process can't see.
+        /// A file whose words this process can't see.
         case unreachable
     }
 
-    /// Maps the file that the path names now, if it is another one than the one mapped; false where it names
-    /// none that can be used.
+    /// Maps the file at the path unless it is mapped already; returns false if the path has no usable file.
     ///
-    /// - Throws: why it can't be mapped although it is there.
+    /// - Throws: The reason if the file exists but can't be mapped.
     func mapPresent(isWritable: Bool) throws(CacheError) -> Bool {
         let found = try look(isWritable: isWritable)
         if found == .unreachable { throw unreachable }
         return found == .mapped
     }
 
-    /// The same, and leaves it to the caller what to do where the words are out of sight.
+    /// Maps the file like ``mapPresent(isWritable:)``, but leaves it to the caller to handle unreachable words.
     func look(isWritable: Bool) throws(CacheError) -> Look {
         let mapping = directory.capabilities.sharedMapping
         if mapping == .none { return .nothing }
@@ -139,7 +138,7 @@ package final class Control: Sendable {
         case .nothing:
             return .nothing
         case .unreachable(let identity):
-            // Whoever uses them has the words that are mapped here.
+            // The processes that use them have the words that are mapped here.
             return file?.identity == identity ? .nothing : .unreachable
         case .refused:
             state.withLock { $0.isImpossible = true }
@@ -147,7 +146,7 @@ package final class Control: Sendable {
         }
     }
 
-    /// What this process has of the control file.
+    /// The state of the control file, as this process sees it.
     package var condition: ControlCondition {
         if writableWords != nil { return file?.isInMemory ?? false ? .sharedInMemory : .shared }
         if words != nil { return .readOnly }
@@ -161,7 +160,7 @@ package final class Control: Sendable {
 
     var path: String { "\(directory.path)/\(StoreLayout.control)" }
 
-    /// Goes on without a control file for good, and tells whoever else has it mapped.
+    /// Stops using a control file permanently, and marks it as superseded for all other processes that have it mapped.
     func giveUp() {
         let file = state.withLock { (state) -> ControlFile? in
             state.isImpossible = true
@@ -181,7 +180,7 @@ package final class Control: Sendable {
         let replaced = state.withLock { (state) -> ControlFile? in
             let present = state.file
             if state.isImpossible { return nil }
-            // Replaced since it was found: another thread may have the later one already.
+            // Superseded since it was found: another thread may already have mapped the later one.
             if file.state == .superseded { return nil }
             // Another thread was first.
             if let present, present.identity == file.identity, present.isWritable || !file.isWritable {
@@ -194,7 +193,7 @@ package final class Control: Sendable {
             return present
         }
         guard let replaced else { return }
-        // Whoever else still has it mapped must not go on with it either.
+        // Other processes that still have it mapped must stop using it, too.
         if replaced.identity != file.identity { replaced.supersede() }
         let addresses = replaced.retire()
         state.withLock { $0.retired.append(addresses) }

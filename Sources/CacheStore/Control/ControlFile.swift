@@ -2,23 +2,24 @@
 
 import Platform
 
-/// One control file, mapped: what the processes of a cache tell each other through memory.
+/// A mapped control file: the memory that the processes of a cache share.
 ///
-/// It has all its blocks before anybody maps it and is never truncated: else a full disk would end
-/// its users with SIGBUS. Where even that does not keep it from doing so, the words are in memory, and the file names them
-/// (``ControlPointer``). What does not look like one is replaced, as a new inode, under the `format` lock.
+/// All its blocks are allocated before any process maps it, and it is never truncated: otherwise a full disk would kill its
+/// users with SIGBUS. On file systems where this does not prevent SIGBUS, the words are in memory, and the file names them
+/// (``ControlPointer``). An invalid control file is replaced by a new inode, under the `format` lock.
 final class ControlFile: Sendable {
     private let mapping: MappedFile
-    /// Where the words are, if not in the file itself.
+    /// The location of the words, if they are not in the file itself.
     private let memory: (pointer: ControlPointer, identity: FileStatus.Identity)?
-    /// The file that names them then, with a shared lock.
+    /// The file that names words in memory, open with a shared lock.
     private let naming: FileDescriptor?
-    /// Which file this is: the one at the control file's path.
+    /// The identity of the file at the control file's path.
     let identity: FileStatus.Identity
-    /// What says in the file that its filter of keys is complete: of this boot and this inode, so that neither
-    /// what a power cut left nor a copy is taken for it; 0 where the boot can't be told.
+    /// The seal that marks the key filter in this file as complete; 0 if the boot can't be identified.
+    ///
+    /// It belongs to this boot and this inode, so that neither leftovers of a power cut nor a copy count as complete.
     let filterSeal: UInt64
-    /// When the file was made, ns since 1970; 0 where the file system does not say.
+    /// When the file was made, in ns since 1970; 0 if the file system does not report it.
     let birthTime: Int64
 
     private init(
@@ -36,20 +37,20 @@ final class ControlFile: Sendable {
         filterSeal = ControlMaking.filterSeal(of: identity, birthTime: birthTime)
     }
 
-    /// What there is at the control file's path.
+    /// The result of looking for a file at the control file's path.
     enum Finding {
         case found(ControlFile)
-        /// Nothing, or something that is no control file of this layout.
+        /// No file, one that is no control file of this layout, or one that another directory has, too.
         case nothing
-        /// The name of words that this process can't see.
+        /// A file that names words that this process can't see.
         case unreachable(FileStatus.Identity)
-        /// The file system does not map files.
+        /// The file system can't map files.
         case refused
     }
 
     /// Maps the control file of `root`.
     ///
-    /// Five system calls: `openat2`, `fstat`, `statx`, `mmap`, `close`; one where it is missing; some fifteen where the
+    /// Five system calls: `openat2`, `fstat`, `statx`, `mmap`, `close`; one if the file is missing; about fifteen if the
     /// words are in memory.
     static func find(
         in root: borrowing Directory,
@@ -58,11 +59,11 @@ final class ControlFile: Sendable {
     ) throws(Errno) -> Finding {
         guard let file = try open(root, isWritable ? .readWrite : .readOnly) else { return .nothing }
         let status = try file.status()
-        // Two directories have it: one is a copy of the other (`cp -al`). It is neither's any more.
+        // Two directories have it: one is a copy of the other (`cp -al`). Neither may use it any more.
         if status.linkCount > 1 { return .nothing }
         if mapping == .memory { return try findWords(named: file, status, in: root, isWritable: isWritable) }
         guard status.size == ControlLayout.byteCount else { return .nothing }
-        // A copy may have holes. (Where the file system compresses, nothing is missing and nothing happens.)
+        // A copy may have holes. (With a compressing file system nothing is missing, and this has no effect.)
         if isWritable, status.allocatedSize < ControlLayout.byteCount {
             try file.allocate(ControlLayout.byteCount)
         }
@@ -77,7 +78,7 @@ final class ControlFile: Sendable {
         }
     }
 
-    /// nil where there is nothing, or something other than a file.
+    /// Opens the control file; returns nil if it is missing or not a file.
     static func open(_ root: borrowing Directory, _ flags: OpenFlags) throws(Errno) -> FileDescriptor? {
         do throws(Errno) {
             return try root.open(StoreLayout.control, flags)
@@ -94,11 +95,11 @@ final class ControlFile: Sendable {
         isWritable: Bool
     ) throws(Errno) -> Finding {
         guard let pointer = try ControlPointer(in: file) else { return .nothing }
-        // Before the words are looked for: who gets it exclusively may take it that nobody has them.
+        // Before looking for the words: a process that gets the lock exclusively may assume that no process uses them.
         try file.lock(.shared, until: .now + ControlPointer.patience)
         guard let words = try pointer.open(isWritable: isWritable, owner: status.owner) else {
             let present = try root.presentStatus(of: StoreLayout.control)
-            // Replaced just now: by one that can be found.
+            // Replaced just now, by a file that can be found.
             if present?.identity != status.identity {
                 return try find(in: root, .memory, isWritable: isWritable)
             }
@@ -123,13 +124,13 @@ final class ControlFile: Sendable {
         try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: isWritable)
     }
 
-    /// Tells whoever uses the file at the path that it counts no more, also where this process can't use it: the state
-    /// has the same place in every layout.
+    /// Marks the file at the path as superseded for all its users, even if this process can't use the file.
     ///
-    /// `mapped` is what this process has mapped. No store into a mapped file is made: that might need room.
+    /// The state has the same place in every layout. `mapped` is the file that this process has mapped. A file that has the
+    /// words itself is written by a system call: a store into its mapping might need room.
     ///
-    /// - Returns: where nobody can be told, the file, which nobody else uses as long as the caller has it.
-    /// - Throws: ``Errno/wouldBlock`` where somebody uses words that this process can't see.
+    /// - Returns: The file if its users can't be notified; no other process uses it as long as the caller holds it.
+    /// - Throws: ``Errno/wouldBlock`` if another process uses words that this process can't see.
     static func retire(in root: borrowing Directory, _ mapped: ControlFile?) throws(Errno) -> FileDescriptor?
     {
         guard let file = try open(root, .readWrite) else { return nil }
@@ -140,7 +141,7 @@ final class ControlFile: Sendable {
             return nil
         }
         if let mapped, mapped.identity == status.identity, mapped.isWritable {
-            // Whoever uses what this file names has the same words.
+            // All users of the words that this file names have the same words mapped.
             mapped.supersede()
             return nil
         }
@@ -157,14 +158,17 @@ final class ControlFile: Sendable {
         return file
     }
 
-    /// A process that looks for the words holds the lock for microseconds; one that has them, as long as the cache is open.
+    /// How long to wait for the exclusive lock.
+    ///
+    /// A process that looks for the words holds the lock for microseconds, a process that uses them for as long as the cache
+    /// is open.
     private static let exclusivePatience: Duration = .milliseconds(20)
 
-    /// Of a file that has the words itself.
+    /// Marks a file that has the words itself as superseded.
     private static func markSuperseded(_ file: borrowing FileDescriptor, size: Int64) throws(Errno) {
         let offset = ControlWord.state.rawValue * 8
         guard size >= offset + 8 else { return }
-        // Anything else was never mapped by a cache.
+        // Any other file was never mapped by a cache.
         guard try ControlVersion.isControl(file) || size == ControlLayout.byteCount else { return }
         try FileSizeLimit.check(offset + 8)
         var word: [UInt8] = []
@@ -172,9 +176,9 @@ final class ControlFile: Sendable {
         try file.write(word.span, at: offset)
     }
 
-    /// Whether others who come find the same words.
+    /// Returns whether other processes that open the control file find the same words.
     ///
-    /// No system call, one where they are in memory.
+    /// No system call, one if the words are in memory.
     func isReachable() throws(Errno) -> Bool {
         guard let memory else { return true }
         return try memory.pointer.leads(to: memory.identity)
@@ -190,12 +194,12 @@ final class ControlFile: Sendable {
             && state != nil
     }
 
-    /// Valid as long as this object lives.
+    /// The words, valid as long as this object exists.
     var words: MappedWords { mapping.words }
 
-    /// Lets go of the file: it, and the lock on the file that names it, go with the last reference to this object.
+    /// Unmaps the file; the lock on the file that names it is released with the last reference to this object.
     ///
-    /// - Returns: what keeps the address of ``words`` taken; they say from now on that they are superseded.
+    /// - Returns: The mapping that keeps the address of ``words`` reserved. From now on their state is superseded.
     func retire() -> MappedFile {
         mapping.detach(leaving: ControlState.superseded.rawValue, at: ControlWord.state.rawValue)
         return mapping
@@ -203,21 +207,22 @@ final class ControlFile: Sendable {
 
     var isWritable: Bool { mapping.isWritable }
 
-    /// nil for a word that nobody has written who knows this layout.
+    /// The state; nil if the word has no value that this layout defines.
     var state: ControlState? { ControlState(rawValue: words.load(.state)) }
 
     func setState(_ state: ControlState) {
         words.store(state.rawValue, at: .state)
     }
 
-    /// All entries were noted in the filter since the file was ready: it counts from now on, if another file has not
-    /// taken this one's place meanwhile.
+    /// Marks the filter as complete: all entries were added to it since the file was ready.
+    ///
+    /// The filter is valid from now on, unless another file has replaced this one meanwhile.
     func completeFilter() { words.store(filterSeal, at: .filterSeal) }
 
-    /// Tells every process that has it mapped that it no longer counts: writers look for another one, and no value
-    /// in memory is valid by it.
+    /// Marks the file as superseded for all processes that have it mapped: writers look for another one, and no value in
+    /// memory is valid by it.
     ///
-    /// Words in memory lose their name: where `control` was removed nobody else would find them.
+    /// Words in memory lose their name: if `control` was removed, no other process would find them.
     func supersede() {
         guard isWritable else { return }
         setState(.superseded)

@@ -2,16 +2,16 @@
 
 import Platform
 
-/// Which keys were evicted lately, of a sample: so that a miss can tell whether a larger cache would have hit.
+/// A sample of the keys that were evicted lately, by which a miss shows whether a larger cache would have hit.
 ///
-/// 256 words of the control file. One key in ``sample`` is noted, at the place that its digest chooses, where the
-/// next such key takes its place: so they remember about the last 16,000 evictions. Ghost lists in this sense:
-/// Megiddo and Modha, ARC, FAST 2003.
+/// 256 words of the control file. One key in ``sample`` is noted, in the place that its digest chooses, until the next such
+/// key takes that place. So the words remember about the last 16,000 evictions. They are ghost lists in the sense of Megiddo
+/// and Modha, ARC, FAST 2003.
 package enum EvictedKeys {
-    /// One key in so many is looked at, when it is evicted and when it is missed.
+    /// One key in this number is sampled, on an eviction and on a miss.
     package static let sample = 64
 
-    /// What was used no longer ago than that and is evicted would probably have been used again.
+    /// An evicted entry that was used within this time would probably have been used again.
     package static let youth: Duration = .seconds(600)
 
     fileprivate static func isSampled(_ key: Digest) -> Bool { key.word(3) & UInt64(sample - 1) == 0 }
@@ -30,7 +30,7 @@ extension Control {
         words.store(EvictedKeys.mark(key), at: EvictedKeys.place(of: key))
     }
 
-    /// Whether the key that was missed is one that was evicted lately; each eviction counts for one miss.
+    /// Returns whether a missed key was evicted lately; each eviction counts for one miss.
     func takeEviction(of key: Digest) -> Bool {
         guard EvictedKeys.isSampled(key), let words = writableWords else { return false }
         let (place, mark) = (EvictedKeys.place(of: key), EvictedKeys.mark(key))

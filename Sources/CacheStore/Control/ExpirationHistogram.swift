@@ -2,16 +2,17 @@
 
 import Platform
 
-/// How much expires when: a histogram in the control file.
+/// A histogram of expiration times, in the control file.
 ///
-/// If the cache is at its limit, it tells whether expired entries may make the room, so that a sweep for them costs less than an
-/// eviction of entries in use. It is an estimate: an entry stays in it if a plain put replaces it or if it is evicted, and a sweep
-/// forgets all that has expired.
+/// If the cache is at its limit, it shows whether expired entries may free enough room, so that a sweep for them costs less
+/// than an eviction of entries in use. It is an estimate: an entry stays in it if a plain put replaces it or if it is
+/// evicted, and a sweep forgets all that has expired.
 ///
-/// It has 14 levels of 16 words, as a hierarchical timing wheel has (Varghese and Lauck, SOSP 1987). A word of level *n* counts the
-/// entries that expire in the same 32 · 4ⁿ ms. An entry is counted at the lowest level whose words reach as far as its time to
-/// live. So its expiration shows late, by 32 ms or a third of its time to live at most. Times to live of more than a year are not
-/// counted. The words of a level are used in turn: what an older one had is added to the total of the expired first.
+/// It has 14 levels of 16 words, as a hierarchical timing wheel has (Varghese and Lauck, SOSP 1987). A word of level *n*
+/// counts the entries that expire in the same 32 · 4ⁿ ms. An entry is counted at the lowest level whose words cover its time
+/// to live. So its expiration shows late, by 32 ms or a third of its time to live at most. Times to live of more than a year
+/// are not counted. The words of a level are used in turn: the counts of an older period are first added to the total of the
+/// expired entries.
 struct ExpirationHistogram {
     /// Entries and their bytes on disk.
     struct Amount: Equatable {
@@ -21,7 +22,7 @@ struct ExpirationHistogram {
 
     private static let levelCount = 14
     private static let slotCount = 16
-    /// After the slots: the entries, and their blocks, that have expired and whose words are used again.
+    /// The place after the slots: the totals of expired entries, and of their blocks, whose words are used again.
     private static let expired = ControlLayout.expirations + levelCount * slotCount
 
     private let words: MappedWords
@@ -30,7 +31,7 @@ struct ExpirationHistogram {
         self.words = words
     }
 
-    /// One word: the number of its period modulo 4096 (divided by 16), entries and blocks of 4 KiB, each up to a largest number.
+    /// One word: the number of its period divided by 16, modulo 4096; entries; and blocks of 4 KiB; the counts saturate.
     private struct Slot {
         var round: UInt64
         var entries: Int64
@@ -55,20 +56,20 @@ struct ExpirationHistogram {
 
     private static let blockSize: Int64 = 4096
 
-    /// The milliseconds of a word's period.
+    /// Returns the length of a word's period in milliseconds.
     private static func width(_ level: Int) -> UInt64 { 32 << UInt64(2 * level) }
 
     private static func period(_ moment: Timestamp, _ level: Int) -> UInt64 {
         UInt64(max(0, moment.milliseconds)) / width(level)
     }
 
-    /// Counts one entry; −1 counts it no more, if it was counted with the same times.
+    /// Counts one entry; a `sign` of −1 removes it again, if it was counted with the same times.
     ///
     /// No system call. A few loads and one compare-and-swap.
     ///
     /// - Parameters:
-    ///   - moment: when it expires, with its stale period.
-    ///   - lifetime: the time from its creation until then.
+    ///   - moment: When the entry expires, including its stale period.
+    ///   - lifetime: The time from its creation until then.
     func count(_ sign: Int64, bytes: Int64, expiring moment: Timestamp, lifetime: Duration) {
         let milliseconds = lifetime.saturatingNanoseconds / 1_000_000
         let reach = Int64(Self.slotCount - 1)
@@ -101,7 +102,7 @@ struct ExpirationHistogram {
         if blocks != 0 { words.count(UInt64(bitPattern: blocks), at: Self.expired + 1) }
     }
 
-    /// The slots whose periods have ended, with their places.
+    /// Returns the slots whose periods have ended, with their places.
     private func past(by now: Timestamp) -> [(place: Int, word: UInt64)] {
         var past: [(place: Int, word: UInt64)] = []
         for level in 0..<Self.levelCount {
@@ -111,7 +112,7 @@ struct ExpirationHistogram {
                 let word = words.load(place)
                 let slot = Slot(word: word)
                 guard slot.entries > 0 else { continue }
-                // The distance modulo all periods: only the next 16 can have been counted ahead.
+                // The distance modulo all periods: entries are counted at most 16 periods ahead.
                 let ahead = (slot.round << 4 | UInt64(index)) &- present & 0xffff
                 if ahead > UInt64(Self.slotCount) { past.append((place, word)) }
             }
@@ -119,7 +120,7 @@ struct ExpirationHistogram {
         return past
     }
 
-    /// The entries that have expired since the last sweep, as far as they were counted.
+    /// Returns the entries that have expired since the last sweep, if they were counted.
     func expired(by now: Timestamp) -> Amount {
         var (entries, blocks) = totals
         for (_, word) in past(by: now) {
@@ -130,19 +131,19 @@ struct ExpirationHistogram {
         return Amount(entries: Int(max(0, entries)), bytes: max(0, blocks).plausible * Self.blockSize)
     }
 
-    /// From the two words for what has expired before.
+    /// The two totals of expired entries and blocks whose words are used again.
     private var totals: (entries: Int64, blocks: Int64) {
         func total(_ place: Int) -> Int64 { min(Int64(bitPattern: words.load(place)).plausible, 1 << 40) }
         return (total(Self.expired), total(Self.expired + 1))
     }
 
-    /// Of what a sweep will have removed: how to forget it afterwards.
+    /// The counts of the entries that a sweep will remove, to be subtracted afterwards.
     struct Mark {
         fileprivate let past: [(place: Int, word: UInt64)]
         fileprivate let totals: (entries: UInt64, blocks: UInt64)
     }
 
-    /// What has expired by now, for a sweep that begins.
+    /// Returns the counts of the entries that have expired by now, for a sweep that begins.
     func mark(at now: Timestamp) -> Mark {
         Mark(
             past: past(by: now),
@@ -150,7 +151,7 @@ struct ExpirationHistogram {
         )
     }
 
-    /// Forgets what a sweep has removed.
+    /// Subtracts the counts of the entries that a sweep has removed.
     func forget(_ mark: Mark) {
         for (place, word) in mark.past { forget(Slot(word: word), at: place) }
         words.count(0 &- mark.totals.entries, at: Self.expired)
@@ -161,7 +162,7 @@ struct ExpirationHistogram {
         while true {
             let word = words.load(place)
             let present = Slot(word: word)
-            // If another round has begun, the total has it by now.
+            // If another round has begun, the total already includes the counts.
             guard present.round == past.round else { return addExpired(-past.entries, -past.blocks) }
             let rest = Slot(
                 round: past.round,

@@ -5,26 +5,26 @@ import Platform
 /// The rules by which a process judges records.
 enum RulesInForce: Sendable {
     case nothing
-    /// Of these the ones up to a number.
+    /// The given rules, up to a number.
     case these(RemovalRules, upTo: UInt64)
-    /// There are some whose file is gone or damaged: which values are still meant to be there nobody can know.
+    /// There are rules whose file is missing or damaged, so it is unknown which values are still valid.
     case unknown
 }
 
-/// The rules of a directory as far as this process has read them.
+/// The rules of a directory, as this process has last read them.
 final class FollowedRules: Sendable {
     private struct Known {
-        /// Of the control file by whose word they were read.
+        /// The mapping of the control file that they belong to.
         var mapping: UInt = 0
         var rules = RemovalRules()
     }
 
     private let known = Locked(Known())
 
-    /// The rules of at least this version, which the control file that is mapped at `mapping` has.
+    /// Returns the rules of at least this version, which is that of the control file mapped at `mapping`.
     ///
-    /// No system call where this process has read them, else five. By the version that the file itself states, never by
-    /// its size, inode or times, which may be the same for two files.
+    /// No system call if this process has read them, otherwise five. Rules are identified by the version that the file
+    /// itself states, never by its size, inode or times, which may be the same for two files.
     func rules(
         since version: UInt64,
         of mapping: UInt,
@@ -38,7 +38,7 @@ final class FollowedRules: Sendable {
             return .unknown
         }
         known.withLock { known -> Void in
-            // Another thread may have read later ones.
+            // Another thread may have read later rules.
             if known.mapping != mapping || known.rules.version < rules.version {
                 known = Known(mapping: mapping, rules: rules)
             }
@@ -46,7 +46,9 @@ final class FollowedRules: Sendable {
         return .these(rules, upTo: version)
     }
 
-    /// Those of the file as it is now, for who has no control file to ask: five system calls, one where there is none.
+    /// Returns the rules in the file as it is now, for callers without a control file.
+    ///
+    /// Five system calls, one if the file is missing.
     static func rulesOnDisk(in root: borrowing Directory) throws(Errno) -> RulesInForce {
         switch try RuleFile.read(in: root) {
         case .missing: .nothing

@@ -2,26 +2,26 @@
 
 import Platform
 
-/// What a process did with a store since it opened it, and, in the control file, what all did.
+/// The events of a store: of this process since it opened the store, and, in the control file, of all processes.
 ///
-/// Always on: adding is two atomic additions to cache lines that hardly another thread uses, no call.
+/// Always on: counting is two atomic additions to cache lines that other threads rarely use, and no system call.
 package final class StoreCounters: Sendable {
-    /// Something that is counted.
+    /// A counted event.
     ///
-    /// The raw value is the place in the control file: new ones are added at the end of their group, none
-    /// changes its number or is used again. There are ``ControlLayout/counterSlots`` places.
+    /// The raw value is the place in the control file: new events are added at the end of their group, and numbers are
+    /// neither changed nor reused. There are ``ControlLayout/counterSlots`` places.
     package enum Event: Int, CaseIterable, Sendable {
         // MARK: Reading and writing
 
-        /// A value given out from memory.
+        /// A value returned from memory.
         case memoryHit = 0
-        /// A value given out from disk.
+        /// A value returned from disk.
         case hit = 1
-        /// An expired value given to a caller that asked for stale ones.
+        /// An expired value returned to a caller that asked for stale ones.
         case staleHit = 2
         case miss = 3
         case put = 4
-        /// A key removed because somebody said so.
+        /// A key that was removed on request.
         case removal = 5
         /// Bytes of values read from disk, and written to it.
         case bytesRead = 6
@@ -29,35 +29,35 @@ package final class StoreCounters: Sendable {
 
         // MARK: Computing
 
-        /// A computation that was begun, in the background or not.
+        /// A computation that was started, in the background or not.
         case computation = 8
         /// A wait for another computation, in this process or another.
         case wait = 9
-        /// A computation begun in the background, for a value that has expired or soon will.
+        /// A computation started in the background, for a value that has expired or soon will.
         case refresh = 10
         /// A computation that failed.
         case computeFailure = 11
-        /// A value that was computed without the cache, which could not be read, locked or written.
+        /// A value that was computed without the cache, because it could not be read, locked or written.
         case cacheFailure = 12
-        /// A miss of a key for which it was noted that there is nothing.
+        /// A miss of a key for which it is recorded that there is no value.
         case negativeHit = 13
 
         // MARK: Many keys at once
 
-        /// A rule that was put in force: it removed many keys, or had them expire.
+        /// A rule that was put in force: it removed or expired many keys.
         case removalRule = 15
 
         // MARK: Faults
 
         /// A record that did not parse.
         case corruptRecord = 16
-        /// An object whose bytes were not those that its record promises.
+        /// An object whose bytes do not match its record.
         case corruptObject = 17
-        /// A record whose object was gone, twice in a row.
+        /// A record whose object was missing twice in a row.
         case dangling = 18
         /// An access time that could not be set.
         case accessFailure = 19
-        /// Something damaged that a reader could not remove at once.
+        /// Damage that a reader could not remove at once.
         case repairFailure = 20
         /// A value accepted for writing later that could not be stored then.
         case publishFailure = 21
@@ -68,18 +68,18 @@ package final class StoreCounters: Sendable {
 
         /// A put that had to wait for room.
         case roomWait = 24
-        /// A put that didn't get any.
+        /// A put that didn't get room.
         case roomFailure = 25
-        /// A miss, of those that are sampled, on a key that was evicted lately.
+        /// A sampled miss on a key that was evicted lately.
         case ghostHit = 26
-        /// An eviction of what was used within ``EvictedKeys/youth``.
+        /// An eviction of an entry that was used within ``EvictedKeys/youth``.
         case evictedYoung = 27
 
         // MARK: Sweeping
 
-        /// A sweep that ran to its end, other than for show.
+        /// A completed sweep, other than a dry run.
         case sweep = 32
-        /// What sweeps removed, by ``RemovalReason``.
+        /// Removals by sweeps, by ``RemovalReason``.
         case sweptTemporary = 33
         case sweptExpired = 34
         case sweptDangling = 35
@@ -103,46 +103,46 @@ package final class StoreCounters: Sendable {
         case memoryExplicit = 53
         case memoryPressure = 54
 
-        // MARK: Other machines' stores
+        // MARK: Remote stores
 
-        /// A value that another machine's store had.
+        /// A value that a remote store had.
         case remoteHit = 55
-        /// A look at all that were to be asked, in vain.
+        /// A miss in all remote stores that answered.
         case remoteMiss = 56
         /// A request that failed.
         case remoteError = 57
         /// A request that was not answered in time.
         case remoteSlow = 58
-        /// A value that was not what its digest says.
+        /// A value that does not match its digest.
         case remoteWrong = 59
-        /// A look that asked nobody: no server that may be asked, no time left, work in the outbox.
+        /// A lookup that asked no server: no server may be asked, no time is left, or the outbox has pending work.
         case remoteSkipped = 60
-        /// A key that a store on another machine was told of.
+        /// A key whose change was sent to a remote store.
         case remoteWritten = 61
-        /// Bytes of values that came from there, and that went there.
+        /// Bytes of values received from remote stores, and sent to them.
         case remoteBytesReceived = 62
         case remoteBytesSent = 63
-        /// A key that was to be told and was not: the outbox was full, or the server wants it not.
+        /// A key whose change was not sent: the outbox was full, or the server refused it.
         case remoteDropped = 44
     }
 
     private let own: WordBlock
     private let control: Control
 
-    /// Counts in `control`, and for this process from 0 or from where `others` are.
+    /// Counts in `control`, and for this process from 0 or from the counts of `others`.
     init(in control: Control, continuing others: StoreCounters? = nil) {
         self.control = control
         own = others?.own ?? WordBlock(count: ControlLayout.counterShards * ControlLayout.counterSlots)
     }
 
-    /// Counts, here and for all processes together where there is a control file that can be written.
+    /// Counts an event for this process, and for all processes if the control file can be written.
     package func add(_ event: Event, _ amount: Int = 1) {
         let place = Self.place(of: event)
         own.words.count(UInt64(bitPattern: Int64(amount)), at: place)
         control.writableWords?.count(UInt64(bitPattern: Int64(amount)), at: ControlLayout.counters + place)
     }
 
-    /// Counts one for all processes together and not here: what this process counts somewhere else.
+    /// Counts one event for all processes but not for this one, which counts it elsewhere.
     @inline(__always)
     package func addForAll(_ event: Event) {
         control.writableWords?.count(1, at: ControlLayout.counters + Self.place(of: event))
@@ -152,7 +152,7 @@ package final class StoreCounters: Sendable {
         threadNumber % ControlLayout.counterShards * ControlLayout.counterSlots + event.rawValue
     }
 
-    /// What this process counted.
+    /// The count of this process.
     package subscript(event: Event) -> Int {
         Self.sum(event.rawValue, in: own.words, from: 0)
     }
@@ -162,12 +162,12 @@ package final class StoreCounters: Sendable {
         for shard in 0..<ControlLayout.counterShards {
             sum &+= words.load(start + shard * ControlLayout.counterSlots + slot)
         }
-        // Whoever can write the file can write anything there; nothing is ever counted down.
+        // A process that can write the file can write any number there; no count is ever decreased.
         return Int(max(0, Int64(bitPattern: sum).plausible))
     }
 }
 
-/// What all processes counted, dead ones included, since the control file was made or reset.
+/// The counts of all processes, dead ones included, since the control file was made or reset.
 package struct CumulativeCounts: Sendable {
     private let counts: [Int]
 

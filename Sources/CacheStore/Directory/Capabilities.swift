@@ -2,33 +2,35 @@
 
 import Platform
 
-/// What a directory's file system can do, found by trying once when it is opened.
+/// The capabilities of a directory's file system, probed once when the directory is opened.
 package struct Capabilities: Sendable, Equatable {
-    /// Extended attributes of the user's.
+    /// The support for extended attributes of the user namespace.
     package enum Attributes: Sendable, Equatable {
-        /// They can be set and read.
+        /// Attributes can be set and read.
         case writable
-        /// They can be read, but not set: a sandbox, a file system mounted for reading.
+        /// Attributes can be read, but not set: a sandbox, or a read-only file system.
         case readable
-        /// They can't be used, or no process uses them, as the directory was made with sidecars.
+        /// Attributes can't be used, or no process uses them because the directory was made with sidecars.
         case absent
     }
 
     package var attributes: Attributes
-    /// Whether there are files without a name (O_TMPFILE) that can be given one later.
+    /// Whether there are unnamed files (O_TMPFILE) that can be given a name later.
     package var unnamedFiles: Bool
     /// How the processes that use the directory share memory.
     package var sharedMapping = SharedMapping.file
 }
 
-/// How the processes of a cache share memory, by what its file system allows.
+/// How the processes of a cache share memory, depending on its file system.
 package enum SharedMapping: Sendable, Equatable {
     /// `control` itself is mapped.
     case file
-    /// `control` names a file in memory, and that is mapped: where a store into a mapped file may need a new block, a
-    /// full disk would end the process with SIGBUS.
+    /// `control` names a file in memory, and that file is mapped.
+    ///
+    /// For file systems on which a store into a mapped file may need a new block: a full disk would kill the process with
+    /// SIGBUS.
     case memory
-    /// Not at all: other machines may be using the directory.
+    /// No memory is shared: other machines may be using the directory, or its configuration forbids it.
     case none
 
     init(on fileSystem: FileSystemKind, isAssumedLocal: Bool = false) {
@@ -37,11 +39,11 @@ package enum SharedMapping: Sendable, Equatable {
     }
 }
 
-/// In which of its two forms a record is written.
+/// The form in which a record is written.
 ///
-/// A directory is made with attributes wherever its maker can read them; then both forms are understood, and a process that
-/// can't read attributes does not open it: it would take what others have stored for nothing. A directory that was made
-/// where they can't be read has sidecars alone, whoever writes them: an attribute would be news that its maker misses.
+/// A directory is made with attributes if its maker can read them. Then both forms are understood, and a process that can't
+/// read attributes does not open the directory: it would miss the values that others have stored. A directory whose maker
+/// can't read attributes has only sidecars, whichever process writes them: the maker would miss an attribute.
 package enum RecordForm: Sendable, Equatable {
     /// The extended attribute `user.dc` of an otherwise empty file.
     case attribute
@@ -49,10 +51,10 @@ package enum RecordForm: Sendable, Equatable {
     case sidecar
 }
 
-/// Permission bits of what the cache makes: the owner's only (the umask can take away, never add).
+/// Permission bits of the cache's files and directories: for the owner only (the umask can remove bits, never add any).
 enum FileMode {
     static let directory: UInt32 = 0o700
     static let file: UInt32 = 0o600
-    /// Objects never change, so nobody may write them, not even their owner by mistake.
+    /// Objects never change, so no process may write them, not even the owner's by mistake.
     static let object: UInt32 = 0o400
 }

@@ -2,16 +2,16 @@
 
 import Platform
 
-/// How a control file begins, and the seals by which it is told from its copies and from those before it.
+/// The initial contents of a control file, and the seals that distinguish it from its copies and its predecessors.
 enum ControlMaking {
-    /// Makes an empty file the control file of the cache at `path`, and has it published.
+    /// Makes an empty file the control file of the cache at `path`, and publishes it.
     ///
-    /// It is forming, unless `publish` says that it is that of an empty cache, which nobody could write without it: then
-    /// it is ready at once, with a complete filter.
+    /// The file is forming, unless `publish` returns true because it belongs to an empty cache that no process could write
+    /// without it: then it is ready at once, with a complete filter.
     ///
-    /// - Parameter rules: what it says of the rules before anybody can find it: without that, what was removed by one would
-    ///   be there again.
-    /// - Parameter remote: the same of stores on other machines.
+    /// - Parameter rules: The state of the rules, set before any process can find the file: otherwise values that a rule
+    ///   removed would be there again.
+    /// - Parameter remote: The state of remote stores, set at the same time.
     static func make(
         in file: borrowing FileDescriptor,
         _ mapping: SharedMapping,
@@ -32,7 +32,7 @@ enum ControlMaking {
         let pointer = ControlPointer()
         let words = try pointer.make(for: path)
         do throws(Errno) {
-            // Nobody takes words for the cache's that belong to another user than the file that names them.
+            // Processes do not accept words that belong to another user than the file that names them.
             if status.owner != CurrentProcess.effectiveUser {
                 try words.setOwner(status.owner, group: status.group)
             }
@@ -47,10 +47,10 @@ enum ControlMaking {
         words.close()
     }
 
-    /// Fills in the words of a file that has its blocks.
+    /// Initializes the words of a file that has its blocks.
     ///
-    /// The version of each generation starts with the milliseconds since 1970, so that a file that takes
-    /// another's place does not repeat its words.
+    /// The version of each generation starts with the milliseconds since 1970, so that a file does not repeat the words of
+    /// the file that it replaces.
     private static func initialize(
         _ file: borrowing FileDescriptor,
         _ rules: RuleMarks,
@@ -76,19 +76,20 @@ enum ControlMaking {
         return mapping
     }
 
-    /// Whoever has written has noted it there, and nothing was written before: the filter and the usage are whole, and so
-    /// is the latest time of creation.
+    /// Marks the filter, the usage and the latest creation time as complete, and the file as ready.
+    ///
+    /// Nothing was written before, and every writer since then has recorded its write in the file.
     private static func complete(_ mapping: MappedFile, filterSeal: UInt64) {
         let words = mapping.words
         words.store(1, at: .isUsageCounted)
-        // Where one was written meanwhile that takes some, it is not said that none does.
+        // Not if a record that takes space was written meanwhile.
         _ = words.replace(0, by: 1, at: .entriesWithSpace)
         while true {
             let latest = words.load(.latestCreated)
             if words.replace(latest, by: latest | 1, at: .latestCreated) { break }
         }
         words.store(filterSeal, at: .filterSeal)
-        // Not where another one has taken its place meanwhile.
+        // Not if another file has replaced this one meanwhile.
         _ = words.replace(ControlState.forming.rawValue, by: ControlState.ready.rawValue, at: .state)
         withExtendedLifetime(mapping) {}
     }
@@ -97,12 +98,14 @@ enum ControlMaking {
         BootIdentity.current.map { seal(of: identity, birthTime: birthTime, boot: $0) } ?? 0
     }
 
-    /// What words in memory say of the file that names them; they end with the boot.
+    /// Returns the seal by which words in memory identify the file that names them.
+    ///
+    /// It contains no boot, as the words end with the boot.
     static func pointerSeal(of identity: FileStatus.Identity, birthTime: Int64) -> UInt64 {
         seal(of: identity, birthTime: birthTime, boot: (0, 0))
     }
 
-    /// With the time of its birth, as the number of an inode that is gone is given to the next one, on ext4 at once.
+    /// Returns a seal that includes the birth time, because the inode number of a deleted file is reused, on ext4 at once.
     private static func seal(
         of identity: FileStatus.Identity,
         birthTime: Int64,

@@ -3,24 +3,24 @@
 import FoundationEssentials
 import Platform
 
-/// What `control` contains where the words are in memory: the path of a file in `/dev/shm`.
+/// The contents of `control` if the words are in memory: the path of a file in `/dev/shm`.
 ///
-/// The two belong together for as long as both exist: the name is random and the file is made once, and the words say
-/// which inode names them (``ControlLayout/pointerSeal``). So a copy of the directory never shares them.
+/// The two files belong together as long as both exist: the name is random, the file is made once, and the words have the
+/// seal of the inode that names them (``ControlWord/pointerSeal``). So a copy of the directory never shares them.
 ///
-/// Whoever has the words mapped holds a shared lock on both files. That on `control` tells a process that can't see the
-/// words (another mount namespace, a name that was removed) that they are in use; that on the words keeps ``removeOrphans()``
-/// off.
+/// A process that has the words mapped holds a shared lock on both files. The lock on `control` shows a process that can't
+/// see the words (another mount namespace, a name that was removed) that they are in use; the lock on the words keeps
+/// ``removeOrphans(in:)`` away.
 struct ControlPointer: Equatable {
     /// "diskcache-" and 32 hexadecimal digits.
     let name: RelativePath
 
     private static let prefix = "diskcache-"
     private static let digitCount = 32
-    /// Bytes of a file with a pointer.
+    /// The size of a file with a pointer, in bytes.
     private static let size = SharedMemory.path.utf8.count + 1 + prefix.utf8.count + digitCount + 1
 
-    /// To a file that is not made yet.
+    /// Creates a pointer to a file that is not made yet.
     init() {
         var name = RelativePath(Self.prefix)
         let random = InlineArray<4, UInt64> { _ in UInt64.random(in: 0 ... .max) }
@@ -28,7 +28,7 @@ struct ControlPointer: Equatable {
         self.name = name
     }
 
-    /// nil if `name` isn't such a name.
+    /// Creates a pointer from the name of a file in `/dev/shm`; nil if it isn't a pointer's name.
     init?(name: Substring) {
         guard name.hasPrefix(Self.prefix), name.utf8.count == Self.prefix.utf8.count + Self.digitCount,
             name.dropFirst(Self.prefix.count).allSatisfy({ "0123456789abcdef".contains($0) })
@@ -36,7 +36,7 @@ struct ControlPointer: Equatable {
         self.name = RelativePath(String(name))
     }
 
-    /// Reads a file that is open; nil where it has no pointer.
+    /// Reads the pointer from an open file; nil if the file contains none.
     init?(in file: borrowing FileDescriptor) throws(Errno) {
         let bytes = try file.read(Self.size + 1)
         let text = String(decoding: bytes, as: UTF8.self)
@@ -48,7 +48,7 @@ struct ControlPointer: Equatable {
 
     static func == (left: ControlPointer, right: ControlPointer) -> Bool { left.path == right.path }
 
-    /// Of the words.
+    /// The path of the words.
     var path: String { "\(SharedMemory.path)/\(name)" }
 
     func write(to file: borrowing FileDescriptor) throws(Errno) {
@@ -57,15 +57,15 @@ struct ControlPointer: Equatable {
 
     // MARK: The words
 
-    /// So long a lock is waited for that others hold for a moment: to make the words, or to see whether they are in use.
+    /// How long to wait for a lock that others hold briefly: to make the words, or to check whether they are in use.
     ///
-    /// Twice, where a writer does so when it opens the cache and again before its first entry: in less than a second.
+    /// A writer may wait twice, when it opens the cache and before its first entry: less than a second in total.
     static let patience: Duration = .milliseconds(400)
 
-    /// Opens the words, and has them in use until the last descriptor and the last mapping is gone.
+    /// Opens the words, which are in use until the last descriptor and the last mapping are gone.
     ///
-    /// nil where there are none that this process can see and that belong to `owner`, the owner of `control`: anybody
-    /// may make files in `/dev/shm`.
+    /// Returns nil if there are no words that this process can see and that belong to `owner`, the owner of `control`: any
+    /// user may make files in `/dev/shm`.
     func open(isWritable: Bool, owner: UInt32) throws(Errno) -> FileDescriptor? {
         let file: FileDescriptor
         do throws(Errno) {
@@ -81,7 +81,7 @@ struct ControlPointer: Equatable {
         guard status.kind == .regular, status.owner == owner, status.size == ControlLayout.memoryByteCount
         else { return nil }
         try file.lock(.shared, until: .now + Self.patience)
-        // Did the last holder of the lock remove it?
+        // The last holder of the lock may have removed the file.
         if try file.status().linkCount == 0 { return nil }
         return file
     }
@@ -94,7 +94,8 @@ struct ControlPointer: Equatable {
         Self.removeOrphans(in: memory)
         let file = try memory.open(name, [.readWrite, .create, .exclusive], mode: FileMode.file)
         do throws(Errno) {
-            // Taken for an orphan before it was locked; whoever needs one tries again within a second.
+            // Another process may treat the file as an orphan before it is locked; a process that needs words tries again
+            // within a second.
             guard try file.tryLock(.shared), try file.status().linkCount > 0 else { throw .noEntry }
             let path = Array(
                 try CurrentProcess.absolutePath(directory).pathBytes.prefix(ControlLayout.memoryPathSize)
@@ -108,30 +109,30 @@ struct ControlPointer: Equatable {
         }
     }
 
-    /// Removes the words; whoever has them mapped keeps them.
+    /// Removes the words; processes that have them mapped keep them.
     ///
-    /// What can't be removed is an orphan, and found by the next one that makes words.
+    /// If they can't be removed, they are an orphan, which the next process that makes words finds.
     func remove() {
         bestEffort { () throws(Errno) in try SharedMemory.open().unlink(name) }
     }
 
-    /// Whether the words can be found by others; one system call.
+    /// Returns whether other processes can find the words; one system call.
     func leads(to identity: FileStatus.Identity) throws(Errno) -> Bool {
         try ifExists { () throws(Errno) in try FileStatus.ofLink(path).identity } == identity
     }
 
-    /// Removes this user's words that nobody uses and whose directory is gone or has others.
+    /// Removes this user's words that no process uses and whose directory is gone or has other words.
     ///
-    /// Those of a directory that this process only can't see are made anew there: a loss of counts.
+    /// If the directory exists but this process can't see it, its words are made again there: a loss of counts.
     private static func removeOrphans(in memory: borrowing Directory) {
         bestEffort { () throws(Errno) in
             for name in try memory.names() {
                 guard let pointer = ControlPointer(name: name[...]) else { continue }
-                // Somebody else's, or gone by now: not this one's affair.
+                // Another user's file, or already deleted: skip it.
                 bestEffort { () throws(Errno) in
                     let file = try memory.open(pointer.name, .readWrite)
-                    // Without the lock first: a process that maps words in use waits for the lock only so long, and
-                    // to look at their directory can take longer. With it again: they may have been named meanwhile.
+                    // First without the lock: a process that maps words in use waits for the lock only for a limited time,
+                    // and checking their directory can take longer. Then with the lock: they may have been named meanwhile.
                     guard try file.status().owner == CurrentProcess.effectiveUser,
                         try !pointer.isNamed(by: file),
                         try file.tryLock(.exclusive),
@@ -143,9 +144,9 @@ struct ControlPointer: Equatable {
         }
     }
 
-    /// Whether the directory that the words were made for still names them; true if they don't have its path.
+    /// Returns whether the directory that the words were made for still names them; true if they don't have its path.
     ///
-    /// False for an empty file: a process makes it now and holds its lock, or was killed.
+    /// False for an empty file: its maker still holds its lock, or was killed.
     private func isNamed(by words: borrowing FileDescriptor) throws(Errno) -> Bool {
         if try words.status().size == 0 { return false }
         let path = try words.read(ControlLayout.memoryPathSize, at: ControlLayout.byteCount).prefix {

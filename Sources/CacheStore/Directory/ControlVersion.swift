@@ -4,11 +4,10 @@ import Platform
 
 /// The control file of another version of the library.
 package enum ControlVersion {
-    /// The layout of the control file in the cache at `path`, if it is not the present one; nil: it is, or there is none
-    /// that can be read.
+    /// Returns the layout version of the control file in the cache at `path` if it is not the present one, otherwise nil.
     ///
-    /// To be asked before the cache is opened, which puts a file of the present layout in its place, or tells why it
-    /// can't. Four system calls.
+    /// It must be called before the cache is opened, which replaces the file by one of the present layout, or reports why it
+    /// can't. Also returns nil if there is no readable control file. Four system calls.
     package static func foreign(in path: String) -> UInt64? {
         let found = bestEffort { () throws(Errno) in
             try version(of: Directory(opening: path).open(StoreLayout.control, .readOnly))
@@ -17,13 +16,13 @@ package enum ControlVersion {
         return found
     }
 
-    /// Whether a file begins as control files of all layouts do.
+    /// Returns whether a file begins like control files of all layouts.
     static func isControl(_ file: borrowing FileDescriptor) throws(Errno) -> Bool {
         var reader = ByteReader(try file.read(8))
         return reader.number(width: 8) == ControlLayout.magic
     }
 
-    /// nil for what is no control file.
+    /// Returns the layout version; nil if the file is no control file.
     private static func version(of file: borrowing FileDescriptor) throws(Errno) -> UInt64? {
         var reader = ByteReader(try file.read(16))
         guard reader.number(width: 8) == ControlLayout.magic else { return nil }

@@ -3,13 +3,14 @@
 import FoundationEssentials
 import Platform
 
-/// What belongs to a directory and not to a process, as `config.json` in it states it: its limits, under the keys of
-/// ``CacheLimits``, and keys of later versions, which are kept as they are.
+/// The configuration of a directory, stored in its `config.json`.
+///
+/// It has the directory's limits, under the keys of ``CacheLimits``, and keys of later versions, which are kept unchanged.
 package struct DirectoryConfiguration: Sendable, Equatable {
     package var limits = CacheLimits()
     private var others: [String: JSONValue] = [:]
 
-    /// No limits, or these.
+    /// Creates a configuration with the given limits.
     package init(_ limits: CacheLimits = CacheLimits()) {
         self.limits = limits
         if limits.eventLogSize?.bytes == 0 { self.limits.eventLogSize = nil }
@@ -20,7 +21,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
 
     private static let remoteKey = "remote"
 
-    /// What it says of stores on other machines, as JSON: whoever asks them reads it; nil: nothing.
+    /// The configuration of remote stores, as JSON, parsed by the code that queries them; nil if missing.
     package var remote: [UInt8]? {
         guard let value = others[Self.remoteKey], value != .null else { return nil }
         let encoder = JSONEncoder()
@@ -29,8 +30,10 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         return (try? encoder.encode(value)).map { [UInt8]($0) }
     }
 
-    /// - Parameter json: an object; nil: there are none.
-    /// - Returns: false for what is no JSON object.
+    /// Sets the configuration of remote stores.
+    ///
+    /// - Parameter json: An object; nil if there are no remote stores.
+    /// - Returns: false if `json` is not a JSON object.
     package mutating func setRemote(_ json: [UInt8]?) -> Bool {
         guard let json else {
             others[Self.remoteKey] = nil
@@ -43,7 +46,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         return true
     }
 
-    /// Why it can't be written and read again; nil: it can.
+    /// Why the configuration can't be written and read again; nil if it can.
     package var problem: String? {
         var values = values
         do throws(JSONProblem) {
@@ -54,9 +57,9 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         }
     }
 
-    /// Values in values: ours have one, what later versions may add will have a few.
+    /// The maximum nesting: present keys need one level, and those of later versions a few.
     ///
-    /// The parser goes as deep as the text does, on threads with little stack.
+    /// The parser recurses as deep as the text is nested, on threads with little stack.
     private static let deepest = 16
 
     init(json: [UInt8]) throws(JSONProblem) {
@@ -69,26 +72,26 @@ package struct DirectoryConfiguration: Sendable, Equatable {
             throw JSONProblem(words: "it is not a JSON object")
         }
         limits = try CacheLimits(taking: &others)
-        // As where the key is missing.
+        // The same as a missing key.
         if limits.eventLogSize?.bytes == 0 { limits.eventLogSize = nil }
         if limits.assumesLocal == false { limits.assumesLocal = nil }
         if limits.sharesMemory == true { limits.sharesMemory = nil }
     }
 
-    /// Whether every limit that `given` has is here, as they are written.
+    /// Returns whether the configuration has all limits of `given`, compared as they are written.
     package func includes(_ given: DirectoryConfiguration) -> Bool {
         let present = values
         return given.values.allSatisfy { present[$0.key] == $0.value }
     }
 
-    /// What is written.
+    /// The values that are written.
     private var values: [String: JSONValue] {
         var written = limits
         written.minimumFree = limits.minimumFree?.rounded
         return others.merging(written.values) { $1 }
     }
 
-    /// As ``init(json:)`` reads it from the file at `path`, for people to read as well.
+    /// Returns the human-readable JSON for the file at `path`, which ``init(json:)`` reads.
     func json(for path: String) throws(CacheError) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
@@ -101,10 +104,10 @@ package struct DirectoryConfiguration: Sendable, Equatable {
 }
 
 extension DirectoryConfiguration {
-    /// Longer files are no configuration.
+    /// The maximum length of a configuration file.
     private static let longest = 64 * 1024
 
-    /// What the file at `path`, in `root`, says; no limits where there is none.
+    /// Returns the configuration from the file at `path`, in `root`; one without limits if the file is missing.
     static func read(
         in root: borrowing Directory,
         _ path: String
@@ -133,12 +136,12 @@ extension DirectoryConfiguration {
 }
 
 extension [UInt8] {
-    /// Whether it is UTF-8 without NUL: JSON in other encodings, which the parser knows too, has other brackets.
+    /// Whether it is UTF-8 without NUL: the JSON parser also accepts encodings in which brackets have other bytes.
     fileprivate var isPlainText: Bool {
         !contains(0) && String(validating: self, as: UTF8.self) != nil
     }
 
-    /// How deep arrays and objects of a JSON text lie in each other.
+    /// How deep the arrays and objects of a JSON text are nested.
     fileprivate var nesting: Int {
         var (depth, deepest) = (0, 0)
         var (isString, isEscaped) = (false, false)

@@ -3,24 +3,23 @@
 import Platform
 
 extension StoreSetup {
-    /// Refuses a directory that holds anything of somebody else's: nothing of theirs must be mixed with a
-    /// cache, which deletes files for a living.
+    /// Refuses a directory that contains foreign files: they must not be mixed with a cache, which deletes files.
     func checkOwnership(of root: borrowing Directory) throws(CacheError) {
-        // A fresh ext4 of its own has lost+found in its root, which is nobody's.
+        // The root of a new ext4 contains lost+found, which does not count.
         var names = try describing("list", path) { () throws(Errno) in
             try root.names().filter { $0 != "lost+found" }
         }
-        // A backup that leaves out what is in caches keeps the file that tells it so.
+        // A backup that skips the contents of caches keeps the tag file.
         let tag = StoreLayout.cacheDirectoryTag.description
         if names.contains(tag), try isOwnTag(in: root) { names.removeAll { $0 == tag } }
         if names.isEmpty { return }
-        // What another process, alive or killed, has begun: it made `locks` first, and the rest only
-        // after `locks/format`.
+        // Left by a set-up of another process, alive or killed: it made `locks` first, and the rest only after
+        // `locks/format`.
         let locks = try describing("list", "\(path)/locks") { () throws(Errno) in
             try ifExists { () throws(Errno) in try root.openDirectory(StoreLayout.locks).names() }
         }
         let isBegun = locks.map { $0.contains("format") || ($0.isEmpty && names == ["locks"]) } ?? false
-        // A copy on its way to its place is ours, too.
+        // A copy that is about to be renamed is ours, too.
         let foreign = names.filter {
             !StoreLayout.ownNames.contains($0) && StoreLayout.path(ofTemporary: $0) == nil
         }
@@ -29,7 +28,7 @@ extension StoreSetup {
         }
     }
 
-    /// Whether a set-up has begun here, so that without a `format` file the directory is set up anew.
+    /// Returns whether a set-up has begun here, so that without a `format` file the directory is set up again.
     func hasBegun(_ root: borrowing Directory) throws(CacheError) -> Bool {
         try describing("look at", "\(path)/locks/format") { () throws(Errno) in
             try ifFiled { () throws(Errno) in
@@ -38,7 +37,7 @@ extension StoreSetup {
         }
     }
 
-    /// Whether the tag is one that this program makes: other caches have one, too.
+    /// Returns whether this program made the tag: other caches have tags, too.
     private func isOwnTag(in root: borrowing Directory) throws(CacheError) -> Bool {
         let bytes = try describing("read", "\(path)/\(StoreLayout.cacheDirectoryTag)") { () throws(Errno) in
             try ifExists { () throws(Errno) in
@@ -48,16 +47,17 @@ extension StoreSetup {
         return bytes.map { $0 ?? [] } == Array(StoreLayout.cacheDirectoryTagText.utf8)
     }
 
-    /// Whether each of `names` is what a deletion has left of a cache: who had it open makes anew what is deleted first
-    /// while the rest is still being deleted.
+    /// Returns whether each of `names` is the remnant of a deleted cache.
+    ///
+    /// A process that has the cache open makes parts again that are deleted first, while the rest is still being deleted.
     private func isRemnant(_ names: [String], in root: borrowing Directory) throws(CacheError) -> Bool {
         for name in names {
             let isOurs = try describing("look at", "\(path)/\(name)") { () throws(Errno) in
                 do throws(Errno) {
-                    // What is gone by now is nobody's.
+                    // An entry that was deleted meanwhile does not count.
                     return try ifExists { () throws(Errno) in try isPart(name, in: root) } ?? true
                 } catch {
-                    // Of another kind than ours, or not for this process to see.
+                    // Another kind of file than ours, or not accessible to this process.
                     if error.tellsOfNoFile || error == .notDirectory || error == .accessDenied {
                         return false
                     }
@@ -69,7 +69,7 @@ extension StoreSetup {
         return true
     }
 
-    /// Whether what has one of our names has what only a cache has in it.
+    /// Returns whether a file or directory with one of our names has the contents of a cache's part.
     private func isPart(_ name: String, in root: borrowing Directory) throws(Errno) -> Bool {
         let path = RelativePath(name)
         switch name {
@@ -99,7 +99,7 @@ extension StoreSetup {
             let start = try root.open(path, .readOnly).read(2)
             return start.isEmpty || start == Array("ob".utf8)
         case "events", "events.1":
-            // Each batch begins with an empty line; one that was not written has left the file empty.
+            // Each batch begins with an empty line; a batch that was not written has left the file empty.
             return try root.open(path, .readOnly).read(1).allSatisfy { $0 == UInt8(ascii: "\n") }
         case "README":
             return try root.open(path, .readOnly).read(1024) == Array(StoreLayout.readmeText.utf8)

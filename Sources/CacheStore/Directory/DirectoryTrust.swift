@@ -4,17 +4,17 @@ import Platform
 
 /// Whether other users may have put values into a directory.
 ///
-/// A user who can write to a cache can forge values that pass the checksums, which are meant for accidents. So a directory that
-/// all users may write is refused. So is another user's directory (except root's) that he may have made before this user came:
-/// in a directory that all users may write, or in his own directories inside one. The contents of a directory of this user or
-/// of root come from them. A directory that its group may write was opened to the group by its owner, and counts as shared on
-/// purpose.
+/// A user who can write to a cache can forge values that pass the checksums, which are meant for accidents. So a directory
+/// that all users may write is refused. So is another user's directory (except root's) that the other user may have made
+/// first: in a directory that all users may write, or in the other user's own directories inside one. The contents of a
+/// directory of this user or of root come from them. A directory that its group may write was opened to the group by its
+/// owner, and counts as shared on purpose.
 struct DirectoryTrust {
     let directory: FileStatus
     /// The directories above, the nearest first, up to the first one of this user or of root; empty if they don't matter.
     var above: [FileStatus] = []
 
-    /// Why it is not to be used by `user`; nil: it is.
+    /// Returns why `user` must not use the directory; nil if it is safe.
     func problem(for user: UInt32) -> String? {
         if directory.isWritableForAll {
             let mode = String(directory.permissions, radix: 8)
@@ -28,18 +28,18 @@ struct DirectoryTrust {
 }
 
 extension FileStatus {
-    /// Whether it is this user's or root's.
+    /// Returns whether this user or root owns it.
     fileprivate func isOwn(of user: UInt32) -> Bool { owner == user || owner == 0 }
 
     fileprivate var isWritableForAll: Bool { permissions & 0o002 != 0 }
 }
 
 extension StoreSetup {
-    /// Refuses a directory in which others may write.
+    /// Refuses a directory that untrusted users may write.
     ///
     /// One system call; for another user's directory one more for each directory above, up to one of this user or of root.
     ///
-    /// - Returns: the status of the directory.
+    /// - Returns: The status of the directory.
     func checkTrust(in root: borrowing Directory) throws(CacheError) -> FileStatus {
         let user = CurrentProcess.effectiveUser
         let trust = try describing("look at", path) { () throws(Errno) in
@@ -53,7 +53,7 @@ extension StoreSetup {
         return trust.directory
     }
 
-    /// What `root` is in, to the first one that is this user's or root's, or to the top.
+    /// Returns the directories above `root`, up to the first one of this user or of root, or to the top.
     private func above(_ root: borrowing Directory, of user: UInt32) throws(Errno) -> [FileStatus] {
         var places: [FileStatus] = []
         var path = ".."
@@ -66,13 +66,13 @@ extension StoreSetup {
             below = status
             path += "/.."
         }
-        // Thirty directories of other users above: no one keeps a cache there.
+        // Thirty directories of other users above: not a place for a cache.
         throw .nameTooLong
     }
 
-    /// The same for the directories in it, of which one that is missing is made for its owner alone.
+    /// Refuses parts of the directory that all users may write; a missing part is made later, for its owner alone.
     ///
-    /// No system call where others can't reach them, else four.
+    /// No system call if other users can't reach them, otherwise four.
     func checkTrust(inPartsOf root: borrowing Directory, _ status: FileStatus) throws(CacheError) {
         if status.permissions & 0o001 == 0 { return }
         for part in [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks, StoreLayout.temporaries] {

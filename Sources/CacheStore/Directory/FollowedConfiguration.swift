@@ -3,21 +3,21 @@
 import Platform
 import Synchronization
 
-/// A directory's configuration as this process follows it.
+/// A directory's configuration, as this process follows it.
 ///
-/// Whoever asks after ``interval`` looks whether the file is another one; nobody is told.
+/// There are no notifications: after ``interval`` the next caller checks whether the file has changed.
 final class FollowedConfiguration: Sendable {
     private struct State {
         var configuration = DirectoryConfiguration()
-        /// The file that was read last, nil: there was none.
+        /// The file that was last read; nil if it was missing.
         var file: Mark?
-        /// Why that file counts for nothing.
+        /// Why that file is not used.
         var failure: CacheError?
-        /// Whether this process has read any, or that there is none.
+        /// Whether this process has read a configuration, or found the file missing.
         var isKnown = false
     }
 
-    /// What tells one state of the file from another: it is replaced, or written in place by an editor.
+    /// Identifies one state of the file, which is replaced, or written in place by an editor.
     private struct Mark: Equatable {
         let identity: FileStatus.Identity
         let size: Int64
@@ -25,31 +25,32 @@ final class FollowedConfiguration: Sendable {
         let changed: Timestamp
     }
 
-    /// Time between looks, in ms: half of the second in which all processes follow, as the other half may pass until
-    /// somebody asks.
+    /// Time between checks, in ms.
+    ///
+    /// Half of the second in which all processes follow, as the other half may pass until the next caller checks.
     private static let interval: UInt64 = 500
 
     private let directory: StoreDirectory
     private let state = Locked(State())
-    /// By ``Timestamp/monotonicMilliseconds``.
+    /// The time of the next check, by ``Timestamp/monotonicMilliseconds``.
     private let nextLook = Atomic<UInt64>(0)
-    /// ``CacheLimits/maximumAge`` in nanoseconds, for who looks often; the most that there can be for none.
+    /// ``CacheLimits/maximumAge`` in nanoseconds, for frequent readers; the largest number if there is no such limit.
     private let maximumAge = Atomic<Int64>(.max)
 
     init(of directory: StoreDirectory) {
         self.directory = directory
     }
 
-    /// As it was when last looked at.
+    /// The configuration at the last check.
     var present: DirectoryConfiguration { state.withLock { $0.configuration } }
 
-    /// The limits for a put.
+    /// Returns the limits for a put.
     ///
-    /// No system call where they were read; else one or four.
+    /// No system call if they were read before; otherwise one or four.
     ///
-    /// - Throws: the read error, if this process has never read the limits: it might exceed them.
+    /// - Throws: The read error, if this process has never read the limits: the put might exceed them.
     func limitsForPut() throws(CacheError) -> CacheLimits {
-        // What kept it from being read may be over.
+        // The obstacle to reading may be gone.
         if state.withLock({ !$0.isKnown }) { look() }
         return try state.withLock { (state) throws(CacheError) in
             if let failure = state.failure, !state.isKnown { throw failure }
@@ -57,15 +58,15 @@ final class FollowedConfiguration: Sendable {
         }
     }
 
-    /// How long ago a value may have been stored, in nanoseconds; `Int64.max` where there is no such limit.
+    /// The maximum age of values, in nanoseconds; `Int64.max` if there is no such limit.
     ///
     /// One load.
     var longestAge: Int64 { maximumAge.load(ordering: .relaxed) }
 
-    /// Why the file that is there can't be used; the one before it counts on.
+    /// Why the present file can't be used; the configuration before it stays in effect.
     var failure: CacheError? { state.withLock { $0.failure } }
 
-    /// Whether it is time to look again; true for one caller.
+    /// Returns whether the next check is due; true for one caller.
     ///
     /// No system call.
     func isDue() -> Bool {
@@ -76,14 +77,14 @@ final class FollowedConfiguration: Sendable {
             .exchanged
     }
 
-    /// Looks at the file.
+    /// Checks the file.
     ///
-    /// One system call, and three more where the file is another one. What can't be read, or parsed, leaves the
-    /// configuration as it was: a slip of the editor must neither stop a cache nor free it from its limits. A process
-    /// that has read none before stores nothing (``limitsForPut()``). ``failure`` tells.
+    /// One system call, and three more if the file has changed. If it can't be read or parsed, the configuration stays as it
+    /// was: a mistake in the editor must neither stop a cache nor free it from its limits. A process that has never read one
+    /// stores nothing (``limitsForPut()``). The error is in ``failure``.
     func look() {
         nextLook.store(Timestamp.monotonicMilliseconds + Self.interval, ordering: .relaxed)
-        // Of before the reading: whoever writes the file meanwhile makes it another one.
+        // The status before reading: if the file is written meanwhile, the next check finds a change.
         var mark: Mark?
         do throws(CacheError) {
             let status = try describing("look at", path) { () throws(Errno) in
@@ -107,7 +108,7 @@ final class FollowedConfiguration: Sendable {
                 maximumAge.store(age, ordering: .relaxed)
             }
         } catch {
-            // What was read stays as bad as it is; anything else, a want of descriptors for one, passes.
+            // Invalid contents stay invalid; any other error, for example a lack of descriptors, is temporary.
             let known = error.code == .badConfiguration ? mark : nil
             state.withLock { state in
                 state.file = known
@@ -120,9 +121,9 @@ final class FollowedConfiguration: Sendable {
 
     /// Changes the configuration, for all processes; they follow within a second.
     ///
-    /// - Throws: ``CacheError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
+    /// - Throws: ``CacheError/Code/badConfiguration`` if the present file can't be read: it is left as it is.
     func update(_ change: (inout DirectoryConfiguration) throws(CacheError) -> Void) throws(CacheError) {
-        // A process that changes it at the same time must not undo this.
+        // A process that changes it at the same time must not undo this change.
         guard let lock = try directory.lock(StoreLayout.formatLock, patience: Self.patience) else {
             throw CacheError(.busy, to: "change the limits of", path: directory.path, cause: .timedOut)
         }
@@ -133,10 +134,10 @@ final class FollowedConfiguration: Sendable {
         lock.release()
     }
 
-    /// How long to wait for another process that changes it.
+    /// How long to wait for another process that changes the configuration.
     private static let patience: Duration = .milliseconds(700)
 
-    /// Puts another file in its place, in one step.
+    /// Replaces the file atomically.
     private func write(_ configuration: DirectoryConfiguration) throws(CacheError) {
         let json = try configuration.json(for: path)
         try describing("write", path) { () throws(Errno) in

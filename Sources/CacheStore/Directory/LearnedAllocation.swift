@@ -4,12 +4,12 @@ import Platform
 
 /// The space that files take on disk, by length, learned from the status of earlier files.
 ///
-/// A file system gives a longer file no less than a shorter one. So where two lengths take the same, all lengths
-/// between them take that too. If a file contradicts this, nothing is learned, and each file is asked.
+/// A file system allocates no less to a longer file than to a shorter one. So if two lengths take the same, all lengths
+/// between them do, too. If a file contradicts this, nothing is learned, and each file is checked.
 struct LearnedAllocation: ~Copyable, Sendable {
-    /// Lengths that take the same.
+    /// A range of lengths that take the same.
     ///
-    /// Not private, as the compiler can't lay out a noncopyable type of private parts in other files (Swift 6.3).
+    /// Not private, as the compiler can't lay out a noncopyable type with private parts in other files (Swift 6.3).
     struct Step {
         let bytes: Int64
         var shortest: Int
@@ -21,12 +21,14 @@ struct LearnedAllocation: ~Copyable, Sendable {
         var isVarying = false
     }
 
-    /// Short files take 1 to 4 blocks, or nothing; of more steps the first are enough.
+    /// The maximum number of steps: short files take 1 to 4 blocks, or nothing.
+    ///
+    /// If there are more steps, the first ones are enough.
     private static let mostSteps = 8
 
     private let state = Locked(State())
 
-    /// What a file with so many bytes takes; nil: ask it.
+    /// Returns the space that a file of this length takes; nil if it has to be checked.
     func size(ofLength length: Int) -> Int64? {
         state.withLock { state in
             for step in state.steps where step.shortest <= length && length <= step.longest {
@@ -36,7 +38,7 @@ struct LearnedAllocation: ~Copyable, Sendable {
         }
     }
 
-    /// Takes down what a file with so many bytes was found to take.
+    /// Records the space that a file of this length was found to take.
     func note(_ bytes: Int64, ofLength length: Int) {
         state.withLock { state in
             if state.isVarying { return }
@@ -58,12 +60,12 @@ struct LearnedAllocation: ~Copyable, Sendable {
 }
 
 extension Control {
-    /// Longer files may take blocks beside those of their contents, and are asked each time.
+    /// The limit for learning: longer files may take blocks besides those of their contents, and are checked each time.
     ///
-    /// That costs little beside writing them.
+    /// That costs little compared with writing them.
     private static let mostLearnedBlocks: Int64 = 4
 
-    /// What a file that holds `length` bytes, all of its contents, was given by the file system.
+    /// Returns the space that the file system has allocated to a file whose contents are `length` bytes.
     ///
     /// One system call for a long file, and for a length that is not known yet.
     func allocation(of file: borrowing FileDescriptor, length: Int) -> Int64 {
@@ -80,7 +82,7 @@ extension Control {
         return found
     }
 
-    /// The same before it is written; no system call.
+    /// Returns the space that a file will take, before it is written; no system call.
     func expectedAllocation(of length: Int) -> Int64 {
         if let known = directory.contentSizes.size(ofLength: length) { return known }
         return directory.allocation(of: length) + (isLearned(length) ? 0 : indexBlocks(ofLength: length))
@@ -90,27 +92,27 @@ extension Control {
         length <= Self.mostLearnedBlocks * directory.fileSystem.blockSize
     }
 
-    // MARK: Blocks that tell where the others are
+    // MARK: Index blocks
 
-    /// Bytes: where free space is in pieces, a longer file may take so much beside its contents.
+    /// Returns the bytes that a longer file may take besides its contents if free space is fragmented.
     ///
     /// A block of ext4 has room for 340 extents. The file system allocates it when it writes the contents to the medium,
-    /// after the put has asked.
+    /// after the put has checked the size.
     private func indexBlocks(ofLength length: Int) -> Int64 {
         guard words?.load(.indexBlocks) == 1 else { return 0 }
         let blockSize = directory.fileSystem.blockSize
         return (1 + Int64(clamping: length) / (340 * blockSize)) * blockSize
     }
 
-    /// Whether an object takes more than its contents, though it is too short to need that in one piece.
+    /// Returns whether an object takes more than its contents, though it is short enough to need no more if contiguous.
     func hasIndexBlocks(_ status: FileStatus) -> Bool {
-        // A status that overstates looks the same.
+        // An overstated allocation looks the same.
         !directory.fileSystem.kind.overstatesAllocations && status.size <= 1 << 20
             && !isLearned(Int(status.size))
             && status.allocatedSize > directory.allocation(of: Int(status.size))
     }
 
-    /// Takes down whether objects take more than their contents.
+    /// Records whether objects take more than their contents.
     func noteIndexBlocks(_ areThere: Bool) {
         guard let words = writableWords, words.load(.indexBlocks) != (areThere ? 1 : 0) else { return }
         words.store(areThere ? 1 : 0, at: .indexBlocks)

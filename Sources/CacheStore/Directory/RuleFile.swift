@@ -2,23 +2,25 @@
 
 import Platform
 
-/// Reading the file of rules (``RemovalRules``).
+/// Reads the rules file (``RemovalRules``).
 enum RuleFile {
-    /// What there is at its place.
+    /// The result of reading the file.
     enum Finding {
         case missing
-        /// Something else, or a part of it: the removed values are not known.
+        /// The file is something else, or incomplete: the removed values are not known.
         case damaged
         case found(RemovalRules)
     }
 
-    /// Bytes; a file with as many rules as there may be, all of them with long texts, has 200 KiB.
+    /// The maximum size in bytes; with the maximum number of rules, all of them with long texts, the file has 200 KiB.
     private static let longest = 512 * 1024
 
-    /// Five system calls (`openat2`, `fstat`, `read` twice, `close`), one where there is none.
+    /// Reads the rules file.
     ///
-    /// - Throws: what keeps this process from reading it, also permissions and a medium that fails: others may know the
-    ///   rules, or this process the next time.
+    /// Five system calls (`openat2`, `fstat`, `read` twice, `close`), one if it is missing.
+    ///
+    /// - Throws: The error if this process can't read it, including permissions and a failing medium: other processes may
+    ///   know the rules, or this process the next time.
     static func read(in root: borrowing Directory) throws(Errno) -> Finding {
         do throws(Errno) {
             let bytes = try ifExists { () throws(Errno) in
@@ -33,11 +35,12 @@ enum RuleFile {
         }
     }
 
-    /// What a control file that is made now has to say of them.
+    /// Returns the state of the rules that a new control file starts with.
     ///
-    /// Of a damaged file that there are some: then every value counts as removed.
+    /// A damaged file counts as having rules: then every value counts as removed.
     ///
-    /// - Throws: what keeps this process from reading it. Who does not know the rules must make no control file.
+    /// - Throws: The error if this process can't read the file. A process that does not know the rules must not make a
+    ///   control file.
     static func marks(in root: borrowing Directory) throws(Errno) -> RuleMarks {
         switch try read(in: root) {
         case .missing: return RuleMarks()

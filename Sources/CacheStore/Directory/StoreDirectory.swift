@@ -2,11 +2,11 @@
 
 package import Platform
 
-/// An open cache directory: its parts, and what its file system can do.
+/// An open cache directory: its parts, and the capabilities of its file system.
 ///
 /// Opening costs fifteen system calls, however much the directory holds; nothing is scanned.
 package final class StoreDirectory: Sendable {
-    /// As the user gave it.
+    /// The path as given by the user.
     package let path: String
     package let root: Directory
     let objects: Directory
@@ -15,16 +15,16 @@ package final class StoreDirectory: Sendable {
     package let fileSystem: StoreFileSystem
     /// Bytes that a directory takes on disk: a block, or a cluster of blocks.
     private let directorySize: Int64
-    /// What files take on disk by the length of their contents, and entries by that of the record in their attribute.
+    /// The space of files on disk by the length of their contents, and of entries by the length of the record in their
+    /// attribute.
     let contentSizes = LearnedAllocation()
     let recordSizes = LearnedAllocation()
     private let knownIdentities = Locked<[FileStatus.Identity?]?>(nil)
 
-    /// Opens the cache at `path`, creating it and the directories above it where they are missing.
+    /// Opens the cache at `path`, creating it and the directories above it if they are missing.
     ///
-    /// - Throws: ``CacheError/Code/notACache`` for a directory that holds anything else,
-    ///   ``CacheError/Code/newerFormat``, and what the file system says: also where records may be in extended attributes and
-    ///   this process can't read those.
+    /// - Throws: ``CacheError/Code/notACache`` for a directory that contains other files, ``CacheError/Code/newerFormat``,
+    ///   and errors of the file system, also if records may be in extended attributes that this process can't read.
     package init(
         opening path: String,
         assuming assumed: Capabilities? = nil,
@@ -33,7 +33,7 @@ package final class StoreDirectory: Sendable {
         self.path = path
         let setup = StoreSetup(path: path, assumed: assumed, form: wanted)
         let opened = try setup.openRoot()
-        // Before anything is made in it.
+        // Before any file is made in it.
         let status = try setup.checkTrust(in: opened)
         root = opened.owned(by: Ownership(of: status, user: CurrentProcess.effectiveUser))
         let form = try setup.prepare(root)
@@ -42,7 +42,7 @@ package final class StoreDirectory: Sendable {
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)
         fileSystem = try setup.examine(root, locks, form)
-        // One that once had many names in it does not shrink.
+        // A directory that once had many names in it does not shrink.
         directorySize = max(fileSystem.blockSize, min(status.allocatedSize, Self.largestCluster))
     }
 
@@ -57,18 +57,17 @@ package final class StoreDirectory: Sendable {
     }
 
     package var capabilities: Capabilities { fileSystem.capabilities }
-    /// False where only reading works.
+    /// False if only reading works.
     package var isWritable: Bool { fileSystem.isWritable }
 
-    /// Whether the path still leads to this directory, and its names to the parts that are open here, and not to nothing
-    /// or to others.
+    /// Returns whether the path still leads to this directory, and its names to the parts that are open here.
     ///
     /// Four system calls, and once four more.
     package func isCurrent() throws(CacheError) -> Bool {
         try describing("look at the cache directory", path) { () throws(Errno) in
             let own = try ownIdentities()
             var present = [try ifExists { () throws(Errno) in try FileStatus.of(path).identity }]
-            // One that is no longer there may be on a medium that is gone: nothing is asked about its parts.
+            // A missing directory may be on a medium that is gone: its parts are not accessed.
             if present[0] != own[0] { return false }
             for name in [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks] {
                 present.append(try root.presentStatus(of: name)?.identity)
@@ -77,7 +76,7 @@ package final class StoreDirectory: Sendable {
         }
     }
 
-    /// Of the root and the parts that are open.
+    /// Returns the identities of the root and of the open parts.
     private func ownIdentities() throws(Errno) -> [FileStatus.Identity?] {
         if let known = knownIdentities.withLock({ $0 }) { return known }
         let identities: [FileStatus.Identity?] = [
@@ -90,17 +89,17 @@ package final class StoreDirectory: Sendable {
 }
 
 extension StoreDirectory {
-    /// The directory itself (".") and all that is in it but entries and objects, down to shards, locks and temporary
-    /// files, with names relative to the directory.
+    /// Returns the directory itself (".") and all its contents except entries and objects, down to shards, locks and
+    /// temporary files, with names relative to the directory.
     ///
-    /// Up to 700 system calls. What has gone meanwhile, or can't be listed, is left out.
+    /// Up to 700 system calls. Files that are deleted meanwhile, or can't be listed, are omitted.
     package func ownFiles() throws(Errno) -> [(name: String, status: FileStatus)] {
         var names = try root.names()
         for part in names where StoreLayout.partNames.contains(part) {
             do throws(Errno) {
                 names += try root.openDirectory(RelativePath(part)).names().map { "\(part)/\($0)" }
             } catch {
-                // The part's own status says why.
+                // The part's own status shows why.
                 guard [.accessDenied, .noEntry, .notDirectory, .tooManyLinks].contains(error) else {
                     throw error
                 }
@@ -113,14 +112,14 @@ extension StoreDirectory {
         return files
     }
 
-    /// Takes one of the locks; nil where it was not to be had within `patience`.
+    /// Acquires one of the locks; returns nil if it was not free within `patience`.
     func lock(_ name: RelativePath, patience: Duration) throws(CacheError) -> LockFile? {
         try describing("lock", "\(path)/\(StoreLayout.locks)/\(name)") { () throws(Errno) in
             try LockFile.acquire(name, in: locks, patience: patience)
         }
     }
 
-    /// Of ext4 with `bigalloc`, as mkfs.ext4(8) makes it unless told otherwise: 16 blocks of 4 KiB.
+    /// The default cluster size of ext4 with `bigalloc`, see mkfs.ext4(8): 16 blocks of 4 KiB.
     private static let largestCluster: Int64 = 64 << 10
 
     /// Bytes on disk of a mapped control file, of all shards, and of some small files.
@@ -129,9 +128,9 @@ extension StoreDirectory {
             + Int64(2 * StoreLayout.shardCount) * directorySize + 32 * fileSystem.blockSize
     }
 
-    /// What a file of `count` bytes takes on disk: an estimate that needs no call.
+    /// Returns the estimated space of a file of `count` bytes on disk, without a system call.
     ///
-    /// At most 4 EiB, which leaves room for sums: a file with holes can be as long as a file can be.
+    /// At most 4 EiB, which leaves room for sums: a sparse file can have any length that the system allows.
     func allocation(of count: Int) -> Int64 {
         let count = min(Int64(count), 1 << 62)
         let blockSize = fileSystem.blockSize

@@ -2,23 +2,23 @@
 
 import Platform
 
-/// The file system of a cache directory, as it was found when the directory was opened.
+/// The file system of a cache directory, as probed when the directory was opened.
 package struct StoreFileSystem: Sendable {
     let kind: FileSystemKind
-    /// The unit in which it allocates space.
+    /// The unit of allocation.
     let blockSize: Int64
     package let capabilities: Capabilities
-    /// Whether `config.json` says that it is local, though it does not look so.
+    /// Whether `config.json` declares it to be local, though it is not recognized as such.
     package let isAssumedLocal: Bool
-    /// False where it or the permissions allow no writing: then only reading works.
+    /// False if the file system or the permissions forbid writing: then only reading works.
     package let isWritable: Bool
 }
 
 extension StoreSetup {
-    /// Finds out what the file system of `root` is, and by a file in `locks` what it can do.
+    /// Determines the kind of `root`'s file system, and its capabilities by a file in `locks`.
     ///
-    /// - Parameter form: that the directory was made with.
-    /// - Throws: what keeps this process from reading attributes, where records may be in them.
+    /// - Parameter form: The form of records that the directory was made with.
+    /// - Throws: The error if this process can't read attributes and records may be in them.
     func examine(
         _ root: borrowing Directory,
         _ locks: borrowing Directory,
@@ -68,17 +68,17 @@ extension StoreSetup {
         }
     }
 
-    /// What a process can do in a directory.
+    /// The result of probing a directory.
     struct Probe {
         var capabilities: Capabilities
         var isWritable = true
-        /// Why it can't read attributes.
+        /// Why this process can't read attributes.
         var refusal: Errno?
     }
 
-    /// Tries out on a file without a name what works.
+    /// Probes the capabilities with an unnamed file.
     ///
-    /// - Parameter isForRecords: whether it matters what can be done with attributes.
+    /// - Parameter isForRecords: Whether to probe attributes, too.
     func probe(
         _ root: borrowing Directory,
         _ locks: borrowing Directory,
@@ -100,7 +100,7 @@ extension StoreSetup {
                         try root.attribute(StoreLayout.recordAttribute, of: StoreLayout.format)
                     }
                 case .unsupported, .notAFile:
-                    // Where there are no such files, on the lock file of the set-up.
+                    // Without unnamed files, the lock file of the set-up is used.
                     let file = try locks.open(
                         StoreLayout.formatLock,
                         [.readWrite, .create],
@@ -108,7 +108,7 @@ extension StoreSetup {
                     )
                     return try isForRecords ? probe(file, named) : Probe(capabilities: named)
                 case .noRoom:
-                    // A full disk must not keep anybody from reading; what can't be had fails by itself.
+                    // A full disk must not prevent reading; operations that need more fail later.
                     return Probe(
                         capabilities: Capabilities(attributes: .writable, unnamedFiles: unnamed.unnamedFiles)
                     )
@@ -120,7 +120,7 @@ extension StoreSetup {
         return found
     }
 
-    /// Tries out on a file what can be done with attributes.
+    /// Probes the support for attributes with a file.
     private func probe(
         _ file: borrowing FileDescriptor,
         _ capabilities: Capabilities
@@ -133,11 +133,11 @@ extension StoreSetup {
             return probe
         } catch {
             switch error.meaning {
-            // No room just now says nothing about tomorrow.
+            // A lack of room is temporary.
             case .noRoom:
                 probe.capabilities.attributes = .writable
                 return probe
-            // Whatever it is, who only reads does not need it.
+            // Whatever the error is, it does not affect reading.
             default:
                 return try self.probe(reading: probe) { () throws(Errno) in
                     try file.attribute(StoreLayout.recordAttribute)
@@ -146,7 +146,7 @@ extension StoreSetup {
         }
     }
 
-    /// Tries out whether attributes can be read, where they can't be set.
+    /// Probes whether attributes can be read if they can't be set.
     private func probe(
         reading probe: Probe,
         _ read: () throws(Errno) -> [UInt8]?

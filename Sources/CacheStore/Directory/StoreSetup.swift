@@ -2,29 +2,28 @@
 
 import Platform
 
-/// Creating a cache directory, recognising one, and finding out what its file system can do.
+/// Creates a cache directory, recognizes an existing one, and probes its file system.
 ///
-/// Several processes may do this at once, and any may be killed half way. The order makes that safe:
-/// `locks/format` comes first and marks the directory as ours, the `format` file comes last and says
-/// that all the rest is there.
+/// Several processes may do this at the same time, and any may be killed half way. The order makes that safe: `locks/format`
+/// comes first and marks the directory as a cache, the `format` file comes last and shows that all the rest exists.
 struct StoreSetup {
     let path: String
-    /// What the file system is taken to be capable of; nil: what it is found to be.
+    /// The capabilities to assume; nil to probe the file system.
     let assumed: Capabilities?
-    /// The form of the records, should the directory be made.
+    /// The form of the records if the directory is created.
     var form = RecordForm.attribute
 
     /// How long one process waits for another that is setting up the same directory.
     ///
-    /// That takes milliseconds; beside others that write as fast as they can seconds, as three files are written
-    /// through to the medium (1.5 s, at most 2.7, beside four that write to the same ext4); and where whoever does it is
-    /// killed, another one begins anew. More than 10 s were seen where that happened again and again. A minute, to be
-    /// beyond that; only one that is stopped takes longer.
+    /// That takes milliseconds. Beside processes that write as fast as they can it takes seconds, as three files are synced
+    /// to the medium (1.5 s, at most 2.7, beside four that write to the same ext4); and if the process is killed, another
+    /// one starts again. More than 10 s were seen when that happened repeatedly. A minute is beyond that; only a stopped
+    /// process takes longer.
     private static let patience: Duration = .seconds(60)
 
-    /// Opens the root, and makes it and what is above it where missing.
+    /// Opens the root, creating it and the directories above it if they are missing.
     ///
-    /// Symbolic links on the way to it are the user's and are followed; below it none is.
+    /// Symbolic links on the path to it are the user's and are followed; below it no link is followed.
     func openRoot() throws(CacheError) -> Directory {
         do throws(Errno) {
             return try Directory(opening: path)
@@ -37,16 +36,18 @@ struct StoreSetup {
         }
     }
 
-    /// Of the directory itself or what is above it, without a word of what is in its place: that may be a file of the
-    /// user's that is to stay where it is, and so are the links on the way to it.
+    /// Returns the error for the directory itself or one above it, without describing the object in its place.
+    ///
+    /// With a description, the advice would be to move that object away, but it may be a file of the user's that must stay
+    /// in place, and so may the links on the path.
     private func failure(_ error: Errno, _ operation: String) -> CacheError {
         let code = CacheError(errno: error, operation, path: path).code
         return CacheError(code, to: operation, path: path, cause: error)
     }
 
-    /// Of a directory above the cache's: what the umask leaves of it, as with `mkdir -p`.
+    /// The mode of the directories above the cache's, reduced by the umask as with `mkdir -p`.
     ///
-    /// It is the user's, for other things, too; only the cache's own is private.
+    /// They are the user's, for other purposes, too; only the cache's own directory is private.
     private static let parentMode: UInt32 = 0o777
 
     private func makeDirectories(upTo path: String, mode: UInt32) throws(CacheError) {
@@ -65,14 +66,13 @@ struct StoreSetup {
         }
     }
 
-    /// Opens one of the directories inside, which must be a directory and no link, and makes it anew where somebody has
-    /// removed it.
+    /// Opens one of the directories inside, which must be a directory and no link, and makes it again if it was removed.
     func openPart(_ name: RelativePath, of root: borrowing Directory) throws(CacheError) -> Directory {
         let present = try describing("open a part of the cache", "\(path)/\(name)") { () throws(Errno) in
             try ifExists { () throws(Errno) in try root.openDirectory(name) }
         }
         if let present { return present }
-        // Whoever else has the cache open goes on with the new part within a second.
+        // Other processes that have the cache open switch to the new part within a second.
         let lock = try lockFormat(in: root)
         try makeParts(in: root)
         lock.release()
@@ -81,9 +81,9 @@ struct StoreSetup {
         }
     }
 
-    /// Makes sure that this is a cache of a version that we know, setting up an empty directory.
+    /// Ensures that this is a cache of a known version, and sets up an empty directory.
     ///
-    /// - Returns: the form of the records that the directory was made with.
+    /// - Returns: The form of records that the directory was made with.
     func prepare(_ root: borrowing Directory) throws(CacheError) -> RecordForm {
         if let form = try recordedForm(root) { return form }
         try checkOwnership(of: root)
@@ -95,7 +95,7 @@ struct StoreSetup {
         return form
     }
 
-    /// Waits for whoever sets up the directory, too.
+    /// Acquires the `format` lock, waiting for any process that sets up the directory.
     private func lockFormat(in root: borrowing Directory) throws(CacheError) -> LockFile {
         try makePart(StoreLayout.locks, in: root)
         let lock = try describing("lock", "\(path)/locks/format") { () throws(Errno) in
@@ -111,7 +111,7 @@ struct StoreSetup {
         return lock
     }
 
-    /// The form of the records that the format file names; nil: there is no such file yet.
+    /// Returns the form of records that the format file names; nil if there is no such file yet.
     private func recordedForm(_ root: borrowing Directory) throws(CacheError) -> RecordForm? {
         let bytes = try describing("read", "\(path)/format") { () throws(Errno) -> [UInt8]?? in
             do throws(Errno) {
@@ -119,7 +119,7 @@ struct StoreSetup {
                     try root.open(StoreLayout.format, .readOnly).readToEnd(limit: 256)
                 }
             } catch {
-                // Something other than a file doesn't state a version either.
+                // An object other than a file doesn't state a version either.
                 if error.tellsOfNoFile { return .some(nil) }
                 throw error
             }
@@ -145,8 +145,8 @@ struct StoreSetup {
     }
 
     private func setUp(_ root: borrowing Directory) throws(CacheError) -> RecordForm {
-        // What is there may be in use by processes that had it open before the format file was deleted. Then the
-        // control file is made later, if need be, in a way that tells those processes and waits for them.
+        // Existing entries may be in use by processes that had the directory open before the format file was deleted. Then
+        // the control file is made later, if needed, in a way that notifies those processes and waits for them.
         let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
             try root.presentStatus(of: StoreLayout.entries) == nil
         }
@@ -160,7 +160,7 @@ struct StoreSetup {
         return form
     }
 
-    /// The form for a directory that is set up: sidecars where this process wants them, or can't read attributes.
+    /// Returns the form for a directory that is set up: sidecars if this process wants them, or can't read attributes.
     ///
     /// An empty entry may have its record in an attribute: it was made before the format file was deleted.
     private func formToRecord(_ root: borrowing Directory) throws(CacheError) -> RecordForm {
@@ -180,10 +180,11 @@ struct StoreSetup {
         }
     }
 
-    /// Makes what is missing, the entries last.
+    /// Makes the missing parts, the entries last.
     ///
-    /// - Parameter isNew: as far as is known; then with the control file of an empty cache. Whoever opens the directory of
-    ///   the entries finds it: who writes without it is not told of in its filter, and would write what nobody finds.
+    /// - Parameter isNew: Whether the directory seems to be new; then it gets the control file of an empty cache. A process
+    ///   that opens the directory of the entries finds that file: if it wrote without it, its keys would not be in the
+    ///   filter, and no process would find its entries.
     private func makeParts(in root: borrowing Directory, isNew: Bool = false) throws(CacheError) {
         try makePart(StoreLayout.objects, in: root)
         try makePart(StoreLayout.temporaries, in: root)
@@ -192,14 +193,15 @@ struct StoreSetup {
         try makePart(StoreLayout.entries, in: root)
     }
 
-    /// Makes the control file, and then the directory of the entries: so nobody can write without it, and it is good at
-    /// once; but where another process was first with either, as `locks/` was deleted meanwhile, it is completed, or
-    /// made, later.
+    /// Makes the control file, and then the directory of the entries.
     ///
-    /// It is large, as these files go, and may have to be in memory: there may be no room for it just now, or no `/dev/shm`
-    /// that this process may write.
+    /// So no process can write without the control file, and it is ready at once. If another process was first with either,
+    /// because `locks/` was deleted meanwhile, it is completed, or made, later.
+    ///
+    /// It is large compared with the other files, and may have to be in memory: there may be no room for it at present, or
+    /// no `/dev/shm` that this process may write.
     private func makeControl(in root: borrowing Directory) {
-        // Whatever keeps it from being made: the cache works without, and each process that opens it tries again.
+        // If it can't be made, the cache works without, and each process that opens it tries again.
         bestEffort { () throws(Errno) in
             let fileSystem = try root.descriptor.fileSystem().kind
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
@@ -224,7 +226,7 @@ struct StoreSetup {
         }
     }
 
-    /// Writes one of the small files whole or not at all: under another name first.
+    /// Writes one of the small files atomically, under another name first.
     private func write(
         _ text: String,
         to name: RelativePath,
@@ -233,21 +235,23 @@ struct StoreSetup {
         try describing("write", "\(path)/\(name)") { () throws(Errno) in
             try drafting(in: root) { (file, publish) throws(Errno) in
                 try file.writeAll(text.utf8Span.span)
-                // Once in a directory's life: an empty format file after a power cut would make it somebody else's.
+                // Once in a directory's life: with a format file that is empty after a power cut, it would not be recognized
+                // as a cache.
                 try file.synchronize()
                 try publish(name)
             }
         }
     }
 
-    /// Has `write` fill a new file and give it its place, by `publish`, which replaces what is there, or in another way.
+    /// Creates a new file, which `write` fills and publishes, by `publish`, which replaces an existing file, or in another
+    /// way.
     private func drafting(
         in root: borrowing Directory,
         _ write: (borrowing FileDescriptor, _ publish: (RelativePath) throws(Errno) -> Void) throws(Errno) ->
             Void
     ) throws(Errno) {
         let temporaries = try root.openDirectory(StoreLayout.temporaries)
-        // Its own: where `locks/` was deleted meanwhile, another process may be setting up at the same time.
+        // A unique name: if `locks/` was deleted meanwhile, another process may be setting up at the same time.
         let draft = StoreLayout.freshTemporary("setup-")
         let file = try temporaries.open(draft, [.readWrite, .create], mode: FileMode.file)
         defer { bestEffort { () throws(Errno) in try temporaries.unlink(draft) } }

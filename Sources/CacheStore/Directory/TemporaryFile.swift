@@ -2,44 +2,44 @@
 
 import Platform
 
-/// A file on its way to its place: with a name in `tmp/`, or with none yet (O_TMPFILE).
+/// A file before it is put in its place: with a name in `tmp/`, or still unnamed (O_TMPFILE).
 ///
-/// While it lives it is locked, if it has a name, so that a sweep can tell it from one whose process was killed; the
-/// name goes when this value does, unless it was renamed away.
+/// A named file is locked while this value exists, so that a sweep can distinguish it from one whose process was killed. The
+/// name is removed with this value, unless the file was renamed.
 struct TemporaryFile: ~Copyable {
     let file: FileDescriptor
     private let store: StoreDirectory
     private var place: (area: TemporaryArea, name: RelativePath)?
     /// Bytes on disk, once it is written.
     var allocatedSize: Int64 = 0
-    /// Whether it keeps a name in `tmp/` as it may have got its place.
+    /// Whether it keeps a name in `tmp/`, as it may have been published.
     private(set) var isKept = false
 
-    /// Creates one with a name that is in use nowhere.
+    /// Creates a file with an unused name.
     init(in store: StoreDirectory, mode: UInt32) throws(Errno) {
         let area = try TemporaryArea(of: store)
         while true {
             let name = StoreLayout.freshTemporary()
             let file = try area.directory.open(name, [.readWrite, .create, .exclusive], mode: mode)
-            // A sweep may have found it before it was locked, and taken it for a leftover.
+            // A sweep may have found it before it was locked, and treated it as a leftover.
             if try file.tryLock(.exclusive), try file.status().linkCount > 0 {
                 self.file = file
                 self.store = store
                 place = (area, name)
                 return
             }
-            // One that only looks, in a dry run, leaves it; it is not used, so away with it.
+            // A dry run that tests its lock does not delete it; this file is not used, so it is deleted here.
             bestEffort { () throws(Errno) in try area.directory.unlink(name) }
         }
     }
 
-    /// Takes over a file without a name.
+    /// Takes over an unnamed file.
     init(unnamed file: consuming FileDescriptor, in store: StoreDirectory) {
         self.file = file
         self.store = store
     }
 
-    /// Takes over a file that is locked and has a name of its own in `tmp/`.
+    /// Takes over a file that is locked and has its own name in `tmp/`.
     init(
         named name: RelativePath,
         _ file: consuming FileDescriptor,
@@ -52,11 +52,13 @@ struct TemporaryFile: ~Copyable {
     }
 
     deinit {
-        // Gone already when it was renamed; whatever else keeps it there, the next sweep removes it.
+        // The name is gone if the file was renamed; if it can't be removed for another reason, the next sweep removes it.
         if let place { bestEffort { () throws(Errno) in try place.area.directory.unlink(place.name) } }
     }
 
-    /// Gives it its place: one with a name replaces what is there, of one without this is false where there is something.
+    /// Puts the file in its place.
+    ///
+    /// A named file replaces an existing one; for an unnamed one this returns false if the place is taken.
     borrowing func publish(in target: borrowing Directory, _ path: RelativePath) throws(Errno) -> Bool {
         if place != nil {
             try rename(to: target, path)
@@ -71,7 +73,7 @@ struct TemporaryFile: ~Copyable {
         }
     }
 
-    /// Moves one with a name to its place, replacing what is there.
+    /// Moves a named file to its place, replacing an existing file.
     borrowing func rename(to target: borrowing Directory, _ path: RelativePath) throws(Errno) {
         guard let place else { throw .noEntry }
         do throws(Errno) {
@@ -82,7 +84,7 @@ struct TemporaryFile: ~Copyable {
         }
     }
 
-    /// Replaces the file at `path` in one step.
+    /// Replaces the file at `path` atomically.
     mutating func replace(in target: borrowing Directory, _ path: RelativePath) throws(Errno) {
         do throws(Errno) {
             try giveName()
@@ -93,7 +95,7 @@ struct TemporaryFile: ~Copyable {
         try rename(to: target, path)
     }
 
-    /// Gives it a name in `tmp/` if it has none, locked before anybody can see it.
+    /// Gives it a name in `tmp/` if it has none, locked before other processes can see it.
     mutating func giveName() throws(Errno) {
         if place != nil { return }
         let (area, name) = (try TemporaryArea(of: store), StoreLayout.freshTemporary())
@@ -102,7 +104,7 @@ struct TemporaryFile: ~Copyable {
         place = (area, name)
     }
 
-    /// Has it keep a name in `tmp/`, also after it was renamed away, so that no sweep sets its blocks free.
+    /// Keeps a name in `tmp/`, even after the file was renamed, so that no sweep frees its blocks.
     mutating func keepName() throws(Errno) {
         isKept = true
         guard let place else { return try giveName() }
@@ -111,11 +113,11 @@ struct TemporaryFile: ~Copyable {
 }
 
 extension Directory {
-    /// Writes a copy of `file`, under another name in the same directory, and gives it the name `path`, replacing what is
-    /// there, in one step.
+    /// Writes a copy of `file` under another name in the same directory, and renames it atomically to `path`, replacing an
+    /// existing file.
     ///
     /// Needs no link, and no rename between directories. The copy is on the medium before it has the name, as the file may
-    /// have to be. A crash leaves a `put-` file that nobody has locked, which the next collection deletes.
+    /// have to be. A crash leaves an unlocked `put-` file, which the next collection deletes.
     func publish(copyOf file: borrowing FileDescriptor, as path: RelativePath) throws(Errno) {
         let status = try file.status()
         let place = path.description
@@ -136,7 +138,7 @@ extension Directory {
     }
 }
 
-/// The open `tmp/`, made anew where somebody has removed it.
+/// The open `tmp/`, which is made again if it was removed.
 final class TemporaryArea: Sendable {
     let directory: Directory
 
@@ -148,7 +150,7 @@ final class TemporaryArea: Sendable {
 }
 
 extension Directory {
-    /// Runs `body`, and once more after making the directory of that name where it was missing.
+    /// Runs `body`, and again after making the directory of that name if it was missing.
     func making<Value: ~Copyable>(
         _ name: @autoclosure () -> RelativePath,
         _ body: () throws(Errno) -> Value

@@ -2,17 +2,19 @@
 
 import Platform
 
-/// Numbers as bytes: of fixed width with the lowest byte first, and varints, which have 7 bits a byte, the lowest first,
-/// the top bit set on all but the last (as in LEB128).
+/// Numbers as bytes: of a fixed width with the lowest byte first, or as varints.
+///
+/// A varint has 7 bits per byte, the lowest first, with the top bit set on all bytes but the last (as in LEB128).
 extension [UInt8] {
-    /// A text, with spaces and a newline up to `length` bytes, so that one replaces another whole.
+    /// Creates the bytes of a text, padded with spaces and a newline to `length` bytes, so that one text replaces another as
+    /// a whole.
     init(_ text: String, filledTo length: Int) {
         self = Array(text.utf8.prefix(length - 1))
         self += repeatElement(UInt8(ascii: " "), count: length - 1 - count)
         append(UInt8(ascii: "\n"))
     }
 
-    /// Adds the lowest `width` bytes of `number`, 8 at most.
+    /// Appends the lowest `width` bytes of `number`, 8 at most.
     mutating func append(_ number: UInt64, width: Int) {
         unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append(contentsOf: $0.prefix(width)) }
     }
@@ -31,13 +33,15 @@ extension [UInt8] {
     }
 }
 
-/// Takes bytes apart from the front; each step gives nil where they end or make no sense.
+/// Parses bytes from the front; each method returns nil at the end or for invalid bytes.
 struct ByteReader {
     private let bytes: [UInt8]
     private(set) var position: Int
     private let end: Int
 
-    /// - Parameter range: what to take apart; nil: all.
+    /// Creates a reader for bytes or a range of them.
+    ///
+    /// - Parameter range: The range to parse; nil for all bytes.
     init(_ bytes: [UInt8], _ range: Range<Int>? = nil) {
         self.bytes = bytes
         position = range?.lowerBound ?? 0
@@ -56,7 +60,7 @@ struct ByteReader {
         take(1).map { bytes[$0.lowerBound] }
     }
 
-    /// One of `width` bytes.
+    /// Returns a number of `width` bytes.
     mutating func number(width: Int) -> UInt64? {
         guard let range = take(width) else { return nil }
         var value: UInt64 = 0
@@ -76,7 +80,7 @@ struct ByteReader {
         return nil
     }
 
-    /// The number of bytes or items that follow.
+    /// Returns the number of bytes or items that follow.
     mutating func count() -> Int? { varint().flatMap(Int.init(exactly:)) }
 
     mutating func digest() -> Digest? {
@@ -88,7 +92,7 @@ struct ByteReader {
 
     mutating func text(_ count: Int) -> String? {
         guard let range = take(count) else { return nil }
-        // A third of the instructions of `String(validating:as:)`, for each entry that a sweep reads.
+        // This takes a third of the instructions of `String(validating:as:)`, for each entry that a sweep reads.
         do throws(UTF8.ValidationError) {
             return String(copying: try UTF8Span(validating: bytes.span.extracting(range)))
         } catch {
@@ -96,7 +100,7 @@ struct ByteReader {
         }
     }
 
-    /// The next `count` bytes, to be read apart.
+    /// Returns a reader for the next `count` bytes.
     mutating func part(_ count: Int) -> ByteReader? {
         take(count).map { ByteReader(bytes, $0) }
     }

@@ -2,7 +2,7 @@
 
 package import Platform
 
-/// The error of a cache's operation.
+/// The error of a cache operation.
 ///
 /// A key that is absent or has expired, or whose value was damaged, is a miss and never an error.
 public struct CacheError: Error, Sendable, Equatable {
@@ -25,8 +25,8 @@ public struct CacheError: Error, Sendable, Equatable {
         case noSpace
         /// This user lacks permission.
         case permissionDenied
-        /// Others may write the directory, and so could forge what is read from it: everybody, or another user
-        /// who may have created it in a place such as `/tmp`.
+        /// Other users may write the directory, and so could forge values: either all users, or another user who may have
+        /// created it in a place such as `/tmp`.
         case untrusted
         /// The file system is mounted read-only.
         case readOnly
@@ -34,7 +34,7 @@ public struct CacheError: Error, Sendable, Equatable {
         case busy
         /// An argument is invalid: an empty key, a negative lifetime, too much metadata.
         case invalidArgument
-        /// The kernel reported any other error; see ``CacheError/errno``.
+        /// The kernel reported another error; see ``CacheError/errno``.
         case inputOutput
         /// The value is longer than the directory's limits allow; see ``CacheLimits``.
         case valueTooLarge
@@ -44,7 +44,7 @@ public struct CacheError: Error, Sendable, Equatable {
         case badConfiguration
         /// A value could not be encoded.
         case encoding
-        /// Another caller is computing the value, and was not done within the limit.
+        /// Another caller is computing the value, and did not finish within the limit.
         case timedOut
         /// The cache was closed.
         case closed
@@ -64,7 +64,7 @@ public struct CacheError: Error, Sendable, Equatable {
     public let path: String?
     /// The error of the system call that failed, if one did.
     package let cause: Errno?
-    /// The part of ``message`` that says why; nil if the message was given as a whole.
+    /// The part of ``message`` that gives the reason; nil if the message was given as a whole.
     package let reason: String?
 
     package init(
@@ -88,10 +88,12 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError {
+    /// Composes the message from the operation, the path, the reason and advice.
+    ///
     /// - Parameters:
-    ///   - operation: what was being done: "write an object".
-    ///   - cause: the kernel's error, if one is behind it.
-    ///   - detail: why, if the code alone does not say it.
+    ///   - operation: The operation that failed: "write an object".
+    ///   - cause: The kernel's error, if there is one.
+    ///   - detail: The reason, if the code alone does not state it.
     package init(
         _ code: Code,
         to operation: String,
@@ -110,7 +112,7 @@ extension CacheError {
         )
     }
 
-    /// Sorts a failed system call by what the user can do about it.
+    /// Classifies a failed system call by what the user can do about it.
     package init(errno: Errno, _ operation: String, path: String) {
         let code: Code =
             switch errno {
@@ -124,7 +126,7 @@ extension CacheError {
         self.init(code, to: operation, path: path, cause: errno, detail: errno.wordsOfNoFile)
     }
 
-    /// Why it failed, where no detail says so.
+    /// Returns the reason for an error without a detail.
     private static func reason(_ code: Code, _ cause: Errno?) -> String {
         switch code {
         case .notACache: "it is not a cache, and not empty"
@@ -138,7 +140,7 @@ extension CacheError {
         }
     }
 
-    /// What to do.
+    /// Returns the advice to the user.
     private static func advice(_ code: Code, _ cause: Errno?, hasDetail: Bool) -> String {
         let misplaced = "move it away: it does not belong to the cache"
         return switch code {
@@ -168,7 +170,7 @@ extension CacheError {
         }
     }
 
-    /// What to do about a failed system call that nothing else is known of.
+    /// Returns the advice on a failed system call about which nothing else is known.
     package static func advice(on errno: Errno?) -> String {
         switch errno {
         case .outOfMemory: "use the calls for files, which need little memory, or raise the limit (ulimit -v)"
@@ -184,7 +186,7 @@ extension CacheError {
     }
 }
 
-/// Runs system calls, and says of a failure what was being done to which path.
+/// Runs system calls, and adds the operation and the path to the error if one fails.
 package func describing<Value: ~Copyable>(
     _ operation: @autoclosure () -> String,
     _ path: @autoclosure () -> String,

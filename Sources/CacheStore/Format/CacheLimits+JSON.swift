@@ -4,21 +4,21 @@
 ///
 /// ```
 /// {
-///   "maximumSize": 2147483648,     bytes on disk, directories and all
+///   "maximumSize": 2147483648,     bytes on disk, including directories
 ///   "maximumEntries": 100000,
 ///   "minimumFree": "10%",          of the file system, or bytes
 ///   "maximumAge": 2592000,         seconds
 ///   "maximumIdleTime": 604800,
 ///   "maximumValueSize": 67108864,  bytes
 ///   "eventLog": 1048576,           bytes; missing or 0: no log is kept
-///   "assumeLocal": true,           the file system is local, though it does not look so
-///   "shareMemory": false           processes do without a file in /dev/shm
+///   "assumeLocal": true,           the file system is local, though not recognized as such
+///   "shareMemory": false           processes do not use a file in /dev/shm
 /// }
 /// ```
 ///
-/// Every key may be missing.
+/// All keys are optional.
 extension CacheLimits: Codable {
-    /// Takes the limits out of what an object holds, and leaves the rest; null is no limit.
+    /// Removes the limits from an object's values and leaves the rest; null means no limit.
     init(taking values: inout [String: JSONValue]) throws(JSONProblem) {
         let (bytes, seconds) = ("not a number of bytes", "not a number of seconds")
         maximumSize = try values.take("maximumSize", bytes, \.byteCount)
@@ -32,7 +32,7 @@ extension CacheLimits: Codable {
         sharesMemory = try values.take("shareMemory", "neither true nor false", \.truth)
     }
 
-    /// What ``init(taking:)`` takes.
+    /// The values that ``init(taking:)`` takes.
     var values: [String: JSONValue] {
         var values: [String: JSONValue] = [:]
         values["maximumSize"] = maximumSize.map { JSONValue($0) }
@@ -47,9 +47,9 @@ extension CacheLimits: Codable {
         return values
     }
 
-    /// Reads what ``encode(to:)`` writes.
+    /// Reads the output of ``encode(to:)``.
     ///
-    /// Refuses what no directory can be limited to: negative numbers, 8 PiB and more, 285 years and more.
+    /// Rejects impossible limits: negative numbers, 8 PiB and more, 285 years and more.
     public init(from decoder: any Decoder) throws {
         var values = try [String: JSONValue](from: decoder)
         do throws(JSONProblem) {
@@ -60,7 +60,7 @@ extension CacheLimits: Codable {
         }
     }
 
-    /// Writes the keys of `config.json`, spans in seconds; limits that are not set are left out.
+    /// Writes the keys of `config.json`, durations in seconds; limits that are not set are left out.
     public func encode(to encoder: any Encoder) throws {
         try values.encode(to: encoder)
     }
@@ -84,7 +84,9 @@ extension CacheLimits.FreeSpace: Codable {
 }
 
 extension [String: JSONValue] {
-    /// nil where there is no such key; what is there otherwise, and is not what `read` expects, is `form`.
+    /// Removes and reads a value; returns nil if it is missing or null.
+    ///
+    /// - Throws: An error that ends with `form` if `read` does not accept the value.
     fileprivate mutating func take<Limit>(
         _ key: String,
         _ form: String,
@@ -97,7 +99,7 @@ extension [String: JSONValue] {
 }
 
 extension JSONValue {
-    /// A number as a Double holds it exactly: up to 8 PiB.
+    /// A whole number that a Double represents exactly: up to 8 PiB.
     fileprivate var whole: Int64? {
         guard case .number(let number) = self, let whole = Int64(exactly: number), (0..<1 << 53) ~= whole
         else { return nil }
@@ -110,7 +112,7 @@ extension JSONValue {
         self = .number(Double(count.bytes))
     }
 
-    /// So long that the moment before still fits 64 bits of nanoseconds.
+    /// A duration that can be subtracted from the present time within 64 bits of nanoseconds.
     fileprivate var seconds: Duration? {
         guard case .number(let number) = self, (0..<9e9) ~= number else { return nil }
         return .seconds(number)
@@ -121,7 +123,7 @@ extension JSONValue {
         return truth
     }
 
-    /// What is no ``freeSpace``.
+    /// The error text for a value that is no ``freeSpace``.
     fileprivate static let freeSpaceForm = "neither a number of bytes nor a share like \"10%\""
 
     fileprivate var freeSpace: CacheLimits.FreeSpace? {
@@ -135,13 +137,13 @@ extension JSONValue {
     fileprivate init(_ space: CacheLimits.FreeSpace) {
         switch space {
         case .bytes(let bytes): self.init(bytes)
-        // Without the fraction where there is none.
+        // Without a fraction if the number is whole.
         case .percent(let percent): self = .string(Int(exactly: percent).map { "\($0)%" } ?? "\(percent)%")
         }
     }
 }
 
-/// Any value of JSON, RFC 8259: to keep what another version has written.
+/// Any JSON value, RFC 8259, so that values written by another version are kept.
 enum JSONValue: Sendable, Equatable, Codable {
     case null
     case bool(Bool)
@@ -152,7 +154,7 @@ enum JSONValue: Sendable, Equatable, Codable {
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        // Each kind is tried in turn; what is none of them the last one throws.
+        // Each kind is tried in turn; the last one throws if none matches.
         if container.decodeNil() {
             self = .null
         } else if let value = try? container.decode(Bool.self) {
@@ -181,7 +183,7 @@ enum JSONValue: Sendable, Equatable, Codable {
     }
 }
 
-/// What is wrong with a JSON text, or with a value in it.
+/// A problem with a JSON text, or with a value in it.
 struct JSONProblem: Error, Equatable {
     let words: String
 }

@@ -2,52 +2,51 @@
 
 /// How much a cache directory may hold, and for how long.
 ///
-/// Limits belong to the directory: they are in its `config.json`, and all processes that use it follow a change
-/// within a second. nil means that there is no such limit.
+/// Limits belong to the directory: they are in its `config.json`, and all processes that use it follow a change within a
+/// second. nil means that there is no such limit.
 ///
-/// At 95 % of a limit the janitor of one of the processes evicts the least recently used values until 90 % are
-/// left. A put that would exceed 100 % makes room itself, or waits up to a minute while another process does.
-/// So a limit holds at every moment, give or take what the file system needs for growing directories.
+/// At 95 % of a limit the janitor of one of the processes evicts the least recently used values until 90 % are left. A put
+/// that would exceed 100 % makes room itself, or waits up to a minute while another process does. So a limit holds at every
+/// moment, apart from what the file system needs for growing directories.
 public struct CacheLimits: Sendable, Equatable {
     /// Bytes on disk, as `du` counts them: values, keys, directories and the cache's own files, which take 3 to
     /// 5 MiB in an empty cache.
     public var maximumSize: ByteCount?
     /// The number of keys.
     public var maximumEntries: Int?
-    /// What must stay available on the file system, whoever uses it up.
+    /// The space that must stay available on the file system, whichever program uses it up.
     public var minimumFree: FreeSpace?
     /// How long ago a value may have been stored before it is removed.
     ///
-    /// It may still be returned from disk until a collection removes it, a minute at most, but not from memory. For exact
-    /// ends use expirations.
+    /// It may still be returned from disk until a collection removes it, after a minute at most, but not from memory. For
+    /// exact times use expirations.
     public var maximumAge: Duration?
     /// How long ago a value may have been used last before it is removed.
     public var maximumIdleTime: Duration?
-    /// Bytes of the longest value that is accepted.
+    /// The size of the largest value that is accepted.
     public var maximumValueSize: ByteCount?
-    /// Bytes that the log of removals may take, 64 KiB at least; nil for no log.
+    /// The maximum size of the log of removals, 64 KiB at least; nil for no log.
     public var eventLogSize: ByteCount?
-    /// Whether the directory is on a local file system even though it does not look so; nil leaves it as it
-    /// was.
+    /// Whether the directory is on a local file system that is not recognized as one; nil leaves the setting unchanged.
     ///
-    /// For unknown file systems and FUSE, which are otherwise taken for network file systems. It takes effect
-    /// in processes that open the cache afterwards, so end all that have it open. If other machines write to
-    /// the file system, processes may return old values.
+    /// For unknown file systems and FUSE, which are otherwise treated as network file systems. It takes effect in processes
+    /// that open the cache afterwards, so end all processes that have it open. If other machines write to the file system,
+    /// processes may return old values.
     public var assumesLocal: Bool?
-    /// Whether processes may share memory by a file in `/dev/shm`, where the file system is one whose files can't be
-    /// mapped safely (XFS, Btrfs, overlay and others); nil leaves it as it was, which is true at first.
+    /// Whether processes may share memory by a file in `/dev/shm`, on file systems whose files can't be mapped safely (XFS,
+    /// Btrfs, overlay and others); nil leaves the setting unchanged, which is true at first.
     ///
-    /// false is for containers that have a `/dev/shm` each. Then a hit in memory costs one system call, to look at
-    /// the record, and the usage is not counted: limits hold only when a collection ends. Processes that have the
-    /// cache open follow within a second. Before you set it to true again, end all that have it open.
+    /// Use false for containers that have a `/dev/shm` each. Then a hit in memory costs one system call, to check the
+    /// record, and the usage is not counted: limits hold only when a collection ends. Processes that have the cache open
+    /// follow within a second. Before you set it to true again, end all processes that have it open.
     public var sharesMemory: Bool?
 
-    /// No limits, or a size alone.
+    /// Creates limits without any limit, or with a size alone.
     public init(maximumSize: ByteCount? = nil) {
         self.maximumSize = maximumSize
     }
 
-    /// Whether they bound what the directory takes.
+    /// Whether a limit on size, entries or free space is set.
     package var areBounding: Bool { maximumSize != nil || maximumEntries != nil || minimumFree != nil }
 }
 
@@ -59,7 +58,7 @@ extension CacheLimits {
         /// A share of the file system's size, 0 to 100.
         case percent(Double)
 
-        /// In bytes, on a file system of that size.
+        /// Returns the number of bytes on a file system of this size.
         package func bytes(of total: Int64) -> Int64 {
             switch self {
             case .bytes(let bytes): bytes.bytes
@@ -67,7 +66,7 @@ extension CacheLimits {
             }
         }
 
-        /// As `config.json` has it: a share in hundredths of a per cent.
+        /// The value as stored in `config.json`: a share in hundredths of a per cent.
         var rounded: FreeSpace {
             switch self {
             case .bytes: self
@@ -84,7 +83,7 @@ public struct ByteCount: Sendable, Hashable, Comparable, Codable {
     /// The number.
     public let bytes: Int64
 
-    /// This many bytes; a negative number counts as 0.
+    /// Creates this many bytes; a negative number counts as 0.
     public init(_ bytes: Int64) {
         self.bytes = max(0, bytes)
     }
@@ -92,13 +91,13 @@ public struct ByteCount: Sendable, Hashable, Comparable, Codable {
     /// This many bytes.
     public static func bytes(_ count: Int) -> ByteCount { ByteCount(Int64(count)) }
 
-    /// This many times 1024 bytes, at most what 64 bits hold.
+    /// This many times 1024 bytes, at most `Int64.max`.
     public static func kibibytes(_ count: Int) -> ByteCount { scaled(count, 1 << 10) }
 
-    /// This many times 1024² bytes, at most what 64 bits hold.
+    /// This many times 1024² bytes, at most `Int64.max`.
     public static func mebibytes(_ count: Int) -> ByteCount { scaled(count, 1 << 20) }
 
-    /// This many times 1024³ bytes, at most what 64 bits hold.
+    /// This many times 1024³ bytes, at most `Int64.max`.
     public static func gibibytes(_ count: Int) -> ByteCount { scaled(count, 1 << 30) }
 
     private static func scaled(_ count: Int, _ unit: Int64) -> ByteCount {

@@ -4,88 +4,87 @@ import Platform
 
 /// A word of the control file; the raw value is its place.
 ///
-/// What is added later takes a free place: those are 0 in files made before.
+/// New words take a free place, which is 0 in older files.
 enum ControlWord: Int {
     /// ``ControlLayout/magic``.
     case magic = 0
     /// ``ControlLayout/version``.
     case version = 1
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     case size = 2
     case state = 3
-    /// The version of the rules that are in force (`RemovalRules`); 0: there are none.
+    /// The version of the rules that are in force (`RemovalRules`); 0 if there are none.
     case rulesVersion = 4
-    /// The latest time of creation that any of them is meant for, ms since 1970.
+    /// The latest creation time that any rule applies to, ms since 1970.
     case latestRule = 5
-    /// Records written that may take space of their own beside the inodes of their entries, times two; plus one where no
+    /// The number of written records that may take space besides the inodes of their entries, times two; plus one if no
     /// entry takes any.
     case entriesWithSpace = 6
-    /// What entries and objects take on disk, as all processes add it up, and how many entries there are.
+    /// The bytes on disk of entries and objects, and the number of entries, as summed up by all processes.
     case usedBytes = 8
     case usedEntries = 9
-    /// 1: it has been counted.
+    /// 1 if the usage has been counted.
     case isUsageCounted = 10
-    /// Since when the counters count, ns since 1970.
+    /// When the counters were last set to 0, ns since 1970.
     case countedSince = 11
     /// The seal of a complete filter (`ControlMaking.filterSeal`).
     case filterSeal = 12
-    /// Bytes on disk beside entries and objects: directories, this file; 0: not counted yet.
+    /// Bytes on disk besides entries and objects: directories, this file; 0 if not counted yet.
     case overheadBytes = 13
-    /// For how long, ns, what was evicted last had not been used; 0: nothing was evicted yet.
+    /// How long the last evicted entry had been unused, ns; 0 before the first eviction.
     case horizon = 14
-    /// Entries that were replaced or removed since the last mark, whose objects may be orphans.
+    /// The number of entries that were replaced or removed since the last mark, whose objects may be orphans.
     case replacedEntries = 15
-    /// When something was evicted last, ns since 1970.
+    /// When an entry was last evicted, ns since 1970.
     case lastEviction = 16
-    /// What writers are about to take: two words that take turns.
+    /// Bytes that writers are about to take: two words that alternate.
     case evenClaims = 17
     case oddClaims = 18
-    /// The turn.
+    /// When the present turn began, with the number of the turn in the lower 16 bits.
     case claimTurn = 19
-    /// Where the words are in memory: the seal of the file that names them (`ControlMaking.pointerSeal`).
+    /// If the words are in memory: the seal of the file that names them (`ControlMaking.pointerSeal`).
     case pointerSeal = 20
-    /// Steps of the holder of the `janitor` lock.
+    /// The steps of the holder of the `janitor` lock.
     case sweepSteps = 21
-    /// That process, and its namespace of processes in the upper half.
+    /// The process that last took the lock, and its PID namespace in the upper half.
     case sweepHolder = 22
-    /// The latest time of creation of any entry, ms since 1970, times two; plus one where all entries are reckoned with.
+    /// The latest creation time of any entry, ms since 1970, times two; plus one if it covers all entries.
     case latestCreated = 24
-    /// Whether writers note their keys in the outbox (`RemoteNotes`); 0: there is no remote tier.
+    /// Which keys writers record in the outbox (`RemoteNotes`); 0 if there is no remote store.
     case remoteNotes = 25
-    /// What was created before is not taken from other machines, ms since 1970; 0: everything is.
+    /// Remote entries that were created before this time are not used, ms since 1970; 0 if all are.
     case remoteBarrier = 26
-    /// Entries that writers are about to make, as ``evenClaims`` and ``oddClaims`` have bytes.
+    /// Entries that writers are about to make, like the bytes in ``evenClaims`` and ``oddClaims``.
     case evenEntryClaims = 27
     case oddEntryClaims = 28
-    /// 1: objects take more than their contents, as their blocks lie apart (``Control/noteIndexBlocks(_:)``).
+    /// 1 if objects take more than their contents, as their blocks are scattered (``Control/noteIndexBlocks(_:)``).
     case indexBlocks = 29
-    /// The bytes on disk of the objects of ``replacedEntries``, as far as they are known.
+    /// The bytes on disk of the objects of ``replacedEntries``, if known.
     case replacedBytes = 30
 }
 
-/// Where everything is in the control file, in 64-bit words.
+/// The layout of the control file, in 64-bit words.
 ///
 /// ```
 ///      0  single words (ControlWord)
-///     32  the names of servers, hashed; then the state of the breaker of each (ControlLayout.servers)
+///     32  the hashed names of servers; then the circuit breaker of each (ControlLayout.servers)
 ///     64  for each object stripe: bytes that were counted for objects that have no name yet
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
 ///    256  keys that were evicted lately (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
 ///   1536  262,144 generations
 /// 263680  the filter of keys: 16,384 blocks of 8 words
-/// 394752  what expires when (ExpirationHistogram)
+/// 394752  the histogram of expiration times (ExpirationHistogram)
 /// ```
 ///
-/// Words are in the processor's own order: a control file does not travel, and is made anew where it does
-/// not fit.
+/// Words are in native byte order: a control file is not portable, and is made again if it does not fit.
 enum ControlLayout {
     /// "diskctrl".
     static let magic: UInt64 = 0x6469_736b_6374_726c
-    /// Of this layout; a file with another one is replaced.
+    /// The version of this layout; a file with another version is replaced.
     static let version: UInt64 = 3
 
-    /// Names of servers, then a word for each.
+    /// The names of servers, followed by one word for each.
     static let servers = 32
     static let serverCount = 8
     static let unnamed = 64
@@ -96,38 +95,40 @@ enum ControlLayout {
     static let generations = counters + counterShards * counterSlots
     static let filter = generations + generationCount
 
-    /// So many threads count without getting into each other's way; each shard has cache lines of its own.
+    /// The number of threads that can count without contention; each shard has its own cache lines.
     static let counterShards = 16
-    /// Room for later events.
+    /// Leaves room for later events.
     static let counterSlots = 64
-    /// With so many words an innocent key shares its own with a key that is being written once in a while
-    /// only: among 100,000 keys with 0.4 others; 2 MiB.
+    /// The number of words, 2 MiB.
+    ///
+    /// With this many, a key rarely shares its word with another key that is being written: among 100,000 keys with 0.4
+    /// others.
     static let generationCount = 1 << generationBits
     static let generationBits = 18
     /// 1 MiB: see ``KeyFilter``.
     static let filterWords = 1 << 17
 
-    /// See ``ExpirationHistogram``; with room to the end of the page.
+    /// See ``ExpirationHistogram``; with unused words up to the end of the page.
     static let expirations = filter + filterWords
     static let expirationWords = 512
 
     static let wordCount = expirations + expirationWords
     static let byteCount = wordCount * 8
 
-    /// Where the words are in memory, the path of the directory follows them, for ``ControlPointer``.
+    /// The size of a file of words in memory: the path of the directory follows the words, for ``ControlPointer``.
     static let memoryByteCount = byteCount + memoryPathSize
     /// Bytes: PATH_MAX of linux/limits.h.
     static let memoryPathSize = 4096
 }
 
-/// How far a control file is; a word in it.
+/// The state of a control file, stored in one word.
 enum ControlState: UInt64 {
-    /// Writers must use it, but somebody may still be publishing who has not seen it: nobody may hold
-    /// values in memory yet.
+    /// Writers must use it, but a writer that has not seen it may still be publishing: no process may hold values in memory
+    /// yet.
     case forming = 1
     /// Every writer uses it.
     case ready = 2
-    /// Another one takes its place.
+    /// Another file replaces it.
     case superseded = 3
 }
 

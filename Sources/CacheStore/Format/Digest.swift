@@ -2,12 +2,12 @@
 
 import Platform
 
-/// The SHA-256 of some bytes: names a value by its content, and an entry by its key.
+/// The SHA-256 of some bytes, which names a value by its content, and an entry by its key.
 public struct Digest: Sendable {
-    /// Its bytes as they lie in memory.
+    /// The bytes in memory order.
     ///
-    /// As words, since the compiler hands a value of four of them on in four registers, but takes 32 bytes apart and
-    /// puts them together again, one by one, at each function that they go through.
+    /// They are stored as words, because the compiler passes four words in four registers, but takes 32 bytes apart and
+    /// reassembles them, one by one, at each function call.
     let rawWords: InlineArray<4, UInt64>
 
     package init(bytes: InlineArray<32, UInt8>) {
@@ -18,19 +18,19 @@ public struct Digest: Sendable {
         unsafe unsafeBitCast(rawWords, to: InlineArray<32, UInt8>.self)
     }
 
-    /// The digest of `content`.
+    /// Computes the digest of `content`.
     ///
-    /// - Complexity: O(*n*), about 0.6 ms a MiB with SHA instructions.
+    /// - Complexity: O(*n*), about 0.6 ms per MiB with SHA instructions.
     package init(of content: Span<UInt8>) {
         self.init(bytes: SHA256.hash(content))
     }
 
-    /// The digest that names the entry of `key`: of its UTF-8 bytes, without any normalization.
+    /// Computes the digest that names the entry of `key`, from its UTF-8 bytes without any normalization.
     package init(ofKey key: String) {
         self.init(of: key.utf8Span.span)
     }
 
-    /// The digest that names the entry of `key` in `space`.
+    /// Computes the digest that names the entry of `key` in `space`.
     package init(ofKey key: String, in space: KeySpace) {
         guard space != .callers else {
             self.init(ofKey: key)
@@ -40,13 +40,13 @@ public struct Digest: Sendable {
         self.init(of: bytes.span)
     }
 
-    /// One of its four words of 8 bytes, the lowest byte first.
+    /// Returns one of the four words of 8 bytes, read as little-endian.
     @inline(__always)
     package func word(_ number: Int) -> UInt64 {
         UInt64(littleEndian: rawWords[number])
     }
 
-    /// One of its 32 bytes.
+    /// Returns one of the 32 bytes.
     @inline(__always)
     package func byte(_ number: Int) -> UInt8 {
         UInt8(truncatingIfNeeded: word(number / 8) >> UInt64(number % 8 * 8))
@@ -54,7 +54,7 @@ public struct Digest: Sendable {
 }
 
 extension Digest {
-    /// Reads 64 lowercase hexadecimal digits; nil for anything else.
+    /// Parses 64 lowercase hexadecimal digits; nil for anything else.
     package init?(hexadecimal digits: Span<UInt8>) {
         guard digits.count == 64 else { return nil }
         var bytes = InlineArray<32, UInt8>(repeating: 0)
@@ -69,14 +69,14 @@ extension Digest {
         self.init(bytes: bytes)
     }
 
-    /// Reads 64 lowercase hexadecimal digits; nil for anything else.
+    /// Parses 64 lowercase hexadecimal digits; nil for anything else.
     public init?(hexadecimal text: some StringProtocol) {
         self.init(hexadecimal: String(text).utf8Span.span)
     }
 
-    /// 0 to 15; more for anything that is not a digit.
+    /// Returns 0 to 15, or more for a byte that is not a digit.
     ///
-    /// Without a branch, which digests would make the processor mispredict half of the time.
+    /// Without a branch, which the processor would mispredict half of the time.
     static func value(ofDigit digit: UInt8) -> UInt8 {
         let number = digit &- UInt8(ascii: "0")
         let letter = digit &- UInt8(ascii: "a")
@@ -93,9 +93,9 @@ extension Digest: Hashable {
             && left.word(2) == right.word(2) && left.word(3) == right.word(3)
     }
 
-    /// Adds its bytes, which are spread evenly.
+    /// Feeds 8 of the bytes, which are uniformly distributed, into the hasher.
     public func hash(into hasher: inout Hasher) {
-        // Already uniform: 8 of its bytes spread as well as all 32.
+        // Digests are uniform: 8 bytes are distributed as well as all 32.
         hasher.combine(word(0))
     }
 }

@@ -2,32 +2,32 @@
 
 import Platform
 
-/// What an error of the kernel says of a file of the cache.
+/// The meaning of a kernel error for a file of the cache.
 ///
-/// Every part of the cache goes by this one table: the probe, get, put, collection, verification and repair. Only
-/// ``absent`` and ``notAFile`` say that no file of the cache is there. A file for which the kernel says anything else may
-/// be whole: it is left alone and reported, and never deleted for it.
+/// All parts of the cache use this one table: the probe, get, put, collection, verification and repair. Only ``absent`` and
+/// ``notAFile`` mean that there is no file of the cache. With any other error the file may be intact: it is left alone and
+/// reported, and never deleted because of the error.
 enum ErrnoMeaning: Sendable {
-    /// There is no such file: it has no name, or its shard is no directory.
+    /// There is no such file: its name is missing, or its shard is not a directory.
     case absent
-    /// Something else is in its place: a symbolic link, a directory, a pipe, a socket or a device.
+    /// Another kind of file is in its place: a symbolic link, a directory, a pipe, a socket or a device.
     case notAFile
-    /// This process may not do that to this file: permissions, a security module or a sandbox.
+    /// This process lacks permission for the file: file permissions, a security module or a sandbox.
     case forbidden
     /// The kernel, the file system or a sandbox does not offer the call.
     case unsupported
     /// The medium fails, or the file system has found its own structures damaged.
     case mediumFails
-    /// The file system can only be read.
+    /// The file system is read-only.
     case readOnly
-    /// The file system, a quota or the process's limit has no room.
+    /// The file system, a quota or the process's file size limit has no room.
     case noRoom
-    /// Nothing about the file: no descriptors, no memory, or anything else.
+    /// Not related to the file: no descriptors, no memory, or any other error.
     case other
 }
 
 extension Errno {
-    /// What it says of the file that a call was made for, whichever call that was.
+    /// Its meaning for the file that a call was made for, whichever call that was.
     var meaning: ErrnoMeaning {
         switch self {
         case .noEntry, .notDirectory: .absent
@@ -41,24 +41,25 @@ extension Errno {
         }
     }
 
-    /// What opening or reading says of a symbolic link, a directory, a pipe, a socket or a device.
+    /// Whether opening or reading a symbolic link, a directory, a pipe, a socket or a device fails with this error.
     var tellsOfNoFile: Bool { meaning == .notAFile }
 
-    /// What a look at a file in a shard says where there is none: the shard may be no directory.
+    /// Whether access to a missing file in a shard fails with this error; the shard may not be a directory.
     var tellsOfNothing: Bool { meaning == .absent }
 
-    /// Whether other files may well be as they should: a damaged sector or inode, or permissions that somebody has changed.
+    /// Whether other files may be intact: a damaged sector or inode, or permissions that a user has changed.
     var concernsOneFile: Bool { meaning == .forbidden || meaning == .mediumFails }
 
-    /// Whether giving a file its name fails with this where a copy of it, written in the directory of the name, can get that
-    /// name: links and renames between directories, or links at all, may be forbidden (a sandbox), or not be there.
+    /// Whether a file that can't get its name because of this error may be copied to the directory of the name instead.
+    ///
+    /// Links and renames between directories, or links in general, may be forbidden (a sandbox) or unsupported.
     var leavesCopy: Bool { self == .crossDevice || self == .notPermitted || meaning == .unsupported }
 
-    /// Whether setting an attribute fails with this where the same record can be written as a sidecar: the attribute has no
-    /// room, may not be set, or something that is no file is in the entry's place.
+    /// Whether a record can be written as a sidecar if setting its attribute fails with this error: the attribute has no
+    /// room, may not be set, or another kind of file is in the entry's place.
     ///
-    /// ext4 says ENOSPC to what does not fit its one block, so the sidecar must find out if the disk is full. EACCES is
-    /// what the kernel says of a file that is another user's: that is for the caller to know.
+    /// ext4 reports ENOSPC for an attribute that does not fit its one block, so writing the sidecar must show if the disk is
+    /// full. The kernel reports EACCES for another user's file: the caller has to decide that case.
     var leavesSidecar: Bool {
         switch self {
         case .noSpace, .outOfRange, .argumentListTooLong, .notPermitted: true
@@ -66,7 +67,7 @@ extension Errno {
         }
     }
 
-    /// What is in the place of a file or a directory of the cache's, where this tells of it.
+    /// A description of the object in the place of a file or directory of the cache; nil if the error does not show it.
     var wordsOfNoFile: String? {
         switch self {
         case .tooManyLinks: "a symbolic link is in its place"
@@ -78,7 +79,7 @@ extension Errno {
     }
 }
 
-/// Gives nil where there is no such file in a shard, nor can be; every other error stays one.
+/// Returns nil if the file does not and can't exist in a shard; rethrows every other error.
 func ifFiled<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {
     do throws(Errno) {
         return try body()
@@ -89,7 +90,9 @@ func ifFiled<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) 
     }
 }
 
-/// Runs what may fail without harm, and gives nil then: the caller says above why, and what makes up for it.
+/// Runs an operation whose failure does no harm; returns nil if it fails.
+///
+/// The caller explains in a comment why, and how the failure is compensated.
 @discardableResult
 func bestEffort<Value: ~Copyable>(_ body: () throws(Errno) -> Value) -> Value? {
     do throws(Errno) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A moment in the life of all keys that share a word of the generation table.
+/// The state of all keys that share a word of the generation table, at one moment.
 ///
 /// It belongs to the mapping that it was read from, and is current in no other.
 package struct Generation: Sendable, Equatable {
-    /// The word as it was.
+    /// The word when it was loaded.
     package let word: UInt64
     /// The address of the mapping.
     package let mapping: UInt
@@ -19,28 +19,29 @@ package struct Generation: Sendable, Equatable {
         self.mapping = mapping
     }
 
-    /// The same place with another word.
+    /// Returns a generation with the same place and `difference` added to the word.
     func adding(_ difference: UInt64) -> Generation {
         Generation(index: index, word: word &+ difference, mapping: mapping)
     }
 
-    /// Whether somebody was writing: then nothing that is read now may be held by it.
+    /// Whether a writer was active: then no value that is read now may be held under it.
     package var hasWriters: Bool { GenerationWord(rawValue: word).hasWriters }
 
-    /// The place of a key's word: the leading bits of its digest, so that all keys of a word belong to one stripe, which
-    /// fewer of them choose.
+    /// Returns the place of a key's word: the leading bits of its digest.
+    ///
+    /// Fewer leading bits choose the stripe, so all keys of a word belong to one stripe.
     static func index(of key: Digest) -> Int {
         Int(truncatingIfNeeded: key.word(0).byteSwapped >> UInt64(64 - ControlLayout.generationBits))
     }
 
-    /// The places that belong to an entry stripe.
+    /// Returns the places that belong to an entry stripe.
     static func indices(ofStripe stripe: Int) -> Range<Int> {
         let count = ControlLayout.generationCount / StoreLayout.stripeCount
         return stripe * count..<(stripe + 1) * count
     }
 }
 
-/// A word of the table: a version in the upper 48 bits, and how many are writing in the lower 16.
+/// A word of the table: a version in the upper 48 bits, and the number of active writers in the lower 16.
 package struct GenerationWord: Sendable, Equatable {
     package let rawValue: UInt64
 
@@ -48,7 +49,7 @@ package struct GenerationWord: Sendable, Equatable {
         self.rawValue = rawValue
     }
 
-    /// With nobody writing.
+    /// Creates a word without writers.
     package init(version: UInt64) {
         rawValue = version << 16
     }
@@ -57,18 +58,18 @@ package struct GenerationWord: Sendable, Equatable {
     package var writers: UInt64 { rawValue & Self.writers }
     package var hasWriters: Bool { writers != 0 }
 
-    /// The bits that count them.
+    /// The bits that count writers.
     static let writers: UInt64 = 0xffff
-    /// What a writer adds before it publishes.
+    /// The number that a writer adds before it publishes.
     package static let begin: UInt64 = 1
-    /// What it adds, wrapping, when it has published: a version more and a writer less, in one step.
+    /// The number that a writer adds, wrapping, after it has published: one version more and one writer less, in one step.
     package static let end: UInt64 = 1 << 16 &- 1
-    /// What is added where all that is held in memory is to be read again: a version more.
+    /// The number that is added so that all values in memory are read again: one version more.
     package static let raise: UInt64 = 1 << 16
-    /// A count that no number of writers reaches or takes away: of a file that counts no more.
+    /// A writer count that no number of writers reaches or removes, for a file that is not valid.
     static let closed: UInt64 = 1 << 15
 
-    /// What a sweep makes of it that has kept all writers out: whoever is counted was killed, and may have
+    /// The word after a sweep that has kept all writers out: writers that are still counted were killed, and may have
     /// published.
     package var cleared: GenerationWord { GenerationWord(version: version &+ 1) }
 }

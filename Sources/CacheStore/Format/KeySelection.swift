@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which keys a call is about.
+/// The keys that a call applies to.
 ///
 /// ```swift
 /// try cache.removeAll(.prefix("thumbs/"))
 /// for result in try cache.entries(.tagged("user:1")) { print(try result.get().size) }
 /// ```
 ///
-/// Keys are compared byte by byte, as UTF-8. A key that the cache does not know, as it is longer than 1 KiB or the cache
-/// keeps digests only, is found by tag and by ``all`` alone.
+/// Keys are compared byte by byte, as UTF-8. A key that the cache does not store, because it is longer than 1 KiB or the
+/// cache keeps digests only, is found only by tag and by ``all``.
 public struct KeySelection: Sendable, Hashable {
-    /// By what they are chosen.
+    /// The criterion of the selection.
     package enum Form: Sendable {
         case all
         case prefix(String)
@@ -33,13 +33,14 @@ public struct KeySelection: Sendable, Hashable {
 
     /// The keys that match a pattern as a whole.
     ///
-    /// `*` stands for any characters, `?` for one, `[a-z]` for one of these and `[!a-z]` for any other; a backslash takes
-    /// its meaning from the character behind it. A slash is a character like any other.
+    /// `*` matches any characters, `?` one character, `[a-z]` one of these and `[!a-z]` any other; a backslash escapes the
+    /// next character. A slash is an ordinary character.
     public static func glob(_ pattern: String) -> KeySelection { KeySelection(form: .glob(pattern)) }
 }
 
 extension KeySelection.Form: Hashable {
-    /// Compares texts byte by byte: `String`'s own `==` holds for spellings of a character that are different keys.
+    /// Compares texts byte by byte: `String`'s `==` treats different spellings of a character as equal, but they are
+    /// different keys.
     package static func == (one: Self, other: Self) -> Bool {
         one.kind == other.kind && one.text.utf8.elementsEqual(other.text.utf8)
     }
@@ -67,7 +68,7 @@ extension KeySelection.Form: Hashable {
 }
 
 extension KeySelection {
-    /// Whether the value with this record is one of them; false where only the key could tell and it is not known.
+    /// Returns whether the value with this record is selected; false if that depends on the key and the key is unknown.
     package func includes(_ record: Record) -> Bool {
         switch form {
         case .all: true
@@ -78,7 +79,7 @@ extension KeySelection {
         }
     }
 
-    /// Whether a value with this key can be one of them.
+    /// Returns whether a value with this key can be selected.
     package func mayInclude(key: String) -> Bool {
         switch form {
         case .all, .tagged: true
@@ -87,13 +88,13 @@ extension KeySelection {
         }
     }
 
-    /// Whether the value of `key` with this record, which need not have the key, is one of them.
+    /// Returns whether the value of `key` with this record, which need not contain the key, is selected.
     package func includes(_ record: Record, of key: String) -> Bool {
         if case .tagged = form { return includes(record) }
         return mayInclude(key: key)
     }
 
-    /// The same for what is to be removed or to expire: a value whose key is not known may have any prefix.
+    /// Returns whether a removal or expiration must include the value with this record: an unknown key may have any prefix.
     ///
     /// A value too many is a miss; one too few would be wrong.
     package func mayInclude(_ record: Record) -> Bool {
@@ -101,7 +102,9 @@ extension KeySelection {
         return includes(record)
     }
 
-    /// Whether a rule can be made for it: a pattern would have to be matched in each read, and what is long in the file.
+    /// Whether a rule can be made for the selection.
+    ///
+    /// A pattern would have to be matched in each read, and a long text would make the rules file long.
     var isFitForRule: Bool {
         switch form {
         case .all: true
@@ -110,7 +113,7 @@ extension KeySelection {
         }
     }
 
-    /// Whether all that a rule for `other` is meant for is meant here as well.
+    /// Returns whether a rule for this selection applies to all values that a rule for `other` applies to.
     func covers(_ other: KeySelection) -> Bool {
         switch (form, other.form) {
         case (.all, _): true
@@ -121,15 +124,18 @@ extension KeySelection {
     }
 }
 
-/// Patterns as glob(7) has them, of characters in the sense of Unicode's scalars.
+/// Patterns as in glob(7), in which a character is a Unicode scalar.
 private enum Glob {
     typealias Text = [Unicode.Scalar]
 
+    /// Returns whether the whole text matches the pattern.
+    ///
     /// - Complexity: O(*n* × *m*) at worst, in the lengths of both.
     static func matches(_ pattern: String, _ text: String) -> Bool {
         let (pattern, text) = (Text(pattern.unicodeScalars), Text(text.unicodeScalars))
         var (place, position) = (0, 0)
-        // Behind the last star, and where what it stands for ends so far: of several stars only the last has to give way.
+        // The place after the last star, and the end of the text that it matches so far: only the last of several stars has
+        // to be extended.
         var star: (place: Int, position: Int)?
         while true {
             if place < pattern.count, pattern[place] == "*" {
@@ -150,7 +156,7 @@ private enum Glob {
         }
     }
 
-    /// The place behind the part of the pattern that stands for this character; nil: it does not.
+    /// Returns the place after the part of the pattern that matches this character; nil if it does not match.
     private static func step(_ pattern: Text, _ place: Int, over character: Unicode.Scalar) -> Int? {
         switch pattern[place] {
         case "?": return place + 1
@@ -164,14 +170,14 @@ private enum Glob {
         return pattern[place] == character ? place + 1 : nil
     }
 
-    /// What stands in brackets.
+    /// The characters in brackets.
     private struct CharacterSet {
         private var ranges: [ClosedRange<Unicode.Scalar>] = []
         private var isNegated = false
-        /// The place behind the closing bracket.
+        /// The place after the closing bracket.
         private(set) var end: Int
 
-        /// nil where nothing closes the bracket at `place`, which then stands for itself.
+        /// Parses the bracket at `place`; nil if it is not closed, and so is an ordinary character.
         init?(_ pattern: Text, _ place: Int) {
             end = place + 1
             if end < pattern.count, pattern[end] == "!" || pattern[end] == "^" {
@@ -179,7 +185,7 @@ private enum Glob {
                 end += 1
             }
             let first = end
-            // A closing bracket that comes first is one of them.
+            // A closing bracket that comes first belongs to the set.
             while end < pattern.count, pattern[end] != "]" || end == first {
                 let low = pattern[end]
                 if end + 2 < pattern.count, pattern[end + 1] == "-", pattern[end + 2] != "]" {

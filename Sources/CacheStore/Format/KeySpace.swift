@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whose keys these are.
+/// The owner of a key.
 ///
-/// Any text is a key of the callers, so what the cache stores for itself is named by digests of bytes that are no text: no
-/// call with a key, no list of keys and no other machine can name it. Both kinds of entries lie side by side on disk, and
-/// the same limits and selections hold for both.
+/// Any text may be a caller's key, so the cache's own entries are named by digests of bytes that are not text: no call with
+/// a key, no list of keys and no other machine can name them. Both kinds of entries are stored side by side on disk, with
+/// the same limits and selections.
 package enum KeySpace: Sendable, Hashable, CaseIterable {
     /// Keys of `SharedCache` and its views, which other machines share.
     case callers
     /// HTTP responses, their flights and their records.
     case downloads
-    /// The cache's own work, such as who sends to other machines.
+    /// The cache's own work, such as choosing the process that sends to remote stores.
     case upkeep
 
     /// The bytes that are hashed before the key.
     ///
-    /// 0xFF is in no UTF-8, and the NUL ends the name of the space.
+    /// UTF-8 never contains 0xFF, and the NUL ends the name of the space.
     var mark: [UInt8] {
         switch self {
         case .callers: []

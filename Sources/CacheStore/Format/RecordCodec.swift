@@ -2,12 +2,12 @@
 
 import Platform
 
-/// A record as bytes, version 1.
+/// The encoding of a record as bytes, version 1.
 ///
 /// ```
-/// offset  bytes  what
+/// offset  bytes  contents
 ///      0      1  version: 1
-///      1      1  flags: which of the optional fields are there
+///      1      1  flags: which of the optional fields are present
 ///      2     32  SHA-256 of the content
 ///     34      4  check, little-endian (below)
 ///     38   1…10  length of the content: a varint
@@ -20,21 +20,22 @@ import Platform
 ///      …      …  key: UTF-8, all the rest               flag 40
 /// ```
 ///
-/// A varint has 7 bits a byte, the lowest first, the top bit set on all but the last (as in LEB128). A
-/// span is a varint of twice the whole seconds, or twice the milliseconds plus one. With a key of 16
-/// bytes, a lifetime of days, a cost and a content below 256 MiB that makes 68 bytes, just what ext4
-/// keeps inside an inode of 256 bytes.
+/// A varint has 7 bits per byte, the lowest first, with the top bit set on all bytes but the last (as in LEB128). A span is
+/// a varint of twice the whole seconds, or twice the milliseconds plus one. With a key of 16 bytes, a lifetime of days, a
+/// cost and a content below 256 MiB, a record has 68 bytes, which is just what ext4 keeps inside an inode of 256 bytes.
 ///
-/// The check is the CRC-32C of the content, exclusive-or the CRC-32C of the digest of the key and all
-/// other bytes of the record. So a reader that has compared it with the content's checksum knows that
-/// neither the content nor the record was damaged and that the record belongs to this key.
+/// The check is the CRC-32C of the content, exclusive-or the CRC-32C of the digest of the key and all other bytes of the
+/// record. So a reader that has compared it with the content's checksum knows that neither the content nor the record was
+/// damaged and that the record belongs to this key.
 package enum RecordCodec {
     static let version: UInt8 = 1
 
-    /// The longest record: what the kernel allows for one attribute, xattr(7).
+    /// The longest record: the kernel's limit for one attribute, xattr(7).
     package static let maximumSize = 65536
 
-    /// Longer keys are kept as their digest only: 1 KiB of them still fits one block beside the rest.
+    /// The longest key that is stored in clear; longer keys are stored as their digest only.
+    ///
+    /// 1 KiB still fits one block beside the rest.
     package static let longestKey = 1024
 
     struct Flags: OptionSet {
@@ -49,7 +50,9 @@ package enum RecordCodec {
         static let unknown = Flags(rawValue: 0x80)
     }
 
-    /// The bytes of a record that belongs to the entry named `entry`; one allocation for a record without details.
+    /// Returns the bytes of a record that belongs to the entry named `entry`.
+    ///
+    /// One allocation for a record without details.
     package static func encode(_ record: Record, for entry: Digest) -> [UInt8] {
         let details = record.items
         let key = record.key ?? ""
@@ -95,10 +98,11 @@ package enum RecordCodec {
         return bytes
     }
 
-    /// Bytes of all but details and key, at most: 38 up to the check, 6 of the time, 5 varints of 10, one of the cost.
+    /// The maximum size without details and key: 38 bytes up to the check, 6 for the time, 5 varints of 10, one for the
+    /// cost.
     private static let fixedSize = 95
 
-    /// Reads what ``encode(_:for:)`` wrote; nil for anything else, whatever the bytes are.
+    /// Parses the result of ``encode(_:for:)``; returns nil for any other bytes.
     ///
     /// A damaged record that still parses yields a wrong checksum for its content, on purpose.
     package static func decode(_ bytes: [UInt8], for entry: Digest) -> Record? {
@@ -160,7 +164,7 @@ package enum RecordCodec {
         return reader.remaining == 0
     }
 
-    /// CRC-32C of the entry's name and the record without its check.
+    /// Returns the CRC-32C of the entry's name and the record without its check.
     private static func check(of bytes: [UInt8], for entry: Digest) -> UInt32 {
         var checksum = CRC32C()
         checksum.update(unsafe entry.rawWords.span.bytes)

@@ -2,9 +2,9 @@
 
 import Platform
 
-/// What a user may attach to a value.
+/// The optional data that a user may attach to a value.
 ///
-/// A new field of no fixed size goes here, into ``isEmpty``, and into the items below.
+/// A new field of variable size goes here, into ``isEmpty``, and into the items below.
 package struct RecordDetails: Sendable, Equatable {
     /// The entity tag of RFC 9110 section 8.8.3, as the server sent it.
     package var entityTag: String?
@@ -13,12 +13,12 @@ package struct RecordDetails: Sendable, Equatable {
     package var contentType: String?
     package var tags: [String] = []
     package var metadata: [String: String] = [:]
-    /// The highest number of the rules (``RemovalRule``) that were in force when the record was written; nil where its time
-    /// of creation alone tells which are meant for it.
+    /// The highest number of the rules (``RemovalRule``) that were in force when the record was written; nil if its creation
+    /// time alone shows which rules apply to it.
     var followedRule: UInt64?
-    /// Whether there is no value: the entry says that somebody has looked in vain.
+    /// Whether the entry records an unsuccessful lookup: there is no value.
     package var isNothing = false
-    /// Whether other machines are told nothing of it.
+    /// Whether the entry is never sent to remote stores.
     package var staysHere = false
 
     package init() {}
@@ -29,7 +29,7 @@ package struct RecordDetails: Sendable, Equatable {
     }
 }
 
-/// An item: a kind, a varint length and so many bytes.
+/// An item: a kind, a varint length and that many bytes.
 ///
 /// Unknown kinds are skipped, so that later versions can add some.
 private enum ItemKind: UInt8 {
@@ -40,19 +40,20 @@ private enum ItemKind: UInt8 {
     case tag = 4
     /// A pair: the name's length as a varint, the name, the value.
     case metadata = 5
-    /// A span, of a value that never expires: for others there is a flag, which other versions take for damage
-    /// without an expiration.
+    /// A span, for a value that never expires.
+    ///
+    /// Other values have a flag; without an expiration, other versions would treat that flag as damage.
     case staleFor = 6
-    /// Without bytes: there is no value. The content is empty, which is what older versions take it for.
+    /// No bytes: there is no value. The content is empty, and older versions read it as an empty value.
     case nothing = 7
     /// A varint.
     case followedRule = 8
-    /// Without bytes: it is for this machine alone.
+    /// No bytes: the entry is for this machine alone.
     case staysHere = 9
 }
 
 extension Record {
-    /// The details as bytes, a row of items, without their length; empty where there are none.
+    /// The details as bytes, a sequence of items, without their length; empty if there are none.
     var items: [UInt8] {
         var bytes: [UInt8] = []
         if hasDetails {
@@ -61,7 +62,7 @@ extension Record {
             bytes.append(.lastModified, details.lastModified)
             bytes.append(.contentType, details.contentType)
             for tag in details.tags { bytes.append(.tag, tag) }
-            // In order, so that equal details make equal bytes.
+            // Sorted, so that equal details have equal bytes.
             for (name, value) in details.metadata.sorted(by: { $0.key < $1.key }) {
                 var pair: [UInt8] = []
                 pair.append(varint: UInt64(name.utf8.count))
@@ -83,7 +84,7 @@ extension Record {
         return bytes
     }
 
-    /// Sets what ``items`` has written; false where they make no sense.
+    /// Parses ``items``; returns false if they are invalid.
     mutating func read(_ items: ByteReader) -> Bool {
         var items = items
         var details = RecordDetails()

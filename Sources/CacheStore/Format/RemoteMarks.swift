@@ -15,6 +15,6 @@ package enum RemoteNotes: UInt64, Sendable {
 /// The remote state that a new control file starts with.
 struct RemoteMarks: Sendable, Equatable {
     var notes = RemoteNotes.nothing
-    /// Remote entries that were created before this moment are not read; nil: all may be read.
+    /// Remote entries that were created before this moment are not read; nil if all may be read.
     var barrier: Timestamp?
 }

@@ -5,17 +5,17 @@
 /// Every removal has exactly one reason.
 @nonexhaustive
 public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
-    /// A file in `tmp`, or the lock of a computation, whose process is gone.
+    /// A file in `tmp`, or the lock of a computation, whose process has ended.
     case staleTemporary
     /// An entry past its expiration and its stale period.
     case expired
-    /// An entry that a call for many keys at once was meant for (`removeAll`).
+    /// An entry that was removed by a call for many keys at once (`removeAll`).
     case cleared
-    /// An entry whose bytes are gone.
+    /// An entry whose bytes are missing.
     case dangling
     /// An entry whose metadata can't be read.
     case corrupt
-    /// Bytes that no key names.
+    /// Bytes that no key refers to.
     case orphan
     /// An entry older than the age limit.
     case age
@@ -25,9 +25,9 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     case entries
     /// An entry beyond the size limit, the least recently used first.
     case size
-    /// An entry that had to go to keep space free on the file system, the least recently used first.
+    /// An entry that was evicted to keep space free on the file system, the least recently used first.
     case freeSpace
 
-    /// Whether something that was good went for want of room.
+    /// Whether a valid entry was removed for lack of room.
     var isEviction: Bool { self == .entries || self == .size || self == .freeSpace }
 }

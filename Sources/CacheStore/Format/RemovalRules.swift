@@ -2,31 +2,31 @@
 
 import Platform
 
-/// What becomes of all values of a selection that were stored before a moment, however many there are.
+/// A rule for all values of a selection that were stored before a moment, however many there are.
 ///
-/// Readers judge each record that they read by the rules in force; a collection deletes what they are meant for.
+/// Readers judge each record that they read by the rules in force; a collection deletes the values that the rules apply to.
 package struct RemovalRule: Sendable, Equatable {
-    /// What it does to a value.
+    /// The effect of a rule on a value.
     package enum Effect: Sendable, Equatable {
         case remove
-        /// It expires, if it has not; its stale period is then this one; nil: the one that it was stored with.
+        /// The value expires, if it has not; its stale period is then this one, or unchanged if nil.
         case expire(staleFor: Duration?)
     }
 
-    /// The version of the rules that it came with: later ones have higher numbers.
+    /// The version of the rules that it was added with: later rules have higher numbers.
     package let number: UInt64
     package let effect: Effect
     package let selection: KeySelection
-    /// What was created later is not meant, in whole milliseconds.
+    /// The rule does not apply to values that were created later; in whole milliseconds.
     let latest: Timestamp
-    /// When it was made, by the clock of who made it.
+    /// When the rule was made, by its maker's clock.
     let moment: Timestamp
 
-    /// The rule in whose place and in that of `earlier` it may stand, where both have values of one selection expire.
+    /// Returns a rule that may replace this one and `earlier`, if both expire values of one selection.
     ///
-    /// It expires values when the earlier one did, and they are stale no longer than either let them be. Of those that the
-    /// earlier was not meant for, ``Record/applying(_:accessed:)`` sees to it that none is stale for longer than by itself.
-    /// So no value comes back; some are stale for less long (``loss(with:now:)``).
+    /// It expires values when the earlier one did, and they are stale no longer than either allows. For values that the
+    /// earlier rule does not apply to, ``Record/applying(_:accessed:)`` ensures that none is stale for longer than without
+    /// the rule. So no value comes back; some are stale for less time (``loss(in:now:)``).
     fileprivate func merged(with earlier: RemovalRule) -> RemovalRule? {
         guard earlier.selection == selection, earlier.latest <= latest, earlier.moment <= moment,
             case .expire(let first) = earlier.effect, case .expire(let second) = effect,
@@ -42,31 +42,31 @@ package struct RemovalRule: Sendable, Equatable {
         )
     }
 
-    /// How much of its stale period a value may lose if `merged` takes the place of this rule, as a share of that.
+    /// Returns the share of its stale period that a value may lose if `merged` replaces this rule.
     fileprivate func loss(in merged: RemovalRule, now: Timestamp) -> Double {
         guard case .expire(let own?) = effect, case .expire(let left?) = merged.effect else {
-            // That of each value: as if it were an hour.
+            // Each value has its own stale period: assume an hour.
             return (latest - merged.moment) / .seconds(3600)
         }
-        // What is over already is lost to nobody.
+        // A stale period that is already over can't be lost.
         let lost = latest + own - max(now, merged.moment + left)
         return max(.zero, lost) / max(own, .milliseconds(1))
     }
 
-    /// Whether it may have a value of this selection expire.
+    /// Returns whether the rule may expire a value of this selection.
     fileprivate func mayExpireOf(_ other: KeySelection) -> Bool {
         guard case .expire = effect else { return false }
         guard case .prefix = selection.form, case .prefix = other.form else { return true }
         return selection.covers(other) || other.covers(selection)
     }
 
-    /// Whether a value is one of those.
+    /// Returns whether the rule applies to a value.
     func isMeant(for record: Record) -> Bool {
         record.created <= latest && number > record.followedRule && selection.mayInclude(record)
     }
 }
 
-/// The rules of a directory, as its file `rules` has them.
+/// The rules of a directory, as stored in its file `rules`.
 ///
 /// ```
 /// rules 1
@@ -76,38 +76,42 @@ package struct RemovalRule: Sendable, Equatable {
 /// check a1b2c3d4
 /// ```
 ///
-/// A rule has its number, the latest time of creation that it is meant for, and when it was made, in milliseconds since
-/// 1970; `expire` then the stale period in milliseconds, or `-`; then `all`, `prefix` or `tag` with the text, in which
-/// bytes below 21 and above 7e and `%` are written as `%0a`. The check is the CRC-32C of all that stands before its line.
+/// A rule has its number, the latest creation time that it applies to, and when it was made, in milliseconds since 1970;
+/// `expire` then has the stale period in milliseconds, or `-`; then follows `all`, `prefix` or `tag` with the text, in which
+/// bytes below 21 and above 7e and `%` are written as `%0a`. The check is the CRC-32C of all text before its line.
 package struct RemovalRules: Sendable, Equatable {
-    /// Higher with each change.
+    /// Increases with each change.
     package private(set) var version: UInt64
     package private(set) var rules: [RemovalRule] = []
 
-    /// So many make each read from disk some microseconds longer: before there are more, a collection has to make them
+    /// The maximum number of rules.
+    ///
+    /// This many make each read from disk some microseconds longer: before more can be added, a collection has to make some
     /// superfluous.
     static let most = 64
-    /// No version is as high; what others have written may say anything.
+    /// All versions are lower; a file that others have written may contain any number.
     private static let versionLimit: UInt64 = 1 << 63
 
-    /// - Parameter version: of one that no version can be, half the limit counts, so that there are enough above it.
+    /// Creates rules without any rule.
+    ///
+    /// - Parameter version: If this is no valid version, half the limit is used, so that enough versions are left above it.
     init(version: UInt64 = 0) {
         self.version = version < Self.versionLimit ? version : Self.versionLimit / 2
     }
 
-    /// Those up to `number` that are meant for a value, the oldest first.
+    /// Returns the rules up to `number` that apply to a value, the oldest first.
     func meant(for record: Record, upTo number: UInt64) -> [RemovalRule] {
         rules.filter { $0.number <= number && $0.isMeant(for: record) }
     }
 
-    /// The latest time of creation that any of them is meant for.
+    /// The latest creation time that any rule applies to.
     var latest: Timestamp { rules.map(\.latest).max() ?? Timestamp(milliseconds: 0) }
 
     // MARK: Changing
 
-    /// Adds one, under the next number.
+    /// Adds a rule, under the next number.
     ///
-    /// Numbers go with the time, so that they are not repeated where the file was lost.
+    /// Numbers follow the time, so that they are not repeated if the file was lost.
     mutating func add(
         _ effect: RemovalRule.Effect,
         _ selection: KeySelection,
@@ -127,23 +131,23 @@ package struct RemovalRules: Sendable, Equatable {
         )
     }
 
-    /// Takes off those of which nothing is left to do.
+    /// Removes rules that have no work left.
     ///
-    /// One that has taken another into itself since it was looked at is another rule, and stays.
+    /// A rule that was merged with another one since it was checked is another rule, and stays.
     mutating func retire(_ over: [RemovalRule], clock: Timestamp) {
         rules.removeAll { over.contains($0) }
         raiseVersion(clock)
     }
 
-    /// Takes off those above `number`, which are not in force.
+    /// Removes the rules above `number`, which are not in force.
     ///
-    /// The process that made them was killed before they were. The next version is above theirs. With it they would come
-    /// into force, although no generation was raised for them, and although values were put since then.
+    /// The process that made them was killed before they were in force. The next version is above theirs, and would put them
+    /// in force, although no generation was raised for them, and values were put since then.
     mutating func dropUnenforced(above number: UInt64) {
         rules.removeAll { $0.number > number }
     }
 
-    /// Takes off those that are meant for nothing that a later one, in force already, would not remove.
+    /// Removes rules that apply only to values which a later rule, already in force, removes.
     mutating func dropSuperfluous(upTo number: UInt64) {
         let removing = rules.filter { $0.number <= number && $0.effect == .remove }
         rules.removeAll { rule in
@@ -153,11 +157,11 @@ package struct RemovalRules: Sendable, Equatable {
         }
     }
 
-    /// Makes one rule of two that are in force and have values of one selection expire: of those that lose least by it.
+    /// Merges two rules that are in force and expire values of one selection: the pair that loses least.
     ///
-    /// Not across a rule that may have the same values expire: that one would then be the first for some of them.
+    /// Not across a rule that may expire the same values: that one would then be the first for some of them.
     ///
-    /// - Returns: false if there are no such two.
+    /// - Returns: false if there is no such pair.
     mutating func mergeTwo(upTo number: UInt64, now: Timestamp) -> Bool {
         var best: (earlier: Int, later: Int, merged: RemovalRule, loss: Double)?
         for later in rules.indices where rules[later].number <= number {
@@ -180,24 +184,25 @@ package struct RemovalRules: Sendable, Equatable {
     }
 }
 
-/// What a control file says of the rules from its beginning.
+/// The state of the rules that a new control file starts with.
 struct RuleMarks: Sendable, Equatable {
-    /// 0: there are none in force.
+    /// 0 if no rules are in force.
     var version: UInt64 = 0
     /// ``RemovalRules/latest``.
     var latest = Timestamp(milliseconds: 0)
 }
 
 extension Record {
-    /// The highest number of the rules that were in force when it was written; 0 where its time alone tells that.
+    /// The highest number of the rules that were in force when the record was written; 0 if its creation time alone shows
+    /// which rules apply to it.
     var followedRule: UInt64 {
         get { hasDetails ? details.followedRule ?? 0 : 0 }
         set { details.followedRule = newValue }
     }
 
-    /// What rules that are meant for it, the oldest first, leave of it; nil: nothing.
+    /// Returns the record after the given rules, the oldest first, or nil if they remove it.
     ///
-    /// - Parameter accessed: the access time of its entry, asked for where accesses prolong its life.
+    /// - Parameter accessed: Returns the access time of the entry; called only if accesses prolong its life.
     func applying(
         _ rules: [RemovalRule],
         accessed: () throws(CacheError) -> Timestamp
@@ -209,9 +214,9 @@ extension Record {
             case .expire(let period):
                 let time = record.idleLifetime == nil ? Timestamp.distantPast : try accessed()
                 let expiry = record.expiry(accessed: time, now: rule.moment)
-                // What had expired by itself stays as it was: it must not be stale for longer.
+                // A value that had already expired stays unchanged: it must not be stale for longer.
                 if let expiry, expiry <= rule.moment { continue }
-                // It may be later than that moment, and have expired since, if the rule stands for several.
+                // If the rule stands for several, the value may be newer than that moment, and have expired since.
                 let isLater = created > rule.moment || followedRule != 0
                 let end = isLater ? expiry.map { $0 + (record.staleFor ?? .zero) } : nil
                 record.expire(at: rule.moment, staleFor: period)
@@ -227,7 +232,7 @@ extension Record {
 // MARK: - Text
 
 extension RemovalRules {
-    /// The file.
+    /// The contents of the file.
     var bytes: [UInt8] {
         var lines = ["rules 1", "version \(version)"]
         lines += rules.map(\.line)
@@ -235,7 +240,7 @@ extension RemovalRules {
         return Array((text + "check \(Self.check(text))\n").utf8)
     }
 
-    /// Reads ``bytes``; nil for anything else.
+    /// Parses ``bytes``; nil for anything else.
     init?(_ bytes: [UInt8]) {
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
@@ -268,7 +273,7 @@ extension RemovalRule {
         }
     }
 
-    /// Reads ``line``; nil for anything else.
+    /// Parses ``line``; nil for anything else.
     fileprivate init?(_ line: Substring) {
         var words = line.split(separator: " ", omittingEmptySubsequences: false)[...]
         guard let kind = words.popFirst(), let number = words.popFirst().flatMap({ UInt64($0) }),
@@ -296,7 +301,7 @@ extension RemovalRule {
         case .all: "all"
         case .prefix(let text): "prefix \(escaped(text))"
         case .tagged(let text): "tag \(escaped(text))"
-        // None is made for one.
+        // No rule is made for a pattern.
         case .glob(let text): "glob \(escaped(text))"
         }
     }

@@ -7,20 +7,20 @@ package import Platform
 /// ```
 /// CACHEDIR.TAG  README  format
 /// config.json        (limits: DirectoryConfiguration)
-/// candidates         (what to evict next: CandidateList)
+/// candidates         (eviction candidates: CandidateList)
 /// control            (mapped by every process: ControlLayout)
-/// rules              (what was removed or has expired all at once: RemovalRules)
+/// rules              (bulk removals and expirations: RemovalRules)
 /// events  events.1   (which process removed what, and why, if enabled: EventLog)
-/// outbox  outbox.1   (which keys stores on other machines have to be told of: OutboxFile)
+/// outbox  outbox.1   (keys whose changes must be sent to remote stores: OutboxFile)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
-/// locks/requests     (once another machine was asked for a value)
+/// locks/requests     (once a remote store was asked for a value)
 /// locks/flight-ab12… (64 hexadecimal digits: SHA-256 of the key; while its value is computed)
-/// locks/lock-ab12…-0 (SHA-256 of the name, number of the permit; while somebody holds it)
-/// tmp/               (only where something can't be published from an unnamed file)
+/// locks/lock-ab12…-0 (SHA-256 of the name, number of the permit; while the permit is held)
+/// tmp/               (only if something can't be published from an unnamed file)
 /// tmp/part-ab12…     (SHA-256 of a key: a value that is being fetched, or that a killed process was
-/// fetching)
+///                     fetching)
 /// ```
 package enum StoreLayout {
     package static let objects: RelativePath = "objects"
@@ -33,43 +33,43 @@ package enum StoreLayout {
     package static let control: RelativePath = "control"
     /// Limits and defaults that belong to the directory.
     package static let configuration: RelativePath = "config.json"
-    /// What to evict next, as the last sweep saw it.
+    /// The eviction candidates, as the last sweep saw them.
     static let candidates: RelativePath = "candidates"
-    /// How such files of all versions begin.
+    /// The signature of such files of all versions.
     static let candidatesSignature = "diskcand"
-    /// Which values were removed, or have expired, all at once.
+    /// The bulk removals and expirations.
     static let rules: RelativePath = "rules"
-    /// How that file begins.
+    /// The signature of the rules file.
     static let rulesSignature = "rules 1\n"
     static let events: RelativePath = "events"
     static let olderEvents: RelativePath = "events.1"
-    /// What stores on other machines have to be told.
+    /// The keys whose changes must be sent to remote stores.
     static let outbox: RelativePath = "outbox"
-    /// The file that had this name before, until all of it is in the present one.
+    /// The previous outbox, until all of it is in the present one.
     static let olderOutbox: RelativePath = "outbox.1"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
     package static let sessionsLock: RelativePath = "sessions"
-    /// Of whose bytes each belongs to a key that another machine is asked for.
+    /// A file of byte locks: each byte belongs to a key that a remote store is asked for.
     static let requestsLock: RelativePath = "requests"
-    /// What the names of the locks of computations begin with; the key's digest follows.
+    /// The prefix of the locks of computations; the key's digest follows.
     static let flightPrefix = "flight-"
-    /// What the names of the permits of named locks begin with; the digest of the name and a number follow.
+    /// The prefix of the permits of named locks; the digest of the name and a number follow.
     static let permitPrefix = "lock-"
-    /// The most permits that a named lock can have: who waits has a file open for each.
+    /// The maximum number of permits of a named lock: a waiter has a file open for each.
     package static let mostPermits = 256
 
     /// The version of this layout.
     ///
     /// A directory with a higher one is refused.
     package static let formatVersion = 1
-    /// What follows it in the format file of a directory where no record is in an attribute.
+    /// The word after the version in the format file of a directory that has no records in attributes.
     static let sidecarsWord = "sidecars"
 
     /// The extended attribute that holds an entry's record.
     ///
-    /// Short: the name shares the inode's room with the value, of which this one leaves 68 bytes on ext4 with
-    /// inodes of 256 bytes.
+    /// The name is short because it shares the inode's room with the value: this one leaves 68 bytes on ext4 with inodes of
+    /// 256 bytes.
     static let recordAttribute: StaticString = "user.dc"
 
     /// The files in the root.
@@ -78,7 +78,7 @@ package enum StoreLayout {
         olderEvents, outbox, olderOutbox,
     ]
 
-    /// The names of all lock files that stay.
+    /// The names of all permanent lock files.
     static var lockNames: [RelativePath] {
         [janitorLock, sessionsLock]
             + Tree.allCases.flatMap { tree in
@@ -86,20 +86,20 @@ package enum StoreLayout {
             }
     }
 
-    /// The name of a stripe's lock file: `object-00` to `entry-3f`.
+    /// Returns the name of a stripe's lock file: `object-00` to `entry-3f`.
     static func lockName(_ tree: Tree, _ stripe: Int) -> RelativePath {
         let digits = String(stripe, radix: 16)
         return RelativePath("\(tree.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
     }
 
-    /// The name of the lock of who computes the value of `key`: `flight-ab12…`.
+    /// Returns the name of the lock for computing the value of `key`: `flight-ab12…`.
     static func flightName(_ key: Digest) -> RelativePath {
         var name: RelativePath = "flight-"
         name.append(hexadecimal: key.rawWords)
         return name
     }
 
-    /// The name of a permit of the lock with this name: `lock-ab12…-0`.
+    /// Returns the name of a permit of the lock with this name: `lock-ab12…-0`.
     static func permitName(_ name: Digest, _ number: Int) -> RelativePath {
         var path: RelativePath = "lock-"
         path.append(hexadecimal: name.rawWords)
@@ -108,7 +108,7 @@ package enum StoreLayout {
         return path
     }
 
-    /// Whether a name in `locks/` is one of those that go with their holder: of a flight, or of a permit.
+    /// Returns whether a name in `locks/` is a lock that exists only while it is held: of a flight, or of a permit.
     static func isPassingLock(_ name: String) -> Bool {
         if name.hasPrefix(flightPrefix) {
             return Digest(hexadecimal: name.dropFirst(flightPrefix.utf8.count)) != nil
@@ -120,26 +120,26 @@ package enum StoreLayout {
         return Digest(hexadecimal: parts[0]) != nil && (0..<mostPermits).contains(number)
     }
 
-    /// A name that no other file in `tmp/` has.
+    /// Returns a name that no other file in `tmp/` has.
     static func freshTemporary(_ prefix: String = "put-") -> RelativePath {
         var generator = SystemRandomNumberGenerator()
         return RelativePath(prefix + String(generator.next(), radix: 36))
     }
 
-    /// What the names of values that are fetched piece by piece begin with; the key's digest follows.
+    /// The prefix of values that are fetched piece by piece; the key's digest follows.
     static let partialPrefix = "part-"
 
     /// Files in the root that grow with use.
     static let growingFiles: [RelativePath] = [rules, events, olderEvents, outbox, olderOutbox]
 
-    /// The file in `tmp/` of a value that is fetched: `part-ab12…`.
+    /// Returns the file in `tmp/` of a value that is fetched: `part-ab12…`.
     static func partialName(_ key: Digest) -> RelativePath {
         var name: RelativePath = "part-"
         name.append(hexadecimal: key.rawWords)
         return name
     }
 
-    /// The path of a file in `tmp/` that bears a name of ours; nil for anybody else's.
+    /// Returns the path of a file in `tmp/` whose name is one of the cache's; nil for any other name.
     static func path(ofTemporary name: String) -> RelativePath? {
         let isPartial =
             name.hasPrefix(partialPrefix)
@@ -148,20 +148,22 @@ package enum StoreLayout {
         return isOwn && name.utf8.count <= RelativePath.capacity ? RelativePath(name) : nil
     }
 
-    /// The leading bits of a digest that choose a stripe.
+    /// The number of leading bits of a digest that choose a stripe.
     static let stripeBits = 6
-    /// Stripes of each kind.
+    /// The number of stripes of each kind.
     package static let stripeCount = 1 << stripeBits
-    /// One element for each stripe: the one place that states ``stripeCount`` anew, as a type can't be given it.
+    /// One element for each stripe.
+    ///
+    /// The only place that repeats the number in ``stripeCount``, because a type can't refer to it.
     typealias PerStripe<Element: ~Copyable> = InlineArray<64, Element>
 
-    /// Directories below `objects` and `entries`, one for each first byte of a digest.
+    /// The number of directories below `objects` and `entries`, one for each first byte of a digest.
     package static let shardCount = 256
 
-    /// The stripe that guards all of a shard; some shards share one.
+    /// Returns the stripe that guards all of a shard; four shards share one.
     static func stripe(ofShard shard: Int) -> Int { shard >> (8 - stripeBits) }
 
-    /// What a newcomer to the directory reads.
+    /// An explanation for users who find the directory.
     static let readmeText = """
         This directory is a cache that several processes share, kept by diskcache.
         Deleting it is safe while nothing uses it; `diskcache clear` empties it at any time.
@@ -177,7 +179,7 @@ package enum StoreLayout {
 
         """
 
-    /// Where a digest's file is inside `objects` or `entries`: `ab/ab12…`.
+    /// Returns the path of a digest's file inside `objects` or `entries`: `ab/ab12…`.
     package static func path(of digest: Digest) -> RelativePath {
         var path = shard(of: digest)
         path.append(UInt8(ascii: "/"))
@@ -185,14 +187,14 @@ package enum StoreLayout {
         return path
     }
 
-    /// The name of a digest's file in its shard: `ab12…`.
+    /// Returns the name of a digest's file in its shard: `ab12…`.
     static func fileName(of digest: Digest) -> RelativePath {
         var name = RelativePath()
         name.append(hexadecimal: digest.rawWords)
         return name
     }
 
-    /// The directory of a digest's file: its first two digits, so that no directory grows too long.
+    /// Returns the directory of a digest's file: its first two digits, so that no directory grows too long.
     static func shard(of digest: Digest) -> RelativePath {
         var path = RelativePath()
         path.append(hexadecimal: digest.rawWords, first: 1)
@@ -206,14 +208,14 @@ package enum StoreLayout {
         return shard(of: Digest(bytes: bytes))
     }
 
-    /// Names that a directory half set up may hold; with any other, it is somebody else's.
+    /// The names that a partly set up directory may contain; with any other name it belongs to something else.
     package static let ownNames: Set<String> = Set(rootFiles.map(\.description)).union(partNames)
 
-    /// Of those, the directories.
+    /// The names of the directories among ``ownNames``.
     package static let partNames: Set<String> = ["objects", "entries", "locks", "tmp"]
 }
 
-/// One of the two trees of files that are named by digests; how the names of its stripes begin.
+/// One of the two trees of files that are named by digests; the raw value is the prefix of its stripes' names.
 package enum Tree: String, CaseIterable, Sendable {
     case objects = "object"
     case entries = "entry"
@@ -221,16 +223,16 @@ package enum Tree: String, CaseIterable, Sendable {
     /// Its name in the cache directory.
     var place: RelativePath { self == .entries ? StoreLayout.entries : StoreLayout.objects }
 
-    /// Where a shard of it is, below the cache directory.
+    /// Returns the path of one of its shards, below the cache directory.
     func place(ofShard shard: Int) -> String {
         "\(place)/\(StoreLayout.shards[shard])"
     }
 }
 
 extension Digest {
-    /// Which of ``StoreLayout/stripeCount`` stripes it belongs to: its leading bits.
+    /// The digest's stripe, one of ``StoreLayout/stripeCount``: its leading bits.
     package var stripe: Int { StoreLayout.stripe(ofShard: shard) }
 
-    /// Which of ``StoreLayout/shardCount`` directories its file is in: its first byte.
+    /// The digest's directory, one of ``StoreLayout/shardCount``: its first byte.
     var shard: Int { Int(byte(0)) }
 }

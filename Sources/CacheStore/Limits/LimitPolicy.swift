@@ -2,37 +2,37 @@
 
 package import Platform
 
-/// What a directory takes, against which its limits are held.
+/// The space and entries of a directory, which are compared with its limits.
 package struct Occupancy: Sendable, Equatable {
     /// Bytes on disk of entries and objects.
     package var bytes: Int64
-    /// Bytes of what can't be evicted: directories, the control file.
+    /// Bytes that can't be evicted: directories, the control file.
     package var overhead: Int64 = 0
     package var entries: Int
-    /// What the file system has, where a limit asks for it.
+    /// The space of the file system, if a limit depends on it.
     package var space: FileSystemSpace?
-    /// So many bytes of that are as good as taken.
+    /// The bytes of that space that count as taken already.
     package var claimed: Int64 = 0
 }
 
-/// What has to go for a directory to be within its limits, or below a mark of them; 0 for a limit that holds.
+/// The amounts to evict for a directory to be within its limits, or below a mark of them; 0 for a limit that holds.
 package struct Excess: Sendable, Equatable {
-    /// Entries too many.
+    /// The number of entries over the limit.
     package var entries = 0
-    /// Bytes on disk too many.
+    /// The bytes on disk over the limit.
     package var size: Int64 = 0
     /// Bytes that have to become available on the file system.
     package var freeSpace: Int64 = 0
 
-    /// Bytes that have to go, for whichever limit.
+    /// Bytes to evict so that all limits hold.
     package var bytes: Int64 { max(size, freeSpace) }
 
-    /// Why the next entry goes: the limit that is passed, the first of entries, size and free space; nil: none is.
+    /// Why the next entry is evicted: the first limit exceeded, of entries, size and free space; nil if none is.
     package var reason: RemovalReason? {
         entries > 0 ? .entries : size > 0 ? .size : freeSpace > 0 ? .freeSpace : nil
     }
 
-    /// Takes off what has gone.
+    /// Subtracts evicted entries and bytes.
     mutating func subtract(entries count: Int = 1, bytes: Int64) {
         entries -= count
         size -= bytes
@@ -40,25 +40,27 @@ package struct Excess: Sendable, Equatable {
     }
 }
 
-/// The marks between which a directory is kept, and what has to go for them: pure functions.
+/// The marks between which a directory is kept, and the amounts to evict for them: pure functions.
 extension CacheLimits {
-    /// A share of a limit at which the janitor begins to evict.
+    /// The share of a limit at which the janitor begins to evict.
     ///
-    /// The 5 % above it are what writers can fill while it comes.
+    /// Writers can fill the 5 % above it until the janitor starts.
     package static let highMark = 0.95
-    /// To which it evicts then: a twentieth at a time, so that it need not come for every put, while not much is
-    /// lost that would have been used again.
+    /// The share of a limit down to which the janitor evicts.
+    ///
+    /// A twentieth at a time, so that it need not run for every put, while few values are lost that would have been used
+    /// again.
     package static let lowMark = 0.90
 
-    /// Down to which a put that finds no room evicts: a hundredth more than it needs, so that not every put has to make
-    /// its own room.
+    /// The share of a limit down to which a put that finds no room evicts.
+    ///
+    /// A hundredth more than it needs, so that not every put has to make its own room.
     package static let roomMark = 0.99
 
-    /// How far `occupancy` is over a share of the limits.
+    /// Returns how far `occupancy` exceeds a share of the limits.
     ///
-    /// The directory's overhead comes off the size first: `mark` is a share of what is left.
-    /// `mark` of a floor of free space is how much less than the rest may be taken: 5 % of the floor more stay free
-    /// for each 5 % below 1.
+    /// The directory's overhead is subtracted from the size first: `mark` is a share of the rest. For a floor of free space,
+    /// 5 % of the floor more must stay free for each 5 % of `mark` below 1.
     package func excess(of occupancy: Occupancy, over mark: Double = 1) -> Excess {
         var excess = Excess()
         if let maximumSize {
@@ -75,18 +77,18 @@ extension CacheLimits {
         return excess
     }
 
-    /// A share of a limit, rounded up: one of a single entry leaves that entry.
+    /// Returns a share of a limit, rounded up: with a limit of one entry, that entry stays.
     private static func share(_ mark: Double, of limit: Int64) -> Int64 {
         mark == 1 ? limit : Int64((Double(max(0, limit)) * mark).rounded(.up))
     }
 
-    /// What the janitor has to evict: down to the low mark, once the high one is passed.
+    /// Returns the amounts that the janitor has to evict: down to the low mark, once the high one is passed; otherwise nil.
     package func overflow(of occupancy: Occupancy) -> Excess? {
         excess(of: occupancy, over: Self.highMark).reason == nil
             ? nil : excess(of: occupancy, over: Self.lowMark)
     }
 
-    /// The limits that a sweep has to bring about where the high mark is passed.
+    /// Returns the limits that a sweep has to establish if the high mark is passed.
     package func lowered(overhead: Int64, to mark: Double = lowMark) -> CacheLimits {
         var limits = self
         limits.maximumSize = maximumSize.map {
@@ -102,14 +104,14 @@ extension CacheLimits {
         return limits
     }
 
-    /// The same where that leaves less than `excess` to go from what is there.
+    /// Returns these limits, or lower ones by which a sweep evicts at least `excess` from the present occupancy.
     func lowered(by excess: Excess, from present: Occupancy) -> CacheLimits {
         var limits = self
         let isOfFreeSpace = excess.reason == .freeSpace
         if excess.bytes > 0 {
             let rest = present.overhead + max(0, present.bytes - excess.bytes)
             if !isOfFreeSpace { limits.maximumSize = maximumSize.map { min($0, ByteCount(rest)) } }
-            // Where the disk is full there need be no floor.
+            // If the disk is full, there need not be a floor.
             if minimumFree != nil || isOfFreeSpace, let space = present.space {
                 let floor = minimumFree?.bytes(of: space.totalBytes) ?? 0
                 limits.minimumFree = .bytes(ByteCount(max(floor, space.availableBytes + excess.bytes)))
@@ -123,28 +125,29 @@ extension CacheLimits {
     }
 }
 
-/// What has to become available on a file system for a sweep to keep its floor.
+/// The bytes that must become available on a file system for a sweep to keep its floor.
 struct FreeSpaceGoal: Equatable {
     private let floor: Int64
     private let start: FileSystemSpace
-    /// Bytes that were missing at the start, as far as is known; negative where there was more.
+    /// Bytes that were missing at the start, if known; negative if more than the floor was available.
     private(set) var shortfall: Int64
 
     init(_ floor: CacheLimits.FreeSpace, at space: FileSystemSpace) {
-        // Real sizes can be added to that.
+        // Limited, so that real sizes can be added.
         self.floor = min(floor.bytes(of: space.totalBytes), 1 << 62)
         start = space
         shortfall = self.floor - space.availableBytes
     }
 
-    /// Whether another look at the file system can tell more: nothing was available at the start.
+    /// Whether another check of the file system can show more: nothing was available at the start.
     var canLearn: Bool { start.availableBytes <= 0 }
 
-    /// Takes account of what is reserved for root, where less than that was free at the start.
+    /// Accounts for the space that is reserved for root, if less than that was free at the start.
     ///
-    /// Then nothing is available until all that is missing in it has become free, and how much is reserved does not show
-    /// before. It is told by what is free and what is available later; as long as nothing is available it is at least
-    /// as much as is free. Where the file system sets blocks free only later the one changes no more than the other.
+    /// Then nothing is available until all that is missing in the reserve has become free, and the size of the reserve is
+    /// not known before. It is the difference between the free and the available space later; as long as nothing is
+    /// available, it is at least the free space. If the file system frees blocks only later, neither number changes until
+    /// then.
     mutating func learn(_ space: FileSystemSpace) {
         guard canLearn else { return }
         let reserved = space.freeBytes - max(0, space.availableBytes)

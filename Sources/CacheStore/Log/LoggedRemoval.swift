@@ -2,7 +2,7 @@
 
 package import Platform
 
-/// The removal of a key, as recorded in the cache's event log, or as a collection tells of it.
+/// The removal of a key, as recorded in the cache's event log, or as reported by a collection.
 public struct LoggedRemoval: Sendable, Equatable {
     /// Why a key was removed.
     @nonexhaustive
@@ -11,12 +11,12 @@ public struct LoggedRemoval: Sendable, Equatable {
         case collected(RemovalReason)
         /// By a call that removed this key.
         case removed
-        /// By a call that removed all keys, or all with a tag.
+        /// By a call that removed many keys at once (`removeAll`).
         case cleared
         /// By a reader that found the value or its metadata damaged, or by `verify`.
         case repaired
 
-        /// As the event log has it.
+        /// The word in the event log.
         package var word: String {
             switch self {
             case .collected(let reason): reason.rawValue
@@ -38,10 +38,11 @@ public struct LoggedRemoval: Sendable, Equatable {
     public let process: Int32
     /// Why it was removed.
     public let cause: Cause
-    /// The name of the entry's file: SHA-256 of the key, for a download of other bytes.
+    /// The name of the entry's file: SHA-256 of the key, or of other bytes for a download.
     public let keyDigest: Digest
-    /// The key, if it was asked for, the log has it, or a collection tells of it as it removes it; nil if it is not
-    /// stored, is longer than 1 KiB, or was removed by a collection and comes from the log.
+    /// The key, if the caller asked for it, the log has it, or a collection reports it during the removal.
+    ///
+    /// nil if the key is not stored, is longer than 1 KiB, or was removed by a collection and comes from the log.
     public package(set) var key: String?
     /// When it was removed.
     package let moment: Timestamp
@@ -54,7 +55,7 @@ public struct LoggedRemoval: Sendable, Equatable {
         self.key = key.name
     }
 
-    /// Adds the line, with its newline; the key's control characters and backslashes as `\x0a`.
+    /// Appends the line, with its newline; the key's control characters and backslashes are written like `\x0a`.
     func append(to bytes: inout [UInt8]) {
         bytes += "\(moment.nanoseconds) \(process) \(cause.word) \(keyDigest)".utf8
         if let key {
@@ -71,7 +72,7 @@ public struct LoggedRemoval: Sendable, Equatable {
         bytes.append(UInt8(ascii: "\n"))
     }
 
-    /// Reads a line without its newline; nil for what is none, or half of one.
+    /// Parses a line without its newline; nil if it is invalid or incomplete.
     init?(_ line: [UInt8]) {
         let words = line.split(separator: UInt8(ascii: " "), maxSplits: 4, omittingEmptySubsequences: false)
             .map { String(decoding: $0, as: UTF8.self) }
@@ -79,7 +80,7 @@ public struct LoggedRemoval: Sendable, Equatable {
             let cause = Cause(word: words[2]), let digest = Digest(hexadecimal: words[3])
         else { return nil }
         let name = words.count > 4 ? Self.unescaped(words[4]) : nil
-        // Half a key is none.
+        // An incomplete key is invalid.
         if words.count > 4 {
             guard let name, KeySpace.allCases.contains(where: { Digest(ofKey: name, in: $0) == digest })
             else {
@@ -112,15 +113,15 @@ public struct LoggedRemoval: Sendable, Equatable {
     }
 }
 
-/// A key as the event log names it.
+/// A key as stored in the event log.
 package struct LoggedKey: Sendable, Equatable {
     package let digest: Digest
-    /// nil where it is not known: a sweep reads no record for it.
+    /// The key; nil if it is unknown: a sweep reads no record for it.
     package let name: String?
 
     package init(digest: Digest, name: String?) {
         self.digest = digest
-        // As in a record, and so that no line outgrows a batch.
+        // The same limit as in a record, which also keeps a line from exceeding a batch.
         self.name = name.flatMap { $0.utf8.count <= RecordCodec.longestKey ? $0 : nil }
     }
 }
