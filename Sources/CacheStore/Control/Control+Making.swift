@@ -41,7 +41,7 @@ extension Control {
         do throws(Errno) {
             // They don't change meanwhile: changes need the `format` lock.
             let rules = try RuleFile.marks(in: directory.root)
-            let remote = try OutboxFile.marks(in: directory.root)
+            let remote = try RemoteMarks(ofOutboxIn: directory.root)
             // Before the new file is in place: if this process is killed in between, no process continues to use the old
             // one.
             let old = try ControlFile.retire(in: directory.root, file)

@@ -207,8 +207,9 @@ struct StoreSetup {
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
             if mapping == .none { return }
             let rules = try RuleFile.marks(in: root)
+            let remote = try RemoteMarks(ofOutboxIn: root)
             try drafting(in: root) { (file, _) throws(Errno) -> Void in
-                try ControlMaking.make(in: file, mapping, of: path, rules) { () throws(Errno) in
+                try ControlMaking.make(in: file, mapping, of: path, rules, remote) { () throws(Errno) in
                     try root.link(file, as: StoreLayout.control)
                     return try root.makeDirectoryIfMissing(StoreLayout.entries, mode: FileMode.directory)
                 }

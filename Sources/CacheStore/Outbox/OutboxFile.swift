@@ -21,7 +21,7 @@ package final class OutboxFile: Sendable {
     /// Bytes; what does not fit is not noted.
     ///
     /// 64 Ki records and as many that say that they are done.
-    package static let longest: Int64 = 12 << 20
+    package static let longest = RemoteMarks.longestOutbox
 
     private struct State: ~Copyable {
         var file: FileDescriptor?
@@ -154,16 +154,6 @@ package final class OutboxFile: Sendable {
                 try offset == 0 ? Array(bytes.prefix(OutboxRecord.size)) : file.read(OutboxRecord.size, at: 0)
             return Part(mark: Mark(status), beginning: beginning, bytes: bytes)
         }
-    }
-
-    /// The words about remote stores for a new control file.
-    ///
-    /// If there is an outbox, the cache has used remote stores. Then changes are noted from the start, even if the first
-    /// process that writes does not know of the stores.
-    static func marks(in root: borrowing Directory) throws(Errno) -> RemoteMarks {
-        guard let status = try root.presentStatus(of: StoreLayout.outbox) else { return RemoteMarks() }
-        // The records for which a full file had no room are lost.
-        return RemoteMarks(notes: .avoidance, barrier: status.size < longest ? nil : .now)
     }
 
     // MARK: Sending

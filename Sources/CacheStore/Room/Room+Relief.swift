@@ -86,34 +86,66 @@ extension Room {
 
     /// Counts the directory if no sweep has done so since its control file was created.
     ///
-    /// If another process is counting it waits, as long as for room. If a part of the directory can't be read, or counting takes
-    /// longer than that, the usage stays unknown: values are stored without a limit until the next attempt, after ten times the
-    /// time that this one took.
+    /// If another process is counting it waits, as long as for room. If counting takes longer than that, values are stored until
+    /// a 32nd of a limit is added. If a part of the directory can't be read, the usage stays unknown, and values are stored
+    /// without a limit. The next attempt to count begins after ten times the time that this one took.
     ///
-    /// - Throws: ``CacheError/Code/noRoom`` if the process that counts makes no progress: it may be stopped for any time.
-    func countIfUnknown(now: Timestamp, _ wait: inout JanitorWait) throws(CacheError) {
+    /// - Throws: ``CacheError/Code/noRoom`` if that is used up, or if the process that counts makes no progress: it may be stopped
+    ///   for any time.
+    func countIfUnknown(_ need: Need, now: Timestamp, _ wait: inout JanitorWait) throws(CacheError) {
         while let usage = parts.control.usage, !usage.isCounted, !wait.isOver {
-            if let end = uncountableUntil.withLock({ $0 }), ContinuousClock.now < end { return }
+            if let failure = failedCount.withLock({ $0 }), ContinuousClock.now < failure.end {
+                if failure.isUnreadable { return }
+                break
+            }
             wait.begin()
             let start = ContinuousClock.now
-            if try sweep(for: Excess(), now: now, pace: SweepPace(until: wait.deadline)) == .busy {
+            let relief = try sweep(for: Excess(), now: now, pace: SweepPace(until: wait.deadline))
+            if relief == .busy {
                 guard try !wait.pause() else { continue }
-                let limits = configuration.limits
-                guard let hindrance = wait.hindrance,
-                    limits.maximumSize != nil || limits.maximumEntries != nil
-                else { return }
-                parts.counters.add(.roomFailure)
-                throw CacheError(
-                    .noRoom,
-                    to: "store a value in",
-                    path: parts.directory.path,
-                    detail: "it has a limit, its contents have not been counted yet, and \(hindrance)"
-                )
+                guard let hindrance = wait.hindrance else { break }
+                try refuseUncounted("and \(hindrance)")
+                return
             } else if let usage = parts.control.usage, !usage.isCounted {
                 let pause = max(.seconds(1), (ContinuousClock.now - start) * Self.futileRest)
-                uncountableUntil.withLock { $0 = .now + pause }
+                failedCount.withLock {
+                    $0 = FailedCount(end: .now + pause, isUnreadable: relief != .unfinished)
+                }
             }
         }
+        // An uncounted usage has what was added since the control file was made. The directory held its limits before.
+        let (limits, claimed) = (configuration.limits, parts.control.claimed)
+        guard let usage = parts.control.usage, !usage.isCounted else { return }
+        let bytes = usage.plausibleBytes + claimed.bytes + need.bytes
+        let entries = usage.plausibleEntries + claimed.entries + need.entries
+        let mostBytes = limits.maximumSize.map { $0.bytes / Self.partForUncounted } ?? .max
+        let mostEntries = limits.maximumEntries.map { max(1, $0 / Int(Self.partForUncounted)) } ?? .max
+        if bytes > mostBytes || entries > mostEntries {
+            try refuseUncounted("and that takes longer than \(wait.patience): run `diskcache gc`")
+        }
+    }
+
+    /// While the directory is not counted, one part in so many of a limit may be added.
+    private static let partForUncounted: Int64 = 32
+
+    private func refuseUncounted(_ reason: String) throws(CacheError) {
+        let limits = configuration.limits
+        guard limits.maximumSize != nil || limits.maximumEntries != nil else { return }
+        parts.counters.add(.roomFailure)
+        throw CacheError(
+            .noRoom,
+            to: "store a value in",
+            path: parts.directory.path,
+            detail: "it has a limit, its contents have not been counted yet, \(reason)"
+        )
+    }
+
+    /// An attempt to count the directory that has failed.
+    struct FailedCount {
+        /// The time of the next attempt.
+        let end: ContinuousClock.Instant
+        /// False if the time was too short.
+        let isUnreadable: Bool
     }
 
     /// Removes the excess: expired entries and orphans first if they may be enough, then the least recently used entries.

@@ -55,8 +55,8 @@ package final class Room: Sendable {
     private let pressed = Locked<PressureListener?>(nil)
     /// The last sweep that found nothing to evict.
     let impasse = Locked<Impasse?>(nil)
-    /// The next time to try to count the directory, after a sweep could not read all of it.
-    let uncountableUntil = Locked<ContinuousClock.Instant?>(nil)
+    /// The last attempt to count the directory that failed.
+    let failedCount = Locked<FailedCount?>(nil)
 
     /// - Parameter patience: how long a put waits, unless its terms say otherwise.
     init(of parts: StoreParts, patience: Duration) {
@@ -172,10 +172,10 @@ package final class Room: Sendable {
     private static let worthOfEntry: Int64 = 4096
 
     /// Counts the directory if its control file is new.
-    func countIfUnknown(now: Timestamp, _ terms: inout RoomTerms) throws(CacheError) {
+    func countIfUnknown(_ need: Need, now: Timestamp, _ terms: inout RoomTerms) throws(CacheError) {
         var wait = wait(terms)
         defer { terms.spent += wait.elapsed }
-        try countIfUnknown(now: now, &wait)
+        try countIfUnknown(need, now: now, &wait)
     }
 
     /// Claims again if the claim was forgotten; false if there is no room at this moment.

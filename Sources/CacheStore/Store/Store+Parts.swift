@@ -35,7 +35,7 @@ extension Store {
         if parts.configuration.isDue() { followConfiguration() }
         let whole = try room.need(forLength: length, record: record, entries: entries, isWritten: isWritten)
         guard var need = whole else { return nil }
-        try room.countIfUnknown(now: now, &terms)
+        try room.countIfUnknown(need, now: now, &terms)
         var claim: RoomClaim?
         if try room.attempt(need, &claim) == nil { return claim }
         if let publication, let old = try self.entries.read(publication.key) {

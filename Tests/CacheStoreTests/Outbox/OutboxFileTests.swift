@@ -151,6 +151,14 @@ import Testing
         }
     }
 
+    @Test func `a directory of which little but the outbox is left still notes changes`() throws {
+        fixture.store.note(.changes)
+        for name in ["control", "entries", "format"] {
+            try FileManager.default.removeItem(atPath: fixture.path + "/" + name)
+        }
+        #expect(try StoreFixture.open(fixture.path).control.remoteNotes == .avoidance)
+    }
+
     @Test(arguments: [0, OutboxFile.longest])
     func `a new control file beside an outbox has changes noted`(length: Int64) throws {
         fixture.store.note(.changes)

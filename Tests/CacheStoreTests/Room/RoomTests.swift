@@ -246,7 +246,9 @@ import Testing
         try limitToBlocks(24)
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
         let other = try self.store(patience: .seconds(60))
-        other.room.uncountableUntil.withLock { $0 = .now + .seconds(3600) }
+        other.room.failedCount.withLock {
+            $0 = Room.FailedCount(end: .now + .seconds(3600), isUnreadable: true)
+        }
         try put("new", in: other)
         #expect(other.control.usage?.isCounted == false && other.counters[.sweep] == 0)
     }

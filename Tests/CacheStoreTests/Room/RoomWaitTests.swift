@@ -61,6 +61,29 @@ import Testing
         #expect(fixture.entries.count <= 2)
     }
 
+    @Test(arguments: [false, true])
+    func `the limits hold while the directory is not counted, as counting takes long`(isOwn: Bool) throws {
+        try limit { $0.limits.maximumEntries = 100 }
+        for index in 0..<100 { try put("\(index)", in: store) }
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let other = try self.store(patience: .milliseconds(20))
+        guard let lock = try other.parts.janitor.take() else { throw Errno.wouldBlock }
+        if isOwn {
+            let end = ContinuousClock.now + .seconds(3600)
+            other.room.failedCount.withLock { $0 = Room.FailedCount(end: end, isUnreadable: false) }
+        }
+        var failures = 0
+        for index in 100..<120 {
+            other.control.noteSweepStep()
+            guard let failure = error({ try put("\(index)", in: other) }) else { continue }
+            #expect(failure.code == .noRoom && failure.reason?.contains("not been counted yet") == true)
+            failures += 1
+        }
+        #expect(failures == 17)
+        #expect(fixture.entries.count == 103)
+        lock.release()
+    }
+
     @Test func `however long the patience is said to be, nothing overflows`() throws {
         // So many seconds as fit a number are a twentieth of what a duration can be.
         let (longest, shortest) = (Duration(attoseconds: .max), Duration(attoseconds: .min))
