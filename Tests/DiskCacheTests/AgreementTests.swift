@@ -8,10 +8,10 @@ import Testing
 
 @testable import DiskCache
 
-/// The same calls give the same answers wherever a value is: in memory, in the queue of write-behind, on disk in either
-/// form; and those of a simple model, to the microsecond.
+/// The same calls return the same results wherever a value is (in memory, in the write-behind queue, on disk in either metadata
+/// form) and agree with a simple model to the microsecond.
 @Suite(.takesTurns) struct AgreementTests {
-    /// Where values may be.
+    /// A combination of the places where values may be.
     struct Place: CustomTestStringConvertible {
         let hasMemory: Bool
         let writing: CacheConfiguration.Writing
@@ -30,11 +30,11 @@ import Testing
         }
     }
 
-    /// With `DISKCACHE_SOAK` set ten times as many calls.
+    /// The number of calls, ten times as many if `DISKCACHE_SOAK` is set.
     private static let steps = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 150 : 1500
 
     @Test(arguments: Place.all, [UInt64(1), 2])
-    func `random calls are answered as by a model of the times`(place: Place, seed: UInt64) throws {
+    func `random calls agree with a model of the expiration times`(place: Place, seed: UInt64) throws {
         let directory = try TemporaryDirectory()
         let clock = MicrosecondClock()
         var configuration = CacheConfiguration()
@@ -58,7 +58,7 @@ import Testing
     }
 }
 
-/// Whole microseconds, which a `Date` of these years can hold.
+/// A clock of whole microseconds, which a current `Date` can represent.
 private final class MicrosecondClock: Sendable {
     private let microseconds = Locked<Int64>(1_700_000_000_000_000)
 
@@ -68,18 +68,18 @@ private final class MicrosecondClock: Sendable {
     func advance(by span: Int64) { microseconds.withLock { $0 += span } }
 }
 
-/// What a key has, in microseconds.
+/// The expected value of a key, with times in microseconds.
 private struct ModelValue: Equatable {
     var text: String
     var created: Int64
     var expires: Int64?
     var idle: Int64?
     var staleFor: Int64?
-    /// The latest access that is on disk.
+    /// The latest access recorded on disk.
     var accessed: Int64?
     var tag: String?
 
-    /// When it ends, accesses considered.
+    /// The end of the value's life, including extensions by accesses.
     var end: Int64? {
         guard let expires else { return nil }
         guard let idle, let accessed, accessed >= created + 1000 else { return expires }
@@ -92,21 +92,21 @@ private struct ModelValue: Equatable {
 
     static func milliseconds(_ time: Int64) -> Int64 { time / 1000 * 1000 }
 
-    /// Sets the times as a put or a new expiration asks for them.
+    /// Sets the times as a put or a new expiration does.
     mutating func expire(after life: Int64?, sliding: Bool, now: Int64) {
         expires = life.map { max(created, Self.milliseconds(now + $0)) }
         idle = sliding ? life.map { max(1000, Self.milliseconds($0)) } : nil
     }
 }
 
-/// One sequence of calls, beside a model of what they must answer.
+/// A sequence of calls with a model of their expected results.
 private struct AgreementRun {
     let cache: SharedCache
     let clock: MicrosecondClock
     var generator: SeededGenerator
     var model: [String: ModelValue] = [:]
     var differences: [String] = []
-    /// What was called, for a failure to show.
+    /// The calls so far, for failure messages.
     var history: [String] = []
 
     init(cache: SharedCache, clock: MicrosecondClock, seed: UInt64) {
@@ -136,7 +136,7 @@ private struct AgreementRun {
         case 18: cache.flush()
         default: break
         }
-        // Around the milliseconds above all, where roundings differ.
+        // Mostly near whole milliseconds, where roundings differ.
         let spans: [Int64] = [0, 0, 1, 250, 499, 500, 501, 999, 1000, 1001, 2500, 20_000, 700_000]
         clock.advance(by: spans.randomElement(using: &generator) ?? 0)
     }
@@ -157,7 +157,7 @@ private struct AgreementRun {
         model[key].flatMap { $0.isFresh(at: clock.now) ? $0 : nil }
     }
 
-    /// Whether there was a value, which is gone afterwards.
+    /// Removes the value from the model and returns whether it was present.
     private mutating func take(_ key: String) -> Bool {
         let isPresent = present(key) != nil
         model[key] = nil
@@ -166,7 +166,7 @@ private struct AgreementRun {
 
     // MARK: Values
 
-    /// A value to come, and how it is asked for.
+    /// Returns a random new value and the options that store it.
     private mutating func order() -> (value: ModelValue, expires: Expiration, onAccess: Expiration.OnAccess) {
         let now = clock.now
         var value = ModelValue(
@@ -183,7 +183,7 @@ private struct AgreementRun {
         return (value, expires, isSliding ? .renew : .keep)
     }
 
-    /// In microseconds; nil for never.
+    /// Returns a random lifetime in microseconds, nil for never, and the matching expiration.
     private mutating func lifetime() -> (Int64?, Expiration) {
         let lives: [Int64] = [0, 1, 999, 1000, 1500, 2000, 2999, 10_000, 25_400, 1_000_000]
         let life = lives.randomElement(using: &generator) ?? 0
@@ -256,7 +256,7 @@ private struct AgreementRun {
         model[key]?.accessed = clock.now
     }
 
-    // MARK: Looks
+    // MARK: Lookups
 
     private mutating func get(_ key: String, allowingStale: Bool) throws {
         let now = clock.now
@@ -273,13 +273,13 @@ private struct AgreementRun {
             model[key]?.accessed = now
             return
         }
-        // What is not noted on disk must not have been due to be. (A put that waits to be written has no file to note
-        // it in.)
+        // An access that is not recorded on disk must not have been due. (A pending put has no file to record it in.)
         if cache.configuration.writing == .behind { return }
         expect("get from memory", key, now - (value.accessed ?? value.created) <= idle / 16, true)
     }
 
-    /// When all that ends has ended: a collection lets its time go on by the real clock, which no test can know.
+    /// Collects after all values with an expiration have ended: a collection advances its time by the real clock, which the test
+    /// cannot predict.
     private mutating func collect() throws {
         guard Int.random(in: 0..<3, using: &generator) == 0 else { return }
         clock.advance(by: 2_000_000)
@@ -312,7 +312,7 @@ private struct AgreementRun {
             end.flatMap { end in value.staleFor.map { end + $0 } }
         )
         expect("tags", key, entry.tags, value.tag.map { [$0] } ?? [])
-        // 3 ms, to what one byte can say.
+        // 3 ms, to the precision of one byte.
         expect("cost", key, entry.computeTime, .microseconds(3072))
     }
 

@@ -7,7 +7,7 @@ import Testing
 
 /// The lines of the article "Coming from other caches" about caches of Python and JavaScript.
 ///
-/// And that none of all its lines is missing in the tests.
+/// Also checks that every line of the article occurs in a test.
 @Suite(.takesTurns) struct ComingFromOtherLanguagesTests {
     private let directory: TemporaryDirectory
     private let cache: SharedCache
@@ -47,7 +47,7 @@ import Testing
         await cache.close()
     }
 
-    @Test func `from python-diskcache: its recipes`() async throws {
+    @Test func `from python-diskcache: recipes`() async throws {
         let data = data
         #expect(try await cache.increment(forKey: "count") == 1)
         #expect(try await cache.increment(forKey: "count", by: -1) == 0)
@@ -68,7 +68,7 @@ import Testing
         var count = 0.0
     }
 
-    /// What a function takes, of which a note makes no difference.
+    /// Parameters of a function, whose note is not part of the key.
     private struct Parameters: Encodable {
         enum CodingKeys: CodingKey {
             case number
@@ -78,7 +78,7 @@ import Testing
         var note: String
     }
 
-    @Test func `from python-diskcache: what others make with an update`() async throws {
+    @Test func `from python-diskcache: averages, and parameters that memoization ignores`() async throws {
         for number in 0..<10 {
             try await cache.typed(Average.self).update(forKey: key) { hit in
                 var average = hit?.value ?? Average()
@@ -94,7 +94,7 @@ import Testing
         #expect(try await noted(Parameters(number: 1, note: "second")) == Data("first".utf8))
     }
 
-    @Test func `from python-diskcache: order, counts of all processes, and out at once`() throws {
+    @Test func `from python-diskcache: insertion order, statistics of all processes, and pop`() throws {
         for key in ["first", "second"] { try cache.put(data, forKey: key) }
         let first = try cache.entries().map { try $0.get() }.min { $0.created < $1.created }
         #expect(first != nil)
@@ -116,7 +116,7 @@ import Testing
         #expect(try cache[key] == nil)
     }
 
-    @Test func `from python-diskcache: what waits for the disk`() throws {
+    @Test func `from python-diskcache: blocking calls`() throws {
         let path = directory.path + "/other"
         let cache = try SharedCache(at: path, configuration: CacheConfiguration(maximumSize: .gibibytes(1)))
         #expect(try cache.putIfAbsent(data, forKey: key))
@@ -171,7 +171,7 @@ import Testing
         #expect(event != nil)
     }
 
-    /// Each outcome, and where a hit of it comes from.
+    /// Each outcome, with whether it returns a hit and is stored.
     @Test func `from cachified: the context`() async throws {
         let (data, forced) = (data, ReadOptions(recomputes: true))
         let outcomes: [(Computed<Data>, isThere: Bool, isKept: Bool)] = [
@@ -187,13 +187,13 @@ import Testing
             #expect(hit?.value == (isThere ? data : nil))
             #expect(try await cache.get(forKey: key)?.value == (isKept ? data : nil))
         }
-        // What is remembered is an answer for who does not force it.
+        // A remembered negative result answers a call that does not force a computation.
         _ = try await cache.hit(forKey: key, reading: forced) { _ in .nothing(for: .seconds(600)) }
         let hit = try await cache.hit(forKey: key) { computation in .unkept(Data(computation.key.utf8)) }
         #expect(hit == nil)
     }
 
-    @Test func `from cachified: what is known of a key`() throws {
+    @Test func `from cachified: lock holder and metadata of a key`() throws {
         let computedBy = try cache.directory.explanation(forKey: key).computedBy
         #expect(computedBy == nil)
         try cache.put(data, forKey: key, options: PutOptions(metadata: ["traceId": "42"]))
@@ -214,7 +214,7 @@ import Testing
 
     // MARK: The article
 
-    @Test func `each line of the article stands in a test`() throws {
+    @Test func `each code line of the article occurs in a test`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let root = tests.deletingLastPathComponent().deletingLastPathComponent()
         func text(_ file: String) throws -> String {
@@ -230,11 +230,11 @@ import Testing
         let rows = try text("Sources/DiskCache/DiskCache.docc/ComingFromOthers.md").split(separator: "\n")
             .filter { $0.hasPrefix("| ") && !$0.hasPrefix("| There |") }
         for row in rows {
-            // What is on the right, without links to the documentation.
+            // The right column, without links to the documentation.
             let cells = row.dropLast(2).components(separatedBy: " | ")
             let here = try #require(cells.last).replacing(/``[^`]*``/, with: "")
             for code in here.matches(of: /`([^`]+)`/).map({ String($0.output.1) }) {
-                // A name is not a call.
+                // A function name is not a call.
                 if code.contains("(_:") { continue }
                 count += 1
                 if code.hasPrefix("Examples/") {
@@ -243,7 +243,7 @@ import Testing
                 }
                 for piece in code.split(separator: "…") {
                     let words = String(piece.filter { !$0.isWhitespace })
-                    // Not in the expectation, which would print all of the sources.
+                    // Computed outside the expectation, which would print all of the sources.
                     let isThere = sources.contains(words)
                     #expect(isThere, "\(code)")
                 }

@@ -8,7 +8,7 @@ import Testing
 
 /// The lines of the article "Coming from other caches" about caches of Swift programs.
 ///
-/// Those of other languages have suites of their own.
+/// The lines about other languages have separate suites.
 @Suite(.takesTurns) struct ComingFromOthersTests {
     private struct Picture: Codable, Sendable, Equatable {
         var pixels: [Int]
@@ -52,7 +52,7 @@ import Testing
         #expect(try await cache.namespace("pictures/").typed(Picture.self).get(forKey: key) == nil)
     }
 
-    @Test func `from Kingfisher: how long`() throws {
+    @Test func `from Kingfisher: expiration`() throws {
         var configuration = CacheConfiguration()
         configuration.defaultExpiration = .days(7)
         configuration.memory.lifetime = .seconds(300)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `from Kingfisher: who is told what has gone from disk`() throws {
+    @Test func `from Kingfisher: reports of values removed from disk`() throws {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         let cache = try SharedCache(at: directory.path + "/cache", configuration: configuration)
@@ -81,7 +81,7 @@ import Testing
         #expect(keys.withLock { $0 } == [key])
     }
 
-    @Test func `from Kingfisher: all of it`() throws {
+    @Test func `from Kingfisher: limits, cleaning and clearing`() throws {
         try cache.put(data, forKey: key)
         #expect(try cache.directory.updateLimits { $0.maximumSize = .gibibytes(1) }.maximumSize != nil)
         cache.memory.resize(costLimit: .mebibytes(64), countLimit: 1000)
@@ -118,7 +118,7 @@ import Testing
         #expect(try await cache.get(forKey: key)?.source == .memory)
     }
 
-    @Test func `from Nuke: kinds, and all of it`() throws {
+    @Test func `from Nuke: namespaces, and clearing`() throws {
         var configuration = CacheConfiguration()
         configuration.memory = CacheConfiguration.Memory(share: 0.2)
         configuration.memory.lifetime = .seconds(300)
@@ -161,7 +161,7 @@ import Testing
         #expect(cache.memory.keys.isEmpty)
     }
 
-    @Test func `from NSCache: who is told what goes`() async throws {
+    @Test func `from NSCache: events for removed values`() async throws {
         var configuration = CacheConfiguration()
         configuration.name = "pictures"
         configuration.memory.eventsCarryValues = true

@@ -43,7 +43,7 @@ import Testing
         #expect(try await cache.get(forKey: key) == nil)
     }
 
-    @Test func `from cacache: content, and all of it`() throws {
+    @Test func `from cacache: content by digest, and clearing`() throws {
         let pipe = Foundation.Pipe()
         try pipe.fileHandleForWriting.write(contentsOf: data)
         try pipe.fileHandleForWriting.close()
@@ -67,7 +67,7 @@ import Testing
 
     // MARK: moka
 
-    @Test func `from moka: how many, and for how long`() throws {
+    @Test func `from moka: capacity, weights and default expiration`() throws {
         var configuration = CacheConfiguration()
         configuration.memory.valueCost = 1
         configuration.memory.costLimit = .bytes(100)
@@ -84,7 +84,7 @@ import Testing
         #expect(weighed.memory.cost == 10)
     }
 
-    @Test func `from moka: time to live, and to idle`() throws {
+    @Test func `from moka: time to live and time to idle`() throws {
         let clock = ManualClock()
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -108,7 +108,7 @@ import Testing
         #expect(try cache[key] == nil)
     }
 
-    @Test func `from moka: what is made where there is none`() async throws {
+    @Test func `from moka: values computed on a miss`() async throws {
         let view = cache.typed(String.self)
         let value = "value"
         try await view.put(value, forKey: key)
@@ -145,7 +145,7 @@ import Testing
         #expect(decided?.value == data)
     }
 
-    @Test func `from moka: what goes, and who is told`() throws {
+    @Test func `from moka: removals and their events`() throws {
         let causes = Locked<[CacheEvent.RemovalCause]>([])
         var configuration = CacheConfiguration()
         configuration.onEvent = { event in

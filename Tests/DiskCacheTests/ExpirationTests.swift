@@ -11,7 +11,7 @@ import Testing
         (Expiration.seconds(60), 60.0), (.seconds(0.5), 0.5), (.days(2), 172_800),
         (.after(.milliseconds(250)), 0.25),
     ])
-    func `a value lives as long as it was given, and not a moment longer`(
+    func `a value expires exactly at the end of its lifetime`(
         expiration: Expiration,
         life: Double
     ) throws {
@@ -23,7 +23,7 @@ import Testing
         #expect(try fixture.text("key") == nil)
     }
 
-    @Test func `at a moment, at once, and never`() throws {
+    @Test func `a value can expire at a given time, at once, or never`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("a", forKey: "at", options: PutOptions(expires: .at(fixture.clock.now + 10)))
         try fixture.cache.put("b", forKey: "past", options: PutOptions(expires: .at(fixture.clock.now - 10)))
@@ -54,7 +54,7 @@ import Testing
         Expiration.seconds(1e300), .seconds(.infinity), .days(.max), .after(.seconds(Int64.max)),
         .at(.distantFuture),
     ])
-    func `a lifetime beyond all bounds is as good as never`(expiration: Expiration) throws {
+    func `a lifetime beyond the representable range means never`(expiration: Expiration) throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("x", forKey: "key", options: PutOptions(expires: expiration))
         #expect(try fixture.cache.entry(forKey: "key")?.expires == nil)
@@ -65,7 +65,7 @@ import Testing
         #expect(entry.expires == nil && entry.extendsOnAccess == nil)
     }
 
-    @Test func `the configuration's default is used where nothing is said`() throws {
+    @Test func `the default expiration applies if a put gives none`() throws {
         let fixture = try CacheFixture { $0.defaultExpiration = .seconds(5) }
         try fixture.cache.put("x", forKey: "default")
         try fixture.cache.put("y", forKey: "own", options: PutOptions(expires: .seconds(50)))
@@ -74,7 +74,7 @@ import Testing
         #expect(try fixture.text("own") == "y")
     }
 
-    @Test func `a stale value is given to who asks for it, as such, for its time`() throws {
+    @Test func `a stale value is returned on request, marked as stale, within its window`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(
             "x",
@@ -91,7 +91,7 @@ import Testing
         #expect(try fixture.text("key", allowingStale: true) == nil)
     }
 
-    @Test func `how long a value may be stale is kept while it never expires`() throws {
+    @Test func `the stale window is kept while a value never expires`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("x", forKey: "key", options: PutOptions(expires: .never, staleFor: .seconds(5)))
         #expect(try fixture.cache.entry(forKey: "key")?.staleFor == .seconds(5))
@@ -110,7 +110,7 @@ import Testing
         #expect(try fixture.text("key", allowingStale: true) == "x")
     }
 
-    @Test func `a value ends in the process that has put it when it ends in the others`() throws {
+    @Test func `a value expires at the same moment in all processes`() throws {
         let fixture = try CacheFixture { $0.memory = CacheConfiguration.Memory() }
         let other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
         fixture.clock.advance(by: 0.000_7)
@@ -145,7 +145,7 @@ import Testing
         #expect(try fixture.text("key") == nil)
     }
 
-    @Test func `set gives a life of its own after an access`() throws {
+    @Test func `set gives a separate lifetime after an access and refuses zero`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(
             "x",
@@ -168,7 +168,7 @@ import Testing
         )
     }
 
-    @Test func `an expiration can be changed, and only of what is there`() throws {
+    @Test func `setExpiration changes an existing entry and returns false for an absent one`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(
             "x",
@@ -189,7 +189,7 @@ import Testing
         #expect(try !fixture.cache.setExpiration(.never, forKey: "absent"))
     }
 
-    @Test func `a shortened expiration counts at once`() throws {
+    @Test func `a shortened expiration takes effect at once`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("x", forKey: "key", options: PutOptions(expires: .days(1), onAccess: .renew))
         fixture.clock.advance(by: 1)
@@ -200,7 +200,7 @@ import Testing
         #expect(try fixture.text("key") == nil)
     }
 
-    @Test func `byte counts saturate and never go below none`() {
+    @Test func `byte counts saturate and are never negative`() {
         #expect(ByteCount.gibibytes(2).bytes == 2 << 30)
         #expect(ByteCount.gibibytes(.max).bytes == .max)
         #expect(ByteCount.kibibytes(-1).bytes == 0)
@@ -208,14 +208,14 @@ import Testing
         #expect(ByteCount.mebibytes(1) > .kibibytes(1023))
     }
 
-    @Test func `a lifetime of any length`() async {
+    @Test func `a lifetime of any length does not trap`() async {
         await #expect(processExitsWith: .success) {
             let fixture = try CacheFixture()
             try fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .after(.seconds(1e19))))
         }
     }
 
-    @Test func `a patience of any length`() async {
+    @Test func `a patience of any length does not trap`() async {
         await #expect(processExitsWith: .success) {
             let fixture = try CacheFixture()
             var options = CollectionOptions()

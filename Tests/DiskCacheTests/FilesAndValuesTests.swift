@@ -20,7 +20,7 @@ import Testing
         return path
     }
 
-    @Test func `a file goes in by path and comes out by path`() throws {
+    @Test func `a file is put and copied out by path`() throws {
         let source = try file("in", bytes)
         let entry = try fixture.cache.put(contentsOfFile: source, forKey: "key")
         #expect(entry.size == bytes.count)
@@ -32,7 +32,7 @@ import Testing
         #expect(FileManager.default.contents(atPath: source) == Data(bytes))
     }
 
-    @Test func `a file goes in from a descriptor's offset, and out to one's`() throws {
+    @Test func `a file is put and copied out at a descriptor's offset`() throws {
         let source = try #require(FileHandle(forReadingAtPath: try file("in", bytes)))
         try source.seek(toOffset: 100)
         try fixture.cache.put(contentsOfDescriptor: source.fileDescriptor, forKey: "key")
@@ -44,7 +44,7 @@ import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("head".utf8) + Data(bytes[100...]))
     }
 
-    @Test func `a pipe goes in and out`() throws {
+    @Test func `a value is put from a pipe and copied to a pipe`() throws {
         let input = Pipe()
         let small = Array(bytes.prefix(50_000))
         try input.fileHandleForWriting.write(contentsOf: small)
@@ -56,7 +56,7 @@ import Testing
         #expect(try output.fileHandleForReading.readToEnd() == Data(small))
     }
 
-    @Test func `a lifetime begins when the bytes are there, however long a pipe took`() throws {
+    @Test func `a lifetime begins when a pipe's bytes have arrived`() throws {
         let input = Pipe()
         let clock = fixture.clock
         Thread.detachNewThread {
@@ -74,13 +74,13 @@ import Testing
         #expect(try fixture.cache.get(forKey: "key")?.value == Data([1]))
     }
 
-    @Test func `a miss leaves the target alone`() throws {
+    @Test func `a miss leaves the target file unchanged`() throws {
         let target = try file("out", [1, 2, 3])
         #expect(try fixture.cache.copyValue(forKey: "absent", toFile: target) == nil)
         #expect(FileManager.default.contents(atPath: target) == Data([1, 2, 3]))
     }
 
-    @Test func `a damaged value reaches no file`() throws {
+    @Test func `a damaged value is not copied to a file`() throws {
         try fixture.cache.put(Data(bytes), forKey: "key")
         let object = try #require(fixture.directory.files(below: "cache/objects").first)
         let path = fixture.cache.path + "/objects/" + object
@@ -95,7 +95,7 @@ import Testing
         #expect(fixture.cache.directory.activity.corruptions == 1)
     }
 
-    @Test func `what can't be read or written is an error that names it`() throws {
+    @Test func `an unreadable source or an unwritable target is an inputOutput error`() throws {
         let absent = fixture.directory.path + "/absent"
         #expect(code { try fixture.cache.put(contentsOfFile: absent, forKey: "key") } == .inputOutput)
         #expect(
@@ -108,7 +108,7 @@ import Testing
         #expect(try fixture.text("key") == "x")
     }
 
-    @Test func `a value stays readable by its descriptor when it is gone from the cache`() throws {
+    @Test func `a value stays readable by its descriptor after its removal`() throws {
         try fixture.cache.put(Data(bytes), forKey: "key")
         let read = try fixture.cache.withDescriptor(forKey: "key") { descriptor, entry in
             try fixture.cache.removeAll()
@@ -121,7 +121,7 @@ import Testing
 }
 
 @Suite(.takesTurns) struct SharedCacheAsyncTests {
-    @Test func `the calls work in tasks, many at once`() async throws {
+    @Test func `asynchronous calls work in many concurrent tasks`() async throws {
         let fixture = try CacheFixture()
         let cache = try await SharedCache.open(at: fixture.cache.path)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -139,7 +139,7 @@ import Testing
         #expect(try await cache.entry(forKey: "key 1") == nil)
     }
 
-    @Test func `errors are the same`() async throws {
+    @Test func `asynchronous calls throw the same errors as blocking ones`() async throws {
         let fixture = try CacheFixture()
         await #expect(throws: CacheError.self) { try await fixture.cache.put("x", forKey: "") }
         try await fixture.cache.update(forKey: "key") { _ in .value(Data("1".utf8)) }

@@ -9,7 +9,7 @@ import Testing
 @testable import DiskCache
 
 @Suite(.takesTurns) struct GarbageCollectionTests {
-    @Test func `a sparing one works in slices, a full one to its end`() throws {
+    @Test func `a sparing collection works in slices, a full one runs through`() throws {
         var options = CollectionOptions()
         #expect(try options.request(CacheLimits()).pace.slice == nil)
         options.pace = .sparing
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: [CacheConfiguration.Memory.none, CacheConfiguration().memory])
-    func `a value in use is not removed as idle, however short that time is`(
+    func `a value in use is not removed as idle, however short the idle time is`(
         memory: CacheConfiguration.Memory
     ) throws {
         let fixture = try CacheFixture {
@@ -67,7 +67,7 @@ import Testing
     {
         let fixture = try CacheFixture { $0.metadataForm = form }
         let directory = fixture.cache.directory
-        // So long that the metadata takes a block on each file system.
+        // The keys are long enough for the metadata to take a block on every file system.
         for number in 0..<5 {
             try fixture.cache.put("value", forKey: String(repeating: "k", count: 900) + "\(number)")
         }
@@ -79,14 +79,14 @@ import Testing
         #expect(try directory.statistics().entryBytes == 0)
     }
 
-    @Test func `one that waits for another ends by its time limit`() throws {
+    @Test func `a collection that waits for another one ends at its time limit`() throws {
         let fixture = try CacheFixture()
         let directory = fixture.cache.directory
         let thrown = Locked<CacheError.Code?>.Box(nil)
         let span = try shortestTime(below: .milliseconds(400)) {
             thrown.value.withLock { $0 = nil }
             var options = CollectionOptions()
-            // Called by the collection that the other one waits for.
+            // Called by the first collection, for which the second one waits.
             options.isCalledOff = {
                 guard thrown.value.withLock({ $0 == nil }) else { return false }
                 var second = CollectionOptions()
@@ -100,7 +100,7 @@ import Testing
         #expect(span < .milliseconds(400) && thrown.value.withLock { $0 } == .busy)
     }
 
-    @Test func `a key whose metadata can't be read is counted as such, and the others are removed`() throws {
+    @Test func `unreadable metadata is counted, and the other keys are removed`() throws {
         let fixture = try CacheFixture()
         let cache = fixture.cache
         for number in 0..<3 { try cache.put("value", forKey: "key \(number)") }
@@ -121,7 +121,7 @@ import Testing
         #expect(try cache.directory.statistics().entries == 1)
     }
 
-    @Test func `one that is called off is incomplete`() throws {
+    @Test func `a collection that is called off is incomplete`() throws {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
         try cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `each key that goes is told with the reason, in a dry run each that would`(isDryRun: Bool) throws {
+    func `each removal is reported with its cause, also in a dry run`(isDryRun: Bool) throws {
         let fixture = try CacheFixture { $0.keyNames = .stored }
         let cache = fixture.cache
         for index in 0..<5 {
@@ -156,7 +156,7 @@ import Testing
         #expect(try cache.contains(forKey: "key 2") == isDryRun)
     }
 
-    @Test func `of a key that is not stored its digest is told`() throws {
+    @Test func `the digest is reported if the key is not stored`() throws {
         let fixture = try CacheFixture { $0.keyNames = .hashedOnly }
         try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
         let told = Locked<[LoggedRemoval]>([])
@@ -168,7 +168,7 @@ import Testing
         #expect(removals.first?.key == nil && removals.first?.keyDigest == Digest(ofKey: "key"))
     }
 
-    @Test func `who may not wait is told who is collecting`() throws {
+    @Test func `a collection without patience throws busy and names the collecting process`() throws {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
         try cache.directory.collect { progress in

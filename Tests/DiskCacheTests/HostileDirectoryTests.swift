@@ -9,7 +9,7 @@ import Testing
 @testable import CacheStore
 @testable import DiskCache
 
-/// Things in a cache directory that do not belong there, and processes that are stopped in the middle.
+/// Foreign files in a cache directory, and processes that are stopped in the middle of a call.
 @Suite(.serialized, .takesTurns) struct HostileDirectoryTests {
     private func objectPath(_ fixture: CacheFixture, _ value: String) -> String {
         fixture.cache.path + "/objects/"
@@ -19,10 +19,10 @@ import Testing
         fixture.cache.path + "/entries/" + StoreLayout.path(of: Digest(ofKey: key)).description
     }
 
-    /// A file's bytes, whose digest is not known before they are there, and metadata in files get their names by calls
-    /// that follow links on the way.
+    /// Objects put from a file, whose digest is known only after the copy, and sidecar metadata get their names by system calls
+    /// that follow links in the path.
     @Test(arguments: [CacheConfiguration.MetadataForm.automatic, .sidecar])
-    func `what is put never lands behind a link in the place of a shard`(
+    func `a put never writes through a link in the place of a shard`(
         form: CacheConfiguration.MetadataForm
     ) throws {
         let directory = try TemporaryDirectory()
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `a program that closes all its descriptors goes on without the cache`() async {
+    @Test func `a program that closes all its descriptors keeps running without the cache`() async {
         await #expect(processExitsWith: .success) {
             func open() throws -> Set<Int32> {
                 Set(
@@ -83,7 +83,7 @@ import Testing
                 let cache = try SharedCache(at: directory.path + "/cache")
                 try cache.put("v", forKey: "k")
                 for number in try open().subtracting(before) { close(number) }
-                // What needs none still works, what needs one fails; nothing ends the program.
+                // Calls that need no descriptor still work, the others fail, and none ends the program.
                 for call: () throws -> Void in [
                     { _ = try cache.get(forKey: "k") }, { try cache.put("w", forKey: "k") },
                     { _ = try cache.remove(forKey: "k") },
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `verify passes over a FIFO`() throws {
+    @Test func `verify skips a FIFO`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k")
         let path = objectPath(fixture, "v")
@@ -110,13 +110,13 @@ import Testing
     }
 
     @Test(arguments: ["directory", "symlink"])
-    func `something else in the place of an object is replaced by a put`(kind: String) throws {
+    func `a directory or link in place of an object is a miss unless a put replaces it`(kind: String) throws {
         let fixture = try CacheFixture()
         let value = kind == "symlink" ? "v" : String(repeating: "x", count: 4096)
         try fixture.cache.put(value, forKey: "k")
         let path = objectPath(fixture, value)
         unlink(path)
-        // As long as the value.
+        // The link or directory is as long as the value.
         #expect((kind == "symlink" ? symlink("/", path) : mkdir(path, 0o700)) == 0)
         #expect(throws: Never.self) { try #expect(fixture.text("k") == nil) }
         do {
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(arguments: ["entries/00", "objects/00", "tmp/put-x"])
-    func `a stray file or link does not stop the collection`(place: String) throws {
+    func `a stray link is reported and does not stop a collection`(place: String) throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .expired))
         let path = fixture.cache.path + "/" + place
@@ -138,7 +138,7 @@ import Testing
         #expect(report?.unrecognised == [place])
     }
 
-    @Test func `an entry that is just being made is no corruption`() throws {
+    @Test func `an entry that is just being created does not count as corruption`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("w", forKey: "k")
         let path = entryPath(fixture, "k")
@@ -148,7 +148,7 @@ import Testing
         #expect(fixture.cache.directory.activity.corruptions == 0)
     }
 
-    @Test func `removeAll passes over what is no file`() throws {
+    @Test func `removeAll skips a directory in the place of an entry`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("w", forKey: "k")
         let path = entryPath(fixture, "k")
@@ -158,21 +158,21 @@ import Testing
     }
 
     @Test func `a reader that finds damage does not wait for a stopped writer`() throws {
-        // A second is what it would wait for the stripe.
+        // It would wait one second for the stripe.
         let limit = Duration.milliseconds(900)
         var shortest = limit
         for _ in 0..<20 where shortest >= limit { shortest = min(shortest, try timeBesideStoppedWriter()) }
         #expect(shortest < limit)
     }
 
-    /// How long a reader takes that finds damage while a stripe is held, and a writer of its process waits for that.
+    /// Returns the time that a reader takes to find damage while a stripe is held and a writer of its process waits for it.
     private func timeBesideStoppedWriter() throws -> Duration {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k")
         let path = objectPath(fixture, "v")
         chmod(path, 0o600)
         try Data("w".utf8).write(to: URL(fileURLWithPath: path))
-        // Another process, stopped while it holds the stripe of the object.
+        // Simulates another process that is stopped while it holds the object's stripe.
         let digest = Digest(of: Array("v".utf8).span)
         let name = String(digest.stripe, radix: 16)
         let lock = fixture.cache.path + "/locks/object-" + (name.count < 2 ? "0" + name : name)
@@ -193,7 +193,7 @@ import Testing
         return waited
     }
 
-    @Test func `a collection of a process that can't be seen is not blamed on another one with its number`()
+    @Test func `an invisible process's collection is not attributed to another with its number`()
         throws
     {
         let fixture = try CacheFixture()
@@ -202,7 +202,7 @@ import Testing
         guard let lock else { throw CancellationError() }
         SweepRecord(beginning: SweepRequest(), after: nil).write(to: lock.descriptor)
         #expect(store.visibleSweeper(try #require(SweepRecord.last(in: store.directory))) == getpid())
-        // As in another namespace of processes, where it is 1.
+        // Simulates a process in another PID namespace, where its number is 1.
         let path = fixture.cache.path + "/locks/janitor"
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let handle = try #require(FileHandle(forWritingAtPath: path))
@@ -220,7 +220,7 @@ import Testing
         lock.release()
     }
 
-    @Test func `a stopped writer delays a collection by a second, not by one an entry`() throws {
+    @Test func `a stopped writer delays a collection once, not for every entry`() throws {
         let fixture = try CacheFixture()
         var keys: [String] = []
         var index = 0
@@ -240,7 +240,7 @@ import Testing
     }
 }
 
-/// What `body` gives within so many seconds, or nil where it hangs.
+/// Returns the result of `body`, or nil if it takes longer than the given seconds.
 private func within<T: Sendable>(_ seconds: Double, _ body: @escaping @Sendable () -> T) -> T? {
     let box = Locked<T?>.Box(nil)
     let end = DispatchSemaphore(value: 0)

@@ -23,7 +23,7 @@ import Testing
         fixture.cache.paths(of: try #require(try fixture.cache.entry(forKey: key)))
     }
 
-    @Test func `a value that a rule has expired is a miss for each call, also when the clock is set back`()
+    @Test func `a value expired by a rule is a miss for every call, even if the clock is set back`()
         throws
     {
         let fixture = try CacheFixture()
@@ -38,7 +38,7 @@ import Testing
         #expect(try cache.directory.statistics().expiredEntries == 1)
     }
 
-    @Test func `every state has its name`() throws {
+    @Test func `an explanation reports each state of a key`() throws {
         let cache = fixture.cache
         for key in ["hit", "gone", "long"] { try cache.put(key, forKey: key) }
         try cache.put("value", forKey: "expired", options: PutOptions(expires: .expired))
@@ -53,7 +53,7 @@ import Testing
         #expect(try state("gone") == .valueGone && state("long") == .damagedValue(length: 6))
     }
 
-    @Test func `an entry without metadata is unfinished, one with others is damaged`() throws {
+    @Test func `an entry without metadata is unfinished, and one with invalid metadata is damaged`() throws {
         try fixture.cache.put("value", forKey: "key")
         let path = try paths("key").entry
         try FileManager.default.removeItem(atPath: path)

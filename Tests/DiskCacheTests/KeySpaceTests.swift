@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCache
 
-/// What is downloaded has keys of its own, whatever their text.
+/// Downloads have a separate key space, whatever their keys' text.
 @Suite(.takesTurns) struct KeySpaceTests {
     private let directory: TemporaryDirectory
     private let tier = FakeTier()
@@ -24,7 +24,7 @@ import Testing
         hit.map { String(decoding: $0.value, as: UTF8.self) }
     }
 
-    @Test func `the digest of a download's key is that of bytes that no text has`() {
+    @Test func `a download's key digest is computed from bytes that no text has`() {
         let bytes: [UInt8] = [0xff] + "http\0http GET https://a/".utf8
         #expect(Digest(ofKey: "http GET https://a/", in: .downloads) == Digest(of: Data(bytes)))
         #expect(String(validating: bytes, as: UTF8.self) == nil)
@@ -32,8 +32,8 @@ import Testing
         #expect(Set(KeySpace.allCases.map { Digest(ofKey: "k", in: $0) }).count == KeySpace.allCases.count)
     }
 
-    @Test func `neither finds, replaces or removes what the other has under the same text`() throws {
-        // As long as a key whose head tells all, and longer.
+    @Test func `callers and downloads do not share entries under the same key text`() throws {
+        // A key that fits in the inline head and a longer one.
         for key in ["k", String(repeating: "k", count: 100)] {
             try cache.put("ours", forKey: key)
             #expect(try downloads.get(forKey: key) == nil)
@@ -44,7 +44,7 @@ import Testing
             #expect(text(other) == "theirs" && other?.source == .memory)
             #expect(own?.entry.keyDigest == Digest(ofKey: key))
             #expect(other?.entry.keyDigest == Digest(ofKey: key, in: .downloads))
-            // On disk, where nothing is in memory.
+            // A new cache has an empty memory and reads from disk.
             let fresh = try SharedCache(at: directory.path + "/cache")
             #expect(try text(fresh.get(forKey: key)) == "ours")
             #expect(try text(fresh.downloads.get(forKey: key)) == "theirs")
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `a put in the background is found by its own kind alone`() throws {
+    @Test func `a pending put is found only in its own key space`() throws {
         var configuration = CacheConfiguration()
         configuration.writing = .behind
         let cache = try SharedCache(at: directory.path + "/behind", configuration: configuration)
@@ -71,7 +71,7 @@ import Testing
         #expect(try text(downloads.get(forKey: "k")) == "theirs")
     }
 
-    @Test func `flights, locks and downloads under way are apart`() throws {
+    @Test func `flights, locks and partial downloads of the key spaces are separate`() throws {
         let lock = try cache.flightLock(forKey: "k")
         let other = try downloads.flightLock(forKey: "k")
         #expect(try cache.attempt(lock) == .acquired)
@@ -80,14 +80,14 @@ import Testing
         other.release()
         _ = try #require(try downloads.partialFile(forKey: "k"))
         #expect(try cache.partialState(forKey: "k") == nil)
-        // A computation of the callers may ask for a download with the same name.
+        // A caller's computation may request a download with the same key text.
         let value = cache.value(forKey: "k") { [downloads] in
             downloads.value(forKey: "k") { Data("theirs".utf8) } + Data(" and ours".utf8)
         }
         #expect(String(decoding: value, as: UTF8.self) == "theirs and ours")
     }
 
-    @Test func `other machines are neither asked for downloads nor told of them`() throws {
+    @Test func `downloads are neither read from nor sent to remote servers`() throws {
         tier.set("forged", "k")
         #expect(try downloads.get(forKey: "k") == nil)
         let made = downloads.value(forKey: "k") { Data("made".utf8) }
@@ -100,7 +100,7 @@ import Testing
         #expect(try text(cache.get(forKey: "k")) == "forged", "a caller's key is asked for")
     }
 
-    @Test func `downloads are listed by their text, and go with it`() throws {
+    @Test func `downloads are listed and removed by their key text`() throws {
         try cache.put("ours", forKey: "http GET https://a/")
         try downloads.put("theirs", forKey: "http GET https://a/")
         let listed = try cache.entries(.prefix("http GET ")).map { try $0.get() }
@@ -112,7 +112,7 @@ import Testing
         #expect(try cache.get(forKey: "http GET https://a/") == nil)
     }
 
-    @Test func `the removal of a download is in the log with its text`() throws {
+    @Test func `a download's removal is logged with its key text`() throws {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         let cache = try SharedCache(at: directory.path + "/logged", configuration: configuration)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCache
 
-/// Limits as a user of the library meets them; with real threads and seconds, so that bounds are loose.
+/// Limits as a user of the library sees them, with real threads and real time, so that bounds are loose.
 @Suite(.serialized, .takesTurns)
 struct LimitTests {
     private let place: TemporaryDirectory
@@ -25,12 +25,12 @@ struct LimitTests {
         for index in 0..<count { try cache.put("value \(index)", forKey: "key \(index)") }
     }
 
-    @Test func `limits belong to the directory and not to who opens it`() throws {
+    @Test func `limits belong to the directory, not to the cache that opens it`() throws {
         var configuration = CacheConfiguration(maximumSize: .mebibytes(64))
         configuration.limits?.maximumEntries = 5
         let first = try SharedCache(at: path, configuration: configuration)
         #expect(try first.directory.limits().maximumEntries == 5)
-        // The second has others in mind, which come too late.
+        // The second cache gives other limits, which come too late.
         let second = try SharedCache(at: path, configuration: CacheConfiguration(maximumSize: .gibibytes(1)))
         #expect(try second.directory.limits().maximumSize == .mebibytes(64))
         try second.directory.updateLimits { $0.maximumIdleTime = .seconds(7 * 86400) }
@@ -39,14 +39,14 @@ struct LimitTests {
         #expect(try second.directory.limits() == CacheLimits())
     }
 
-    /// The settings of the file system and of shared memory are no limits, and stay.
-    @Test func `who opens a directory without limits gives it some, also where others are set`() throws {
+    /// The settings of the file system and of shared memory are not limits and are kept.
+    @Test func `opening a directory without limits sets them and keeps its other settings`() throws {
         let first = try SharedCache(at: path)
         try first.directory.updateLimits {
             $0.assumesLocal = true
             $0.sharesMemory = false
         }
-        // Remote stores, or what a later version knows.
+        // An unknown setting, such as remote stores or one of a later version.
         let file = URL(fileURLWithPath: path + "/config.json")
         let present = try #require(
             try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
@@ -60,7 +60,7 @@ struct LimitTests {
     }
 
     @Test(arguments: [true, false])
-    func `limits that the directory does not have are told once, to the callback and to the first stream`(
+    func `differing limits are reported once, to the callback and to the first stream`(
         hasCallback: Bool
     ) async throws {
         let owner = try SharedCache(at: path, configuration: CacheConfiguration(maximumSize: .mebibytes(64)))
@@ -91,12 +91,12 @@ struct LimitTests {
         {
             var limits = CacheLimits(maximumSize: .mebibytes(64))
             (limits.minimumFree, limits.maximumAge) = (.percent(100.0 / 3), .milliseconds(12345))
-            // No log, which is what there is.
+            // A size of 0 means no log, which is the present state.
             limits.eventLogSize = .bytes(0)
             return limits
         }(),
     ])
-    func `limits that the directory has, maybe beside others, are no event`(given: CacheLimits) throws {
+    func `limits that the directory has already cause no event`(given: CacheLimits) throws {
         var limits = CacheLimits(maximumSize: .mebibytes(64))
         (limits.minimumFree, limits.maximumAge) = (.percent(100.0 / 3), .milliseconds(12345))
         try SharedCache(at: path).directory.updateLimits { $0 = limits }
@@ -113,9 +113,9 @@ struct LimitTests {
         #expect(count.withLock { $0 } == 1)
     }
 
-    @Test func `what a change of limits throws comes out as it is, and is no fault of this cache`() throws {
+    @Test func `a change of limits that throws is called once, and its error is rethrown`() throws {
         let cache = try SharedCache(at: path)
-        // As if the change had put something into a cache on another disk, which is full.
+        // As if the change had stored something in a cache on another disk, which is full.
         let failure = CacheError(errno: .noSpace, "write an object", path: "/elsewhere")
         var calls = 0
         let error = #expect(throws: CacheError.self) {
@@ -127,13 +127,13 @@ struct LimitTests {
         #expect(error == failure && calls == 1)
     }
 
-    @Test func `limits that make no sense are refused and nothing is changed`() throws {
+    @Test func `invalid limits are refused, and nothing is changed`() throws {
         let cache = try SharedCache(at: path)
         try cache.directory.updateLimits { $0 = CacheLimits(maximumSize: .mebibytes(64)) }
         for change: (inout CacheLimits) -> Void in [
             { $0.maximumSize = .mebibytes(1) }, { $0.maximumEntries = 0 }, { $0.maximumAge = .seconds(-1) },
             { $0.maximumIdleTime = .seconds(-1) }, { $0.eventLogSize = .mebibytes(60) },
-            // No `config.json` could say so.
+            // `config.json` cannot represent these.
             { $0.maximumSize = .bytes(.max) }, { $0.maximumAge = .seconds(1e10) },
         ] {
             let error = #expect(throws: CacheError.self) {
@@ -144,7 +144,7 @@ struct LimitTests {
         #expect(try cache.directory.limits() == CacheLimits(maximumSize: .mebibytes(64)))
     }
 
-    @Test func `a janitor evicts what is over a limit that another process has lowered`() throws {
+    @Test func `a janitor evicts down to a limit that another process has lowered`() throws {
         let cache = try SharedCache(at: path)
         try fill(cache, 200)
         var configuration = CacheConfiguration()
@@ -156,7 +156,7 @@ struct LimitTests {
         #expect(try cache.directory.totals()?.activity.collected[.entries] ?? 0 >= 110)
     }
 
-    @Test func `values that are too old or unused go with the next collection, without being asked for`()
+    @Test func `values beyond the maximum age are removed by the next collection`()
         throws
     {
         let cache = try SharedCache(at: path)
@@ -167,7 +167,7 @@ struct LimitTests {
         #expect(report.removed[.age]?.count == 3)
     }
 
-    @Test func `a collection keeps to the directory's limits where it is given none`() throws {
+    @Test func `a collection uses the directory's limits unless it is given its own`() throws {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         let cache = try SharedCache(at: path, configuration: configuration)
@@ -179,7 +179,7 @@ struct LimitTests {
         #expect(try cache.directory.collect().entries.count == 20)
     }
 
-    @Test func `a value that can't fit is refused, and computed all the same`() throws {
+    @Test func `a put of a value that is too large throws, and a computation still returns it`() throws {
         let cache = try SharedCache(at: path)
         try cache.directory.updateLimits { $0.maximumValueSize = .bytes(10) }
         let error = #expect(throws: CacheError.self) { try cache.put("eleven byte", forKey: "key") }
@@ -191,7 +191,7 @@ struct LimitTests {
         #expect(cache.directory.activity.cacheFailures == 1)
     }
 
-    @Test func `a damaged configuration is told once, by an event, and changes nothing`() throws {
+    @Test func `a damaged configuration is reported once by an event and changes nothing`() throws {
         let failures = Locked(0)
         var configuration = CacheConfiguration()
         configuration.onEvent = { event in
@@ -211,12 +211,12 @@ struct LimitTests {
         #expect(error?.code == .badConfiguration)
     }
 
-    @Test func `uses in memory are noted sooner once entries are evicted sooner`() throws {
+    @Test func `memory hits are recorded on disk sooner once a limit is set`() throws {
         let cache = try SharedCache(at: path)
         try cache.put("hot", forKey: "hot")
         let store = try Store(at: path)
         let first = try #require(try store.directory.status(of: Digest(ofKey: "hot"), .entries)).accessed
-        // The copy in memory was to be noted in four minutes.
+        // The next access of the copy in memory was due to be recorded in four minutes.
         try cache.directory.updateLimits { $0.maximumEntries = 1000 }
         try waitUntil("it is so soon") {
             _ = try cache.get(forKey: "hot")
@@ -233,7 +233,7 @@ struct LimitTests {
         (1000, 900, 1000, 320, true), (1000, 400, 1000, 320, false), (1000, 900, 10_000, 320, false),
         (1000, 900, 1000, 192, false), (0, 0, 1000, 320, false),
     ])
-    func `limits are below what is in use where young values are evicted and missed`(
+    func `limits are below the working set if young values are evicted and missed`(
         evictions: Int,
         young: Int,
         misses: Int,
@@ -248,7 +248,7 @@ struct LimitTests {
         #expect(activity.isBelowWorkingSet == isBelow)
     }
 
-    @Test func `limits in JSON are those of config json`() throws {
+    @Test func `limits are encoded in JSON as in the configuration file`() throws {
         var limits = CacheLimits(maximumSize: .mebibytes(64))
         limits.minimumFree = .percent(7.5)
         limits.maximumAge = .seconds(86400)
@@ -264,7 +264,7 @@ struct LimitTests {
         #"{"maximumSize": -1}"#, #"{"maximumValueSize": 1e300}"#, #"{"maximumAge": 1e300}"#,
         #"{"maximumEntries": 1.5}"#, #"{"minimumFree": "101%"}"#, #"{"assumeLocal": 1}"#,
     ])
-    func `limits in JSON that no directory can have are refused, and named`(text: String) {
+    func `invalid limits in JSON are refused, and the error names them`(text: String) {
         let error = #expect(throws: DecodingError.self) {
             try JSONDecoder().decode(CacheLimits.self, from: Data(text.utf8))
         }
@@ -275,21 +275,21 @@ struct LimitTests {
         #expect(text.dropFirst(2).hasPrefix(context.debugDescription.prefix { $0 != " " }))
     }
 
-    @Test func `null in JSON is no limit, and what no limit is called is passed over`() throws {
+    @Test func `null in JSON means no limit, and unknown names are ignored`() throws {
         let data = Data(#"{"maximumSize": null, "minimumFree": "7.5%", "later": {"a": [1]}}"#.utf8)
         var limits = CacheLimits()
         limits.minimumFree = .percent(7.5)
         #expect(try JSONDecoder().decode(CacheLimits.self, from: data) == limits)
     }
 
-    @Test func `a share of free space that makes no sense can be encoded`() throws {
+    @Test func `an invalid share of free space can be encoded but not decoded`() throws {
         let data = try JSONEncoder().encode([CacheLimits.FreeSpace.percent(1e300)])
         #expect(throws: DecodingError.self) {
             try JSONDecoder().decode([CacheLimits.FreeSpace].self, from: data)
         }
     }
 
-    @Test func `whatever the control file says was counted, it can be added up`() throws {
+    @Test func `any counts in the control file can be added without overflow`() throws {
         let cache = try SharedCache(at: path)
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path + "/control"))
         try file.seek(toOffset: 512 * 8)

@@ -8,9 +8,9 @@ import Testing
 @testable import CacheStore
 @testable import DiskCache
 
-/// Calls for many keys: by prefix, by tag, by pattern, all.
+/// Bulk calls: for keys with a prefix, a tag or a pattern, and for all keys.
 @Suite(.takesTurns) struct SelectionTests {
-    /// Four values under "a/1", "a/2", "b/1" and "b/2", those that end with 1 with the tag "one".
+    /// Returns a cache with the keys "a/1", "a/2", "b/1" and "b/2"; those that end in 1 have the tag "one".
     private func filled(_ change: (inout CacheConfiguration) -> Void = { _ in }) throws -> CacheFixture {
         let fixture = try CacheFixture(change)
         for key in ["a/1", "a/2", "b/1", "b/2"] { try put(key, in: fixture) }
@@ -33,7 +33,7 @@ import Testing
     ]
 
     @Test(arguments: [CacheConfiguration.Writing.through, .behind])
-    func `entries, statistics and removal of a selection are about the same keys`(
+    func `listing, statistics and removal of a selection cover the same keys`(
         writing: CacheConfiguration.Writing
     ) throws {
         for (selection, expected) in Self.selections {
@@ -63,11 +63,11 @@ import Testing
         }
     }
 
-    @Test func `a call that began before everything expired does not bring it back to life`() throws {
+    @Test func `a call with an earlier time does not revive values that were expired in bulk`() throws {
         let fixture = try filled()
         var configuration = CacheConfiguration()
         configuration.memory = .none
-        // Of one that has asked for the time, and was stopped for a moment.
+        // The time of a caller that has read the clock and was then stopped for a moment.
         let late = fixture.clock.now - 0.01
         configuration.now = { late }
         let other = try SharedCache(at: fixture.cache.path, configuration: configuration)
@@ -82,7 +82,7 @@ import Testing
         #expect(try keys(fixture) == ["b/1", "b/2"])
     }
 
-    @Test func `what gets other terms while values are removed one by one is removed, too`() throws {
+    @Test func `a value whose expiration changes during a removal by pattern is removed too`() throws {
         let fixture = try CacheFixture()
         let other = try SharedCache(at: fixture.cache.path)
         for round in 0..<60 {
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `what expires all at once is stale as long as it was stored for, or as is said`() throws {
+    @Test func `values expired in bulk are stale for their own window or the given one`() throws {
         let periods: [(Duration?, Int)] = [(nil, 5), (.seconds(60), 60)]
         for (period, seconds) in periods {
             for (selection, expected) in Self.selections {
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `what has expired before is not stale for longer`() throws {
+    @Test func `a bulk expiration does not prolong the stale window of an expired value`() throws {
         let fixture = try CacheFixture()
         let options = PutOptions(expires: .seconds(1), staleFor: .seconds(5))
         try fixture.cache.put("value", forKey: "key", options: options)
@@ -140,7 +140,7 @@ import Testing
         #expect(try fixture.text("key", allowingStale: true) == nil)
     }
 
-    @Test func `a stale period that is negative is refused, and nothing expires`() throws {
+    @Test func `a negative stale window is refused, and nothing expires`() throws {
         let fixture = try filled()
         #expect(code { try fixture.cache.expireAll(.all, staleFor: .seconds(-1)) } == .invalidArgument)
         #expect(
@@ -150,7 +150,7 @@ import Testing
         #expect(try keys(fixture).count == 4)
     }
 
-    @Test func `one value that never expires is made to expire softly`() throws {
+    @Test func `setExpiration makes a value that never expires stale`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("own", forKey: "own", options: PutOptions(staleFor: .seconds(5)))
         try fixture.cache.put("given", forKey: "given")
@@ -166,7 +166,7 @@ import Testing
         #expect(try fixture.text("given", allowingStale: true) == nil)
     }
 
-    @Test func `a key that the cache does not know goes with every prefix, and is listed by none`() throws {
+    @Test func `an entry without a stored key is removed by any prefix and listed by none`() throws {
         let fixture = try filled { $0.keyNames = .hashedOnly }
         #expect(try fixture.cache.entries(.prefix("a/")).map { try $0.get() }.isEmpty)
         #expect(try fixture.cache.entries(.tagged("one")).map { try $0.get() }.count == 2)
@@ -181,11 +181,11 @@ import Testing
         #expect(try long.text(key) == nil)
     }
 
-    /// What a file system without shared memory has everybody do.
-    @Test func `without rules each value is seen to, with the same outcome`() throws {
+    /// The same happens on a file system without shared memory.
+    @Test func `without removal rules each value is changed separately, with the same result`() throws {
         for (selection, expected) in Self.selections {
             let fixture = try filled()
-            // Where one is to be written.
+            // Makes it impossible to write a rule.
             try FileManager.default.createDirectory(
                 atPath: fixture.cache.path + "/rules/in the way",
                 withIntermediateDirectories: true
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    @Test func `a collection of a selection removes nothing else for a limit`() throws {
+    @Test func `a collection of a selection removes nothing outside it for a limit`() throws {
         let fixture = try filled()
         var options = CollectionOptions()
         options.maximumEntries = 1
@@ -215,7 +215,7 @@ import Testing
         #expect(try keys(fixture) == ["b/1", "b/2"])
     }
 
-    @Test func `calls for many keys are counted, and what they removed by the collection`() throws {
+    @Test func `bulk calls are counted, and the collection counts the entries they removed`() throws {
         let fixture = try filled()
         try fixture.cache.removeAll(.prefix("a/"))
         try fixture.cache.removeAll(.glob("b/1"))
@@ -227,7 +227,7 @@ import Testing
         #expect(fixture.cache.directory.activity.collected[.cleared] == 2)
     }
 
-    @Test func `a put that waits is removed by its own process, and one that comes later is not`() throws {
+    @Test func `removeAll removes a pending put of its process but no later one`() throws {
         let fixture = try CacheFixture { $0.writing = .behind }
         for round in 0..<20 {
             try fixture.cache.put("before \(round)", forKey: "key")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DiskCache
 
-/// A cache in a fresh directory whose clock only the test moves.
+/// A cache in a new directory with a clock that only the test advances.
 final class CacheFixture: Sendable {
     let directory: TemporaryDirectory
     let clock = ManualClock()
@@ -16,7 +16,7 @@ final class CacheFixture: Sendable {
         directory = try TemporaryDirectory()
         var configuration = CacheConfiguration()
         configuration.accessGranularity = .zero
-        // What is on disk is what most tests are about.
+        // Most tests are about the disk.
         configuration.memory = .none
         let clock = clock
         configuration.now = { clock.now }
@@ -31,7 +31,7 @@ final class CacheFixture: Sendable {
     }
 }
 
-/// The code of the error that `body` throws.
+/// Returns the code of the error that `body` throws.
 func code(_ body: () throws -> Void) -> CacheError.Code? {
     do {
         try body()
@@ -42,7 +42,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
 }
 
 @Suite(.takesTurns) struct SharedCacheTests {
-    @Test func `values come back as the same bytes`() throws {
+    @Test func `a get returns the bytes that were put`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(Data([0, 1, 255]), forKey: "data")
         try fixture.cache.put("grüße", forKey: "string")
@@ -57,7 +57,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         "a\nb", "nul\0inside", "/etc/passwd", "../../x", "\u{e9}", "e\u{301}", " ",
         String(repeating: "k", count: 1 << 20),
     ])
-    func `any key but the empty one will do`(key: String) throws {
+    func `any nonempty key is valid`(key: String) throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("value", forKey: key)
         #expect(try fixture.text(key) == "value")
@@ -68,13 +68,13 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.text(key) == nil)
     }
 
-    @Test func `an empty key is an error that says so`() throws {
+    @Test func `an empty key is an invalid argument`() throws {
         let fixture = try CacheFixture()
         #expect(code { try fixture.cache.put("x", forKey: "") } == .invalidArgument)
         #expect(code { _ = try fixture.cache.get(forKey: "") } == .invalidArgument)
     }
 
-    @Test func `a subscript reads, and throws what a get throws`() throws {
+    @Test func `a subscript reads and throws like a get`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("value", forKey: "key")
         #expect(try fixture.cache["key"] == Data("value".utf8))
@@ -84,7 +84,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(code { _ = try fixture.cache["key"] } == .closed)
     }
 
-    @Test func `an entry names the file of its value`() throws {
+    @Test func `an entry's path names the file of its value`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("value", forKey: "key")
         let entry = try #require(try fixture.cache.entry(forKey: "key"))
@@ -94,7 +94,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.cache.get(forKey: "key")?.entry.path == entry.path)
     }
 
-    @Test func `two values of a key, two keys of a value`() throws {
+    @Test func `two keys share an equal value, and replacing one leaves the other`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("one", forKey: "a")
         try fixture.cache.put("one", forKey: "b")
@@ -104,7 +104,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.text("b") == "one")
     }
 
-    @Test func `a hit tells what is known of the value`() throws {
+    @Test func `a hit reports all properties of the entry`() throws {
         let fixture = try CacheFixture()
         let options = PutOptions(
             expires: .seconds(60),
@@ -130,7 +130,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(entry.staleFor == .seconds(30))
     }
 
-    @Test func `contains, entry and touch tell of what a get would find`() throws {
+    @Test func `contains, entry and touch see a value exactly if a get would find it`() throws {
         let fixture = try CacheFixture()
         #expect(try !fixture.cache.contains(forKey: "key"))
         #expect(try fixture.cache.entry(forKey: "key") == nil)
@@ -147,7 +147,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     }
 
     @Test(arguments: [CacheConfiguration.Writing.through, .behind])
-    func `what has expired is absent to a removal, whether it was collected or not`(
+    func `a removal of an expired value returns false but deletes it`(
         writing: CacheConfiguration.Writing
     )
         throws
@@ -181,7 +181,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     }
 
     @Test(arguments: [true, false])
-    func `a key whose value is gone is absent to every call, also after a get has found it so`(
+    func `a key whose object is missing is absent to every call, before and after a get`(
         isRead: Bool
     ) throws {
         let fixture = try CacheFixture()
@@ -214,7 +214,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.text("key") == "new")
     }
 
-    @Test func `content is stored on disk, also where values are kept in memory alone`() throws {
+    @Test func `content is stored on disk even if values are kept in memory only`() throws {
         let fixture = try CacheFixture {
             $0.memory = CacheConfiguration().memory
             $0.memory.keeps = .memoryOnly
@@ -223,7 +223,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.cache.directory.data(for: digest) == Data("content".utf8))
     }
 
-    @Test func `content can be stored and had by its digest alone`() throws {
+    @Test func `content can be stored and read by its digest alone`() throws {
         let fixture = try CacheFixture()
         let digest = try fixture.cache.directory.store(Data("content".utf8), expires: .seconds(10))
         #expect(digest.description == Digest(of: Data("content".utf8)).description)
@@ -234,14 +234,14 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.cache.directory.data(for: digest) == nil)
     }
 
-    @Test func `hashed-only keeps no key`() throws {
+    @Test func `hashedOnly stores no key text`() throws {
         let fixture = try CacheFixture { $0.keyNames = .hashedOnly }
         try fixture.cache.put("value", forKey: "secret")
         #expect(try fixture.text("secret") == "value")
         #expect(try fixture.cache.entries().map { try $0.get().key } == [nil])
     }
 
-    @Test func `put-if-absent stores once, and again when the value has expired`() throws {
+    @Test func `putIfAbsent stores once, and again after the value has expired`() throws {
         let fixture = try CacheFixture()
         #expect(
             try fixture.cache.putIfAbsent(
@@ -257,7 +257,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.text("key") == "c")
     }
 
-    @Test func `of many threads that put if absent one wins`() throws {
+    @Test func `exactly one of many threads that call putIfAbsent wins`() throws {
         let fixture = try CacheFixture()
         let wins = Wins()
         onThreads(8) { index in
@@ -302,7 +302,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.text("count") == "100")
     }
 
-    @Test func `values are removed by key, by tag, and all at once`() throws {
+    @Test func `values are removed by tag and all at once`() throws {
         let fixture = try CacheFixture()
         for index in 0..<6 {
             let tags = index % 2 == 0 ? ["even"] : ["odd", "uneven"]
@@ -320,7 +320,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)
     }
 
-    @Test func `statistics count what is there and what was done`() throws {
+    @Test func `statistics count entries, objects and calls`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("same", forKey: "a")
         try fixture.cache.put("same", forKey: "b", options: PutOptions(expires: .seconds(1)))
@@ -338,14 +338,14 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(fixture.cache.directory.activity == statistics.activity)
     }
 
-    @Test func `after close every call says that it was closed`() throws {
+    @Test func `after close calls throw a closed error`() throws {
         let fixture = try CacheFixture()
         fixture.cache.close()
         #expect(code { _ = try fixture.cache.get(forKey: "key") } == .closed)
         #expect(code { try fixture.cache.put("x", forKey: "key") } == .closed)
     }
 
-    @Test func `a directory deleted while open: a get misses, a put says what happened`() throws {
+    @Test func `after the directory is deleted a get misses and a put throws directoryVanished`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("value", forKey: "key")
         try FileManager.default.removeItem(atPath: fixture.cache.path)
@@ -354,7 +354,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(!FileManager.default.fileExists(atPath: fixture.cache.path))
     }
 
-    @Test func `trimming keeps what was used last`() throws {
+    @Test func `a collection for a size keeps the most recently used values`() throws {
         let fixture = try CacheFixture()
         for index in 0..<10 {
             try fixture.cache.put(
@@ -374,7 +374,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try !fixture.cache.contains(forKey: "k1"))
     }
 
-    @Test func `limits that can't be are refused`() throws {
+    @Test func `invalid limits of a collection are refused`() throws {
         let fixture = try CacheFixture()
         var options = CollectionOptions()
         options.maximumAge = .seconds(-1)
@@ -384,7 +384,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(code { try fixture.cache.directory.collect(options) } == .invalidArgument)
     }
 
-    @Test func `a report survives JSON with its reasons as names`() throws {
+    @Test func `a report survives a round trip through JSON with its causes as names`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
         let report = try fixture.cache.directory.collect()
@@ -394,7 +394,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     }
 }
 
-/// Who won, from several threads.
+/// The indices of the winning threads.
 private final class Wins: @unchecked Sendable {
     private let lock = NSLock()
     private var indices: [Int] = []

@@ -8,10 +8,10 @@ import Testing
 @testable import CacheStore
 @testable import DiskCache
 
-/// Sliding expirations and the access times that they hang on, where several readers, writers and
-/// collections work on one value.
+/// Sliding expirations and the access times that they depend on, with several readers, writers and collections of one
+/// value.
 @Suite(.takesTurns) struct SlidingExpirationTests {
-    @Test func `a stale hit does not bring an expired sliding value back to life`() throws {
+    @Test func `a stale hit does not revive an expired sliding value`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(
             "v",
@@ -24,7 +24,7 @@ import Testing
         #expect(try fixture.text("k") == nil)
     }
 
-    @Test func `a put is no access of its own value`() throws {
+    @Test func `a put does not count as an access of its value`() throws {
         let fixture = try CacheFixture()
         fixture.clock.advance(by: 0.0004567)
         try fixture.cache.put(
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: [CacheConfiguration.MetadataForm.automatic, .sidecar])
-    func `a value that is set to expire at once does, whatever accesses would do to it`(
+    func `a value set to expire at once expires despite its sliding expiration`(
         form: CacheConfiguration.MetadataForm
     ) throws {
         let fixture = try CacheFixture { $0.metadataForm = form }
@@ -55,7 +55,7 @@ import Testing
         #expect(try fixture.text("k") == nil && fixture.text("k", allowingStale: true) == "v")
     }
 
-    @Test func `an access of the value before prolongs nothing, also in the millisecond of the overwrite`()
+    @Test func `an access of the previous value prolongs nothing, even in the overwrite's millisecond`()
         throws
     {
         let fixture = try CacheFixture()
@@ -73,7 +73,7 @@ import Testing
         #expect(try fixture.text("k") == nil)
     }
 
-    @Test func `an access in the millisecond of the put is made up for by the next`() throws {
+    @Test func `an access in the put's millisecond is made up for by the next one`() throws {
         let fixture = try CacheFixture { $0.accessGranularity = .seconds(225) }
         try fixture.cache.put(
             "v",
@@ -88,7 +88,7 @@ import Testing
         #expect(try fixture.text("k") == "v")
     }
 
-    @Test func `expired is expired at once, sliding or not`() throws {
+    @Test func `a sliding value put as expired is expired at once`() throws {
         let fixture = try CacheFixture()
         fixture.clock.advance(by: 0.0004567)
         try fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .expired, onAccess: .renew))
@@ -96,19 +96,19 @@ import Testing
     }
 
     @Test(arguments: [CacheConfiguration.MetadataForm.automatic, .sidecar])
-    func `a new expiration is an access, in either form`(form: CacheConfiguration.MetadataForm) throws {
+    func `setExpiration counts as an access`(form: CacheConfiguration.MetadataForm) throws {
         let fixture = try CacheFixture { $0.metadataForm = form }
         try fixture.cache.put("v", forKey: "k")
         fixture.clock.advance(by: 5)
         #expect(try fixture.text("k") == "v")
         fixture.clock.advance(by: 45)
         try fixture.cache.setExpiration(.seconds(10), onAccess: .set(.seconds(100)), forKey: "k")
-        // The old access at 5 would make it 105.
+        // With the old access at 5 s the value would end at 105 s.
         fixture.clock.advance(by: 90)
         #expect(try fixture.text("k") == "v")
     }
 
-    @Test func `an access after an overwrite counts however recent the one before it was`() throws {
+    @Test func `an access after an overwrite counts even soon after the previous access`() throws {
         let fixture = try CacheFixture { $0.accessGranularity = .seconds(225) }
         func put() throws {
             try fixture.cache.put(
@@ -128,7 +128,7 @@ import Testing
         #expect(try fixture.text("k") == "v")
     }
 
-    @Test func `an access that another reader notes a moment later does not make this one miss`() throws {
+    @Test func `an access recorded slightly in a reader's future does not make it miss`() throws {
         let fixture = try CacheFixture()
         var configuration = CacheConfiguration()
         configuration.accessGranularity = .zero
@@ -142,13 +142,13 @@ import Testing
         #expect(try fixture.text("k") == "v")
     }
 
-    @Test func `a collection does not delete what was used since it took the time`() throws {
+    @Test func `a collection does not delete a value that was accessed after its start time`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .seconds(10), onAccess: .renew))
         fixture.clock.advance(by: 9)
         #expect(try fixture.text("k") == "v")
         fixture.clock.advance(by: 5)
-        // The collector takes the time, waits for another one, and meanwhile the value is used.
+        // The collector reads the clock and waits for another collector; meanwhile the value is used.
         let begin = Timestamp(fixture.clock.now)
         fixture.clock.advance(by: 1)
         #expect(try fixture.text("k") == "v")
@@ -158,7 +158,7 @@ import Testing
         #expect(try fixture.text("k") == "v")
     }
 
-    @Test func `what is used while a collection runs is not the least recently used`() throws {
+    @Test func `a value accessed during a collection is not the least recently used`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("hot", forKey: "hot")
         fixture.clock.advance(by: 1)

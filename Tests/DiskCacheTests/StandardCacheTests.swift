@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCache
 
-/// With variables of their own: those of the process belong to all tests.
+/// These tests pass their own variables, because all tests share the process's environment.
 @Suite(.takesTurns) struct StandardCacheTests {
     private func path(of name: String, _ variables: [String: String]) throws -> String {
         try SharedCache.standardPath(of: name) { variables[$0].map { Array($0.utf8) } }
@@ -20,29 +20,29 @@ import Testing
         (["XDG_CACHE_HOME": "", "HOME": "/h"], "/h/.cache/name"),
         (["HOME": "/h"], "/h/.cache/name"),
     ])
-    func `the place is below the user's caches`(variables: [String: String], expected: String) throws {
+    func `the path is in the user's cache directory`(variables: [String: String], expected: String) throws {
         #expect(try path(of: "name", variables) == expected)
     }
 
     @Test(arguments: [[:], ["HOME": ""], ["HOME": "relative"]] as [[String: String]])
-    func `where nobody says where those are that is an error`(variables: [String: String]) {
+    func `standardPath throws without a valid cache or home directory`(variables: [String: String]) {
         #expect(code { _ = try path(of: "name", variables) } == .invalidArgument)
     }
 
     @Test(arguments: ["", ".", "..", "a/b", "/", "a\0b"])
-    func `what is no name of a directory is refused`(name: String) {
+    func `an invalid directory name is refused`(name: String) {
         #expect(code { _ = try path(of: name, ["HOME": "/h"]) } == .invalidArgument)
         #expect(code { _ = try SharedCache.standard(name: name) } == .invalidArgument)
     }
 
-    @Test func `a place need not be UTF-8`() throws {
+    @Test func `a standard path need not be valid UTF-8`() throws {
         let path = try SharedCache.standardPath(of: "name") { variable in
             variable == "HOME" ? Array("/h".utf8) : [UInt8(ascii: "/"), 0xff]
         }
         #expect(path.pathBytes == [UInt8(ascii: "/"), 0xff] + Array("/name".utf8))
     }
 
-    @Test func `a cache of a name is made there, private, and has that name`() throws {
+    @Test func `a standard cache is private and named after its directory by default`() throws {
         let place = try TemporaryDirectory()
         let variables = ["XDG_CACHE_HOME": place.path + "/above"]
         func open(_ configuration: CacheConfiguration) throws -> SharedCache {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCache
 
-/// What sees a value and its entry, decides, and writes in one step.
+/// Calls that read a value and its entry, decide, and write in one step.
 @Suite(.takesTurns) struct UpdateTests {
     private let fixture: CacheFixture
     private var cache: SharedCache { fixture.cache }
@@ -31,7 +31,7 @@ import Testing
         try #require(try cache.entry(forKey: key))
     }
 
-    /// All that was kept beside the value.
+    /// Expects that all stored options of the two entries are equal.
     private func expectSameTerms(_ entry: CacheEntry, _ other: CacheEntry) {
         #expect(entry.expires == other.expires && entry.extendsOnAccess == other.extendsOnAccess)
         #expect(entry.staleUntil == other.staleUntil && entry.staleFor == other.staleFor)
@@ -42,7 +42,7 @@ import Testing
 
     // MARK: Update
 
-    @Test func `the entry is seen with the value, and its terms can be kept`() throws {
+    @Test func `the closure gets the entry with the value and can keep its options`() throws {
         try cache.put("1", forKey: "k", options: Self.terms)
         let before = try entry()
         fixture.clock.advance(by: 10.0123456)
@@ -57,7 +57,7 @@ import Testing
         #expect(try entry().created > before.created)
     }
 
-    @Test func `terms of a value that never expires are kept whatever the defaults are`() throws {
+    @Test func `keeping the options of a value that never expires overrides the defaults`() throws {
         let fixture = try CacheFixture {
             $0.defaultExpiration = .seconds(5)
             $0.defaultOnAccess = .renew
@@ -70,7 +70,7 @@ import Testing
         #expect(entry.expires == nil && entry.extendsOnAccess == nil)
     }
 
-    @Test func `an update is an access, and keeps what accesses have added`() throws {
+    @Test func `an update counts as an access and keeps a renewed expiration`() throws {
         try cache.put("1", forKey: "k", options: PutOptions(expires: .seconds(10), onAccess: .renew))
         fixture.clock.advance(by: 8)
         #expect(try fixture.text("k") == "1")
@@ -84,7 +84,7 @@ import Testing
         #expect(try !cache.contains(forKey: "k"))
     }
 
-    @Test func `terms of the closure's own go before those of the call`() throws {
+    @Test func `the closure's options replace those of the call`() throws {
         let options = PutOptions(expires: .seconds(5), tags: ["call"])
         try cache.update(forKey: "a", options: options) { _ in .value(Data()) }
         try cache.update(forKey: "b", options: options) { _ in .value(Data(), PutOptions(tags: ["own"])) }
@@ -93,7 +93,7 @@ import Testing
         #expect(try entry("b").expires == nil)
     }
 
-    @Test func `what is left unchanged is not written`() throws {
+    @Test func `an unchanged value is not written`() throws {
         try cache.put("1", forKey: "k", options: Self.terms)
         let before = try entry()
         fixture.clock.advance(by: 1)
@@ -105,7 +105,7 @@ import Testing
         #expect(cache.directory.activity.puts == 1)
     }
 
-    @Test func `new terms for the same value take no byte of it`() throws {
+    @Test func `new options for an unchanged value write no bytes of it`() throws {
         let fixture = try CacheFixture { $0.memory = CacheConfiguration.Memory() }
         let cache = fixture.cache
         try cache.put("1", forKey: "k", options: Self.terms)
@@ -127,7 +127,7 @@ import Testing
         #expect(try other.get(forKey: "k") == nil)
     }
 
-    @Test func `what is not to be kept is returned, and what was there stays`() throws {
+    @Test func `an unkept value is returned, and the stored value stays`() throws {
         try cache.put("1", forKey: "k")
         for key in ["k", "other"] {
             let value = try cache.update(forKey: key) { _ in .unkept(Data("2".utf8)) }
@@ -137,7 +137,7 @@ import Testing
         #expect(try fixture.text("other") == nil)
     }
 
-    @Test func `nil removes, and so does nothing for no time`() throws {
+    @Test func `nil removes the value, and so does a negative result for zero time`() throws {
         for key in ["a", "b"] { try cache.put("1", forKey: key) }
         #expect(try cache.update(forKey: "a") { _ in nil } == nil)
         #expect(try cache.update(forKey: "b") { _ in .nothing(for: .zero) } == nil)
@@ -145,7 +145,7 @@ import Testing
         #expect(cache.directory.activity.removals == 2)
     }
 
-    @Test func `that there is nothing is remembered for so long`() throws {
+    @Test func `a negative result is remembered for the given time`() throws {
         try cache.put("1", forKey: "k")
         #expect(try cache.update(forKey: "k") { _ in .nothing(for: .seconds(5)) } == nil)
         #expect(try fixture.text("k") == nil)
@@ -160,13 +160,13 @@ import Testing
         #expect(try cache.increment(forKey: "k") == 1)
     }
 
-    @Test func `where nothing is there that could stay unchanged, nothing is stored`() throws {
+    @Test func `an unchanged result without a previous value stores nothing`() throws {
         #expect(try cache.update(forKey: "k") { _ in .unchanged() } == nil)
         #expect(try cache.update(forKey: "k") { _ in .unchanged(Self.terms) } == nil)
         #expect(try fixture.text("k") == nil)
     }
 
-    @Test func `an expired value is not seen, also while it is stale`() throws {
+    @Test func `an update does not see an expired value, even while it is stale`() throws {
         try cache.put("1", forKey: "k", options: Self.terms)
         fixture.clock.advance(by: 100)
         try cache.update(forKey: "k") { hit in
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test(arguments: ["value", "terms", "removal"])
-    func `where another one changes the key meanwhile it is decided anew`(change: String) throws {
+    func `the closure is called again if the key changes meanwhile`(change: String) throws {
         try cache.put("1", forKey: "k", options: Self.terms)
         let other = try SharedCache(at: cache.path, configuration: cache.configuration)
         let decisions: [Computed<Data>] = [
@@ -202,7 +202,7 @@ import Testing
 
     // MARK: Increment
 
-    @Test func `a number begins at 0, and is a value like any other`() async throws {
+    @Test func `a counter starts at 0 and is stored as an ordinary value`() async throws {
         #expect(try await cache.increment(forKey: "n") == 1)
         #expect(try await cache.increment(forKey: "n", by: 41) == 42)
         #expect(try await cache.increment(forKey: "n", by: -50) == -8)
@@ -214,7 +214,7 @@ import Testing
         #expect(try await cache.increment(forKey: "n") == Int.min + 1)
     }
 
-    @Test func `a number that is there keeps its terms, and begins anew when it has expired`() throws {
+    @Test func `a counter keeps its options and restarts after it has expired`() throws {
         for count in 1...4 {
             #expect(try cache.increment(forKey: "n", options: Self.terms) == count)
             fixture.clock.advance(by: 25)
@@ -232,14 +232,14 @@ import Testing
             String(repeating: "1", count: 9999),
         ]
     )
-    func `what is no number is an error, and stays`(text: String) throws {
+    func `incrementing a value that is not a number throws and leaves it`(text: String) throws {
         try cache.put(text, forKey: "n")
         #expect(code { try cache.increment(forKey: "n") } == .invalidArgument)
         #expect(try fixture.text("n") == text)
     }
 
     @Test(arguments: [(Int.max, 1), (Int.min, -1), (Int.max, Int.max)])
-    func `a sum beyond the range is an error, and nothing is stored`(number: Int, amount: Int) throws {
+    func `a sum out of range throws and stores nothing`(number: Int, amount: Int) throws {
         try cache.put("\(number)", forKey: "n")
         #expect(code { try cache.increment(forKey: "n", by: amount) } == .invalidArgument)
         #expect(try cache.increment(forKey: "n", by: 0) == number)

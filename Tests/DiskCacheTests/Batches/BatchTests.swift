@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCache
 
-/// A cache that waits for room in vain, as long as it may.
+/// A cache without room that waits for it as long as it may.
 private struct FullSource: FlightSource {
     let cache: SharedCache
     let waits = Locked<[Duration]>.Box([])
@@ -36,18 +36,18 @@ private struct FullSource: FlightSource {
     }
 }
 
-/// Many keys in one call.
+/// Calls for many keys.
 @Suite(.takesTurns) struct BatchTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
-    /// The keys that closures were given, call by call.
+    /// The keys that closures got, call by call.
     private let asked = Locked<[[String]]>.Box([])
 
     init() throws {
         fixture = try ComputeFixture()
     }
 
-    /// A closure that makes a value of each key, notes what it is asked for, and waits for the gate.
+    /// Returns a closure that records its keys, waits at the gate, and makes a value of each key.
     private func compute(
         _ prefix: String = "",
         _ gate: Gate? = nil
@@ -81,14 +81,14 @@ private struct FullSource: FlightSource {
         #expect(try await cache.get(forKeys: ["b"], reading: ReadOptions(maximumAge: .seconds(9))).isEmpty)
     }
 
-    @Test func `keys that are equal though their bytes differ are all removed`() async throws {
+    @Test func `canonically equal keys with different bytes are all removed`() async throws {
         let keys = ["\u{e9}", "e\u{301}"]
         for key in keys { try await cache.put(Data(), forKey: key) }
         #expect(try await cache.remove(forKeys: keys + keys) == 2)
         for key in keys { #expect(try await cache.get(forKey: key) == nil) }
     }
 
-    @Test func `an empty batch is nothing, and a wrong key is an error`() async throws {
+    @Test func `an empty batch does nothing, and an empty key is an error`() async throws {
         #expect(try await cache.get(forKeys: [String]()).isEmpty)
         #expect(try await cache.values(forKeys: [String](), orCompute: compute()).isEmpty)
         try await cache.put([:])
@@ -100,7 +100,7 @@ private struct FullSource: FlightSource {
 
     // MARK: Computing
 
-    @Test func `one closure is given the keys that are missing, each once`() async throws {
+    @Test func `one closure gets all missing keys, each once`() async throws {
         try await cache.put(Data("old b".utf8), forKey: "b")
         let options = PutOptions(expires: .seconds(10), tags: ["tag"])
         let keys = ["a", "b", "c", "a"]
@@ -114,7 +114,7 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft()
     }
 
-    @Test func `the blocking form does the same`() async throws {
+    @Test func `the blocking form computes in one call and ignores keys it did not ask for`() async throws {
         let (cache, asked) = (cache, asked)
         let values = try await offload { () throws in
             try cache.values(forKeys: ["a", "b"]) { keys in
@@ -128,7 +128,7 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft()
     }
 
-    @Test func `any number of keys takes a bounded number of files`() async throws {
+    @Test func `a batch of any size opens a bounded number of files`() async throws {
         let keys = (0..<1000).map { "key \($0)" }
         let make = compute()
         let most = Locked<Int>.Box(0)
@@ -145,7 +145,7 @@ private struct FullSource: FlightSource {
     }
 
     @Test(arguments: [false, true])
-    func `what others compute is waited for while the rest is computed`(_ isOther: Bool) async throws {
+    func `a batch computes the free keys and waits for those in progress`(_ isOther: Bool) async throws {
         let gate = Gate()
         let second = isOther ? try fixture.other() : cache
         async let first = cache.values(forKeys: ["b", "c"], orCompute: compute("first ", gate))
@@ -161,7 +161,7 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft(second)
     }
 
-    @Test func `calls that want the same keys in another order don't lock each other out`() async throws {
+    @Test func `batches of the same keys in different orders do not deadlock`() async throws {
         let others = try (0..<3).map { _ in try fixture.other() }
         let keys = (0..<300).map { "key \($0)" }
         let (caches, make) = ([cache] + others, compute())
@@ -176,7 +176,7 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft(others[0], others[1], others[2])
     }
 
-    @Test func `a single call waits for a batch, and a batch for it`() async throws {
+    @Test func `single calls and batches wait for each other's computations`() async throws {
         let gates = [Gate(), Gate()]
         async let single = cache.value(forKey: "a", orCompute: fixture.compute("single a", gates[0]))
         try await eventually("the single one computes") { gates[0].count == 1 }
@@ -195,7 +195,7 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft()
     }
 
-    @Test func `nobody waits behind a batch for what that waits for while it computes`() async throws {
+    @Test func `a call gets another process's value while a batch for the key still computes`() async throws {
         let gates = [Gate(), Gate()]
         let other = try fixture.other()
         async let elsewhere = other.value(forKey: "a", orCompute: fixture.compute("other a", gates[0]))
@@ -212,9 +212,9 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft(other)
     }
 
-    // MARK: What may go wrong
+    // MARK: Failures
 
-    @Test func `where the closure fails its error is thrown, and those who wait go on`() async throws {
+    @Test func `if the closure fails its error is thrown, and waiters compute themselves`() async throws {
         let gate = Gate()
         let other = try fixture.other()
         let failing = Task { [cache] in
@@ -237,7 +237,7 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft(other)
     }
 
-    @Test func `old values are fallen back on`() async throws {
+    @Test func `a failed batch falls back to stale values if all keys have one`() async throws {
         let lenient = ReadOptions(staleIfError: .seconds(50))
         let options = PutOptions(expires: .seconds(10), staleFor: .seconds(50))
         try await cache.put(["a": Data("old".utf8), "b": Data("old".utf8)], options: options)
@@ -251,7 +251,7 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft()
     }
 
-    @Test func `what the closure leaves out has no value, and what was stored for it goes`() async throws {
+    @Test func `a key that the closure omits has no value, and its stored value is removed`() async throws {
         try await cache.put(Data("old".utf8), forKey: "b")
         let anew = ReadOptions(recomputes: true)
         let values = try await cache.values(forKeys: ["a", "b"], reading: anew) { _ in
@@ -265,7 +265,7 @@ private struct FullSource: FlightSource {
     }
 
     @Test(arguments: [false, true], [Duration.zero, .milliseconds(20)])
-    func `at the limit all is computed that others have not, or an error thrown`(
+    func `at the wait limit a batch computes the remaining keys or throws`(
         _ isOther: Bool,
         _ limit: Duration
     ) async throws {
@@ -291,7 +291,7 @@ private struct FullSource: FlightSource {
     }
 
     @Test(arguments: [false, true])
-    func `a task that is cancelled while it waits says so, and leaves nothing`(_ isOther: Bool) async throws {
+    func `a task cancelled while it waits throws and leaves no lock`(_ isOther: Bool) async throws {
         let gate = Gate()
         let second = isOther ? try fixture.other() : cache
         async let first = cache.values(forKeys: ["a", "b"], orCompute: compute("slow ", gate))
@@ -306,7 +306,7 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft(second)
     }
 
-    @Test func `where there is no room all values together wait for it no longer than one`() async throws {
+    @Test func `without room all values of a batch together wait no longer than one`() async throws {
         let source = FullSource(cache: cache)
         let make: @Sendable ([String]) throws -> [String: Data] = { keys in
             Dictionary(uniqueKeysWithValues: keys.map { ($0, Data($0.utf8)) })
@@ -319,17 +319,17 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft()
     }
 
-    @Test func `a closed cache computes all of it`() async throws {
+    @Test func `a closed cache computes the whole batch`() async throws {
         _ = await cache.close()
         let values = try await cache.values(forKeys: ["a", "", "b"], orCompute: compute())
         #expect(values.mapValues(\.text) == ["a": "a", "": "", "b": "b"])
         #expect(cache.flights.inProgress == (0, 0))
     }
 
-    // MARK: Old values meanwhile
+    // MARK: Stale values
 
     @Test(arguments: [false, true])
-    func `values that are getting old are refreshed together in the background`(
+    func `stale values are refreshed together in the background`(
         _ isBlocking: Bool
     ) async throws {
         let options = PutOptions(expires: .seconds(10))
@@ -369,7 +369,7 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft()
     }
 
-    @Test func `a typed view has the same forms`() async throws {
+    @Test func `a typed view supports batches`() async throws {
         let view = cache.typed(Int.self)
         try await view.put(["a": 1])
         #expect(try await view.get(forKeys: ["a", "b"]).mapValues { $0.value } == ["a": 1])

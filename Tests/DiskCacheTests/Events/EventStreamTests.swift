@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.takesTurns) struct EventStreamTests {
     @Test(arguments: [true, false])
-    func `events end when the cache is closed, and those asked for afterwards at once`(
+    func `streams end when the cache is closed, and later ones end at once`(
         hasJanitor: Bool
     ) async throws {
         let fixture = try CacheFixture { $0.janitor.isEnabled = hasJanitor }
@@ -21,12 +21,12 @@ import Testing
         await cache.close()
         #expect(await listening.value)
         for await event in cache.events { Issue.record("\(event) after the end") }
-        // By the other form too, and a second time.
+        // A second close does not change this.
         _ = await cache.close()
         for await event in cache.events { Issue.record("\(event) after the end") }
     }
 
-    @Test func `the collection of the last one out is still told of`() async throws {
+    @Test func `the collection at the close of the last cache is reported as an event`() async throws {
         let fixture = try CacheFixture()
         try await fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .seconds(1)))
         fixture.clock.advance(by: 2)

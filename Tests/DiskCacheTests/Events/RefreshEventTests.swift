@@ -10,7 +10,7 @@ import Testing
 @Suite(.takesTurns) struct RefreshEventTests {
     private struct Failed: Error {}
 
-    @Test func `a refresh that fails in the background reaches the events`() throws {
+    @Test func `a failed background refresh is reported as an event`() throws {
         let failures = Locked<[String]>([])
         let fixture = try CacheFixture {
             $0.onEvent = { event in

@@ -28,14 +28,14 @@ import Testing
 
     private var entries: Int { place.files(below: "cache/entries").count }
 
-    @Test func `the last one out removes what has expired`() throws {
+    @Test func `the last cache to close removes expired entries`() throws {
         let report = cache.close()
         #expect(report.wasLast && report.isComplete && report.failure == nil)
         #expect(report.collection?.removed[.expired]?.count == 10)
         #expect(entries == 1 && place.files(below: "cache/objects").count == 1)
     }
 
-    @Test func `one that is not the last leaves that to the others`() throws {
+    @Test func `a cache that is not the last to close leaves expired entries`() throws {
         let other = try SharedCache(at: cache.path)
         let report = cache.close()
         #expect(!report.wasLast && report.isComplete && report.collection == nil)
@@ -44,7 +44,7 @@ import Testing
         #expect(entries == 1)
     }
 
-    @Test func `those that take no part are not waited for and do nothing`() throws {
+    @Test func `a cache outside the session removes nothing and is not counted`() throws {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         configuration.janitor.joinsSession = false
@@ -60,28 +60,28 @@ import Testing
         #expect(cache.close() == CloseReport())
     }
 
-    @Test func `asynchronous code closes the same way`() async throws {
+    @Test func `an asynchronous close does the same`() async throws {
         let report = await cache.close()
         #expect(report.wasLast && entries == 1)
     }
 
-    @Test func `without time nothing is removed, which the report says`() throws {
+    @Test func `a close without time removes nothing and reports itself incomplete`() throws {
         let report = cache.close(deadline: .zero)
         #expect(report.wasLast && !report.isComplete)
         #expect(report.collection?.isComplete == false && entries == 11)
-        // The next one goes on.
+        // The next close continues.
         #expect(try SharedCache(at: cache.path).close().isComplete)
         #expect(entries == 1)
     }
 
-    @Test func `what waits is written and noted before the session ends`() throws {
+    @Test func `pending puts are written and accesses are recorded before the session ends`() throws {
         let store = try Store(at: cache.path)
         let steps = Locked<[String]>.Box([])
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
-        // Asked for when uses are noted, and for the sweep at the end.
+        // The clock is read when accesses are recorded and for the sweep at the end.
         configuration.now = {
-            // Nobody else can be the last while this one is here.
+            // No other cache can be the last one while this one is in the session.
             let isAlone = (try? StoreSession.begin(in: store.directory)?.end()) ?? true
             steps.value.withLock { $0.append(isAlone ? "alone" : "in session") }
             return Date()
@@ -102,10 +102,10 @@ import Testing
         #expect(report.wasLast && report.isComplete)
     }
 
-    @Test func `what could not be written in time is reported`() throws {
+    @Test func `a close reports pending puts that were not written in time`() throws {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
-        // So that nothing is swept, of which the report would tell, too.
+        // Without a session there is no sweep, which the report would include, too.
         configuration.janitor.joinsSession = false
         let core = try CacheCore(path: cache.path, configuration: configuration)
         let gate = DispatchSemaphore(value: 0)
@@ -122,7 +122,7 @@ import Testing
         return PendingWrite(data, forKey: "key", in: .callers, Digest(ofKey: "key"), draft: draft)
     }
 
-    @Test func `a collection under way in another process is left to it`() throws {
+    @Test func `a close leaves a running collection to the other process`() throws {
         let store = try Store(at: cache.path)
         let lock = try LockFile.acquire(
             StoreLayout.janitorLock,

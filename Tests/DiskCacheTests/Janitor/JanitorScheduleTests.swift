@@ -31,7 +31,7 @@ import Testing
         #expect(isDue(record(), after: 60))
     }
 
-    @Test func `processes add a share of the interval of their own`() {
+    @Test func `each process adds its jitter to the interval`() {
         let later = JanitorSchedule(interval: .seconds(60), jitter: 0.1)
         #expect(!isDue(record(), after: 65, later))
         #expect(isDue(record(), after: 66, later))
@@ -43,7 +43,7 @@ import Testing
         #expect(isDue(long, after: 500))
     }
 
-    @Test func `what a rule was made for does not wait for the interval, unless a sweep has begun since`() {
+    @Test func `a new rule makes a sweep due early, unless a sweep has begun since`() {
         func isDue(_ record: SweepRecord, made: Int, after seconds: Int) -> Bool {
             schedule.isDue(
                 after: record,
@@ -59,20 +59,20 @@ import Testing
         #expect(!isDue(long, made: 5, after: 49) && isDue(long, made: 5, after: 50))
     }
 
-    @Test func `what was left unfinished is due at once`() {
+    @Test func `an unfinished sweep is due again at once`() {
         #expect(isDue(record { $0.isComplete = false }, after: 0))
         var killed = record()
         killed.ended = nil
         #expect(isDue(killed, after: 0))
     }
 
-    @Test func `without a record the time of its file counts`() {
+    @Test func `without a record the interval starts at the time of its file`() {
         #expect(!isDue(nil, after: 59))
         #expect(isDue(nil, after: 60))
         #expect(schedule.isDue(after: nil, noted: nil, at: start))
     }
 
-    @Test func `sweeps of expired entries do not put off the others`() {
+    @Test func `sweeps of expired entries do not delay full sweeps`() {
         var record = record()
         record.expiredOnly = true
         record.began = start + .seconds(59)
@@ -81,12 +81,12 @@ import Testing
         #expect(isDue(record, after: 0))
     }
 
-    @Test func `a clock that was put back does not put off the next sweep for ever`() {
+    @Test func `a clock that is set back does not delay the next sweep indefinitely`() {
         #expect(!isDue(record(), after: -1))
         #expect(isDue(record(), after: -2))
     }
 
-    @Test func `an interval of nothing is a second`() {
+    @Test func `an interval of zero is treated as one second`() {
         let restless = JanitorSchedule(interval: .zero, jitter: 0)
         #expect(!isDue(record(), after: 0, restless))
         #expect(isDue(record(), after: 1, restless))

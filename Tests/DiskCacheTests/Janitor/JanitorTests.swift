@@ -9,7 +9,7 @@ import Testing
 @testable import CacheStore
 @testable import DiskCache
 
-/// Real threads and real seconds: bounds are loose, for a machine that is busy with other tests.
+/// These tests use real threads and real time; bounds are loose for a machine that is busy with other tests.
 @Suite(.serialized, .takesTurns)
 struct JanitorTests {
     private let place: TemporaryDirectory
@@ -38,7 +38,7 @@ struct JanitorTests {
         }
     }
 
-    @Test func `expired entries are gone after the interval while a process runs`() throws {
+    @Test func `expired entries are removed after the interval while a process runs`() throws {
         let cache = try open(every: .seconds(1))
         try store(10, in: cache, expires: .seconds(1))
         try cache.put(Data("stays".utf8), forKey: "stays")
@@ -46,7 +46,7 @@ struct JanitorTests {
         #expect(try cache.get(forKey: "stays") != nil)
     }
 
-    @Test func `one sweeps for all, and the interval counts over all of them`() throws {
+    @Test func `one janitor sweeps for all processes, and the interval applies to all of them`() throws {
         let caches = try (0..<4).map { _ in try open(every: .seconds(1)) }
         let store = try Store(at: path)
         var begins: Set<Int64> = []
@@ -59,7 +59,7 @@ struct JanitorTests {
         withExtendedLifetime(caches) {}
     }
 
-    @Test func `a sweep that a killed process has left is taken over at once`() throws {
+    @Test func `a sweep that a killed process has left unfinished is taken over at once`() throws {
         let cache = try open()
         try store(5, in: cache)
         let last = try Store(at: path)
@@ -72,7 +72,7 @@ struct JanitorTests {
         waitUntil("it is so soon") { entries == 0 }
     }
 
-    @Test func `a replaced directory is noticed within about a second`() throws {
+    @Test func `a replaced directory is detected and reported by an event`() throws {
         let seen = Atomic<Bool>(false)
         var configuration = CacheConfiguration()
         configuration.onEvent = {
@@ -90,7 +90,7 @@ struct JanitorTests {
         withExtendedLifetime(cache) {}
     }
 
-    /// Deletes a part of the directory, into which those who have it open may make something meanwhile.
+    /// Deletes a part of the directory, in which open caches may create files meanwhile.
     private func delete(_ name: String) {
         waitUntil("\(name) is deleted") {
             (try? FileManager.default.removeItem(atPath: path + "/" + name)) != nil
@@ -98,7 +98,7 @@ struct JanitorTests {
         }
     }
 
-    /// What was noticed amid a deletion has to be noticed once more when the rest is gone, too.
+    /// Waits until the cache is on a current directory; a change detected amid a deletion must be detected again after it.
     private func waitUntilNoticed(_ replaced: borrowing Atomic<Bool>, by cache: SharedCache) throws {
         try waitUntil("it is noticed") {
             let store = cache.core.store
@@ -108,7 +108,7 @@ struct JanitorTests {
     }
 
     @Test(arguments: ["everything", "objects", "entries", "locks"])
-    func `what is deleted inside the directory is noticed like a directory that is replaced`(part: String)
+    func `a deletion inside the directory is detected like a replaced directory`(part: String)
         throws
     {
         var configuration = CacheConfiguration()
@@ -121,7 +121,7 @@ struct JanitorTests {
         let all = try FileManager.default.contentsOfDirectory(atPath: path)
         for name in part == "everything" ? all : [part] { delete(name) }
         try waitUntilNoticed(replaced, by: cache)
-        // Everything is another one now, also for those who come.
+        // The directory is a new one now, for later caches, too.
         try cache.put("new", forKey: "key")
         let other = try SharedCache(at: path)
         #expect(try other.get(forKey: "key")?.value == Data("new".utf8))
@@ -131,7 +131,7 @@ struct JanitorTests {
         #expect(try cache.directory.collect().unreadable.isEmpty)
     }
 
-    @Test func `what a slow deletion has left, with a control file made anew, is a cache again`()
+    @Test func `after a slow deletion a directory with a new control file is a usable cache again`()
         throws
     {
         let replaced = Atomic<Bool>(false)
@@ -153,7 +153,7 @@ struct JanitorTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can mount"))
-    func `a put that fails in a read-only directory at its limit leaves the janitor at rest`() throws {
+    func `a failed put in a full read-only directory does not keep the janitor busy`() throws {
         let mount = try Mount("tmpfs")
         let path = mount.path + "/cache"
         var configuration = CacheConfiguration()
@@ -170,7 +170,7 @@ struct JanitorTests {
         janitor.begin()
         let bytes = Data("more".utf8)
         let record = Record(content: Content(of: bytes.span), created: .now)
-        // Repeated, because its thread may not have started yet, and then hears nothing.
+        // Repeated, because the janitor's thread may not have started yet and would miss the call.
         waitUntil("the janitor hears it") {
             #expect(throws: CacheError.self) {
                 try core.store.put(bytes.span, for: Digest(ofKey: "new"), record)
@@ -182,10 +182,10 @@ struct JanitorTests {
         #expect(janitor.waitUntilStopped(.now + hangLimit))
     }
 
-    @Test func `whoever lets go of a cache is not kept waiting by a sweep`() throws {
+    @Test func `releasing a cache does not wait for a running sweep`() throws {
         let store = try Store(at: path)
         var isUnfinished = false
-        // On a busy machine a sweep may end between the look and the end of the cache: then another is tried.
+        // On a busy machine a sweep may end between the check and the release of the cache; then another is tried.
         for _ in 0..<10 where !isUnfinished {
             try self.store(4000, in: try open())
             var cache: SharedCache? = try open(every: .seconds(1))
@@ -202,7 +202,7 @@ struct JanitorTests {
         #expect(isUnfinished && entries > 0)
     }
 
-    @Test func `no thread and no descriptor is left after many caches were opened and closed`() throws {
+    @Test func `no thread or descriptor is left after many caches are opened and closed`() throws {
         func descriptors() throws -> Int {
             try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
                 .filter { name in
@@ -224,7 +224,7 @@ struct JanitorTests {
             let cache = try open()
             if round % 2 == 0 { cache.close() }
         }
-        // A thread bears its name only once it runs.
+        // A thread has its name only once it runs.
         try waitUntil("it is so soon") { try threads() <= before && descriptors() == 0 }
     }
 }

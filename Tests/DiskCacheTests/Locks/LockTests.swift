@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.takesTurns) struct LockTests {
     let fixture: CacheFixture
-    /// To the kernel's locks it is as another process.
+    /// A second cache on the directory, which acts as another process to the kernel's locks.
     let other: SharedCache
     var cache: SharedCache { fixture.cache }
 
@@ -22,7 +22,7 @@ import Testing
         fixture.directory.files(below: "cache/locks").filter { $0.hasPrefix("lock-") }
     }
 
-    /// How many files of locks this process has open: one for who holds a lock, one for who waits for it.
+    /// The number of lock files that this process has open: one for each holder and one for each waiter.
     private var openFiles: Int {
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return numbers.count {
@@ -43,7 +43,7 @@ import Testing
 
     // MARK: Holding
 
-    @Test func `one holds it, the others are told who, and it is free once it is given back`() throws {
+    @Test func `a held lock is busy, the error names its holder, and unlocking frees it`() throws {
         let lock = try cache.lock("name")
         #expect(lock.name == "name")
         let error = #expect(throws: CacheError.self) { _ = try other.lock("name", within: .zero) }
@@ -56,7 +56,7 @@ import Testing
         #expect(files.isEmpty)
     }
 
-    @Test func `it keeps nobody from the value of a key of the same name`() throws {
+    @Test func `a lock does not block operations on a key with the same name`() throws {
         let lock = try cache.lock("key")
         try other.put("value", forKey: "key")
         #expect(try other.get(forKey: "key")?.value == Data("value".utf8))
@@ -68,7 +68,7 @@ import Testing
         lock.unlock()
     }
 
-    @Test func `who lets go of it has given it back`() throws {
+    @Test func `a lock is released when its last reference is dropped`() throws {
         var lock: CacheLock? = try cache.lock("name")
         #expect(try !isFree("name"))
         if lock != nil { lock = nil }
@@ -76,7 +76,7 @@ import Testing
         #expect(openFiles == 0)
     }
 
-    @Test func `to give it back twice takes it from nobody`() throws {
+    @Test func `a second unlock does not release the next holder's lock`() throws {
         let lock = try cache.lock("name")
         lock.unlock()
         let next = try cache.lock("name")
@@ -85,7 +85,7 @@ import Testing
         next.unlock()
     }
 
-    @Test func `it outlives the cache that it came from`() throws {
+    @Test func `a lock stays held after its cache is closed`() throws {
         let lock = try cache.lock("name")
         cache.close()
         #expect(code { _ = try cache.lock("name", within: .zero) } == .closed)
@@ -94,7 +94,7 @@ import Testing
         #expect(try isFree("name"))
     }
 
-    @Test func `a semaphore is held by so many as it has permits`() throws {
+    @Test func `a semaphore has as many holders as permits`() throws {
         let locks = try (0..<3).map { _ in try cache.lock("name", permits: 3) }
         #expect(try !isFree("name", permits: 3))
         locks[1].unlock()
@@ -104,12 +104,12 @@ import Testing
     }
 
     @Test(arguments: [("", 1), ("name", 0), ("name", -1), ("name", 257)])
-    func `no name, and a number of permits that can't be, are refused`(name: String, permits: Int) throws {
+    func `an empty name and an invalid number of permits are refused`(name: String, permits: Int) throws {
         #expect(code { _ = try cache.lock(name, permits: permits) } == .invalidArgument)
         #expect(files.isEmpty)
     }
 
-    @Test func `names of locks may be any text`() throws {
+    @Test func `a lock name can be any text`() throws {
         let names = ["é", "e\u{301}", "a/b", "..", String(repeating: "long ", count: 1000), "\0"]
         let locks = try names.map { try cache.lock($0, within: .zero) }
         #expect(files.count == names.count)
@@ -118,7 +118,7 @@ import Testing
 
     // MARK: Waiting
 
-    @Test func `who waits has it when it is given back`() throws {
+    @Test func `a waiter acquires the lock when it is released`() throws {
         let lock = try cache.lock("name")
         let other = other
         let goesOn = expectBlocks { try? other.lock("name").unlock() }
@@ -126,7 +126,7 @@ import Testing
         goesOn()
     }
 
-    @Test func `one that takes it again at once does not keep it from who waits`() throws {
+    @Test func `a holder that relocks at once does not starve a waiter`() throws {
         let (turns, isServed) = (Locked<Int>.Box(0), Locked<Bool>.Box(false))
         let lock = try cache.lock("name")
         let (cache, other) = (cache, other)
@@ -140,13 +140,13 @@ import Testing
             turns.value.withLock { $0 += 1 }
         }
         goesOn()
-        // Without courtesy it has had tens of thousands.
+        // Without fairness it would have tens of thousands.
         #expect(turns.value.withLock { $0 } < 1000)
         try cache.directory.collect()
         #expect(files.isEmpty)
     }
 
-    @Test func `the time for waiting is used up, and not more`() throws {
+    @Test func `a lock call waits for its time limit and not much longer`() throws {
         let lock = try cache.lock("name")
         let limit = Duration.milliseconds(30)
         let time = ContinuousClock().measure {
@@ -161,7 +161,7 @@ import Testing
         lock.unlock()
     }
 
-    @Test func `of many threads one at a time has it`() throws {
+    @Test func `only one of many threads holds the lock at a time`() throws {
         let (inside, overlaps, turns) = (Locked<Int>.Box(0), Locked<Int>.Box(0), Locked<Int>.Box(0))
         let caches = [cache, other]
         onThreads(8) { index in
@@ -182,9 +182,9 @@ import Testing
         #expect(turns.value.withLock { $0 } == 80)
     }
 
-    // MARK: In tasks
+    // MARK: Tasks
 
-    @Test func `it is held as long as the closure runs, also if that throws`() async throws {
+    @Test func `a lock is held until the closure returns or throws`() async throws {
         struct Own: Error {}
         let other = other
         let text = try await cache.lock("name").whileHeld {
@@ -199,13 +199,13 @@ import Testing
         #expect(openFiles == 0 && files.isEmpty)
     }
 
-    @Test func `what the closure changes may belong to its caller`() async throws {
+    @Test func `the closure can mutate its caller's variables`() async throws {
         var words: [String] = []
         try await cache.lock("name").whileHeld { words.append("inside") }
         #expect(words == ["inside"])
     }
 
-    @Test func `a task that is cancelled while it waits stops, and leaves nothing open`() async throws {
+    @Test func `a task cancelled while it waits for a lock throws and closes its file`() async throws {
         let other = other
         let lock = try await cache.lock("name")
         let task = Task { try await other.lock("name") }
@@ -216,7 +216,7 @@ import Testing
         #expect(lock.name == "name", "held until here")
     }
 
-    @Test func `a task whose time is up is told who holds it`() async throws {
+    @Test func `a task whose wait times out gets an error that names the holder`() async throws {
         let lock = try await cache.lock("name")
         let error = await #expect(throws: CacheError.self) {
             _ = try await other.lock("name", within: .milliseconds(5))
@@ -226,14 +226,14 @@ import Testing
         #expect(lock.name == "name", "held until here")
     }
 
-    @Test func `tasks that wait hold up no other task, and each gets its turn`() async throws {
+    @Test func `waiting tasks do not block other tasks, and each acquires the lock`() async throws {
         let other = other
         let lock = try await cache.lock("name")
         let tasks = (0..<64).map { _ in
             Task.detached { try await other.lock("name").whileHeld { true } }
         }
         try await eventually("all wait") { openFiles == 65 }
-        // With a thread of Swift's pool for each of those there would be none for this one.
+        // If each waiter blocked a thread of Swift's cooperative pool, none would be left for this task.
         #expect(await Task.detached { 1 }.value == 1)
         await cache.blocking { _ in lock.unlock() }
         for task in tasks { #expect(try await task.value) }

@@ -8,7 +8,7 @@ import Testing
 @testable import DiskCache
 
 @Suite(.takesTurns) struct DueAccessesTests {
-    @Test func `the latest access of each key is due, once`() {
+    @Test func `the latest access of each key is taken once`() {
         var due = DueAccesses()
         let key = Digest(ofKey: "key")
         due.add(key, at: Timestamp(nanoseconds: 1))
@@ -19,7 +19,7 @@ import Testing
         #expect(rest.isEmpty)
     }
 
-    @Test func `what finds no room is left out, what is there already is not`() {
+    @Test func `a full table drops accesses of new keys but updates those of known ones`() {
         var due = DueAccesses()
         for index in 0...DueAccesses.capacity { due.add(Digest(ofKey: "\(index)"), at: .distantPast) }
         due.add(Digest(ofKey: "0"), at: .distantFuture)

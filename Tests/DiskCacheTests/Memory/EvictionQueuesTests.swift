@@ -6,7 +6,7 @@ import Testing
 @testable import DiskCache
 
 @Suite(.takesTurns) struct EvictionQueuesTests {
-    /// The queues with a counter for each of a few numbers.
+    /// The queues with a frequency counter for each element.
     private struct Model {
         var queues = EvictionQueues<Int>()
         var frequencies: [Int: UInt8] = [:]
@@ -27,14 +27,14 @@ import Testing
         }
     }
 
-    @Test func `what was asked for once or never leaves in the order in which it came`() {
+    @Test func `values used at most once are evicted in insertion order`() {
         var model = Model()
         for element in 1...3 { model.insert(element) }
         model.frequencies[1] = 1
         #expect([model.evict(), model.evict(), model.evict(), model.evict()] == [1, 2, 3, nil])
     }
 
-    @Test func `what was asked for twice goes on to the main queue`() {
+    @Test func `a value used twice moves to the main queue`() {
         var model = Model()
         for element in 1...3 { model.insert(element) }
         model.frequencies[1] = 2
@@ -43,7 +43,7 @@ import Testing
         #expect(model.frequencies[1] == 0, "it starts anew there")
     }
 
-    @Test func `what comes back while it is remembered enters the main queue`() {
+    @Test func `a value inserted again while it is a ghost enters the main queue`() {
         var model = Model()
         for element in 1...3 { model.insert(element) }
         #expect(model.evict() == 1)
@@ -52,11 +52,11 @@ import Testing
         #expect(model.queues.ghosts.count == 0)
     }
 
-    @Test func `the main queue gives another round for each time that a value was asked for`() {
+    @Test func `the main queue grants another round for each use of a value`() {
         var model = Model()
         for element in 1...20 { model.insert(element) }
         for element in 1...20 { model.frequencies[element] = 2 }
-        // All but the last, less than a tenth, move to the main queue, the first of which leaves.
+        // All but the last, which is less than a tenth, move to the main queue, whose first element is evicted.
         #expect(model.evict() == 1)
         #expect(model.queues.mainCount == 18)
         model.frequencies[2] = 3
@@ -66,20 +66,20 @@ import Testing
         #expect(model.frequencies[3] == 0)
     }
 
-    @Test func `a small queue below its share is left alone`() {
+    @Test func `nothing is evicted from a small queue below its share`() {
         var model = Model()
         for element in 1...20 { model.insert(element) }
         for element in 1...20 { model.frequencies[element] = 2 }
         #expect(model.evict() == 1)
         model.insert(100)
-        // 20 moves on too; 100 alone of 20 is less than a tenth.
+        // 20 moves to the main queue, too; 100 alone of 20 elements is less than a tenth.
         #expect(model.evict() == 2)
         model.insert(101)
         model.insert(102)
         #expect(model.evict() == 100)
     }
 
-    @Test func `the share is one of cost where cost is short`() {
+    @Test func `the share is measured by cost if the eviction is for cost`() {
         var model = Model()
         for element in 1...9 { model.insert(element, cost: 1) }
         for element in 1...9 { model.frequencies[element] = 2 }
@@ -89,7 +89,7 @@ import Testing
         #expect(model.evict(.count) == 100, "but more than a tenth of the values")
     }
 
-    @Test func `no more ghosts are remembered than there are values`() {
+    @Test func `no more ghosts are kept than there are values`() {
         var model = Model()
         for element in 1...10 { model.insert(element) }
         for element in 11...1000 {
@@ -111,7 +111,7 @@ import Testing
         #expect(order == [0, 1, 33, 4])
     }
 
-    @Test func `values that are all in constant use do not keep an eviction going`() {
+    @Test func `an eviction ends even if all values are in constant use`() {
         var queues = EvictionQueues<Int>()
         for element in 0..<10_000 { _ = queues.insert(element, fingerprint: UInt64(element), cost: 1) }
         var looks = 0
@@ -123,7 +123,7 @@ import Testing
         #expect(looks <= 4096)
     }
 
-    @Test func `a ghost is remembered until half as many others are, and forgotten before as many are`() {
+    @Test func `a ghost is kept until half a capacity of others is added, and dropped at a full one`() {
         var ghosts = GhostList()
         for fingerprint in 0..<100 as Range<UInt64> {
             ghosts.add(fingerprint, capacity: 10)
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func `a ghost that was taken is forgotten, and when it is evicted again counts from then`() {
+    @Test func `a taken ghost is forgotten, and a ghost added again is renewed`() {
         var ghosts = GhostList()
         for fingerprint in 1...4 as ClosedRange<UInt64> { ghosts.add(fingerprint, capacity: 4) }
         let first = [ghosts.take(1), ghosts.take(1)]
@@ -146,7 +146,7 @@ import Testing
 
     // MARK: Newcomers
 
-    /// A full cache of 1,000 values, each of which is asked for `uses` times before it is evicted.
+    /// Returns a full cache of 1,000 values, each of which is used `uses` times before it is evicted.
     private func filled(uses: UInt8) -> Model {
         var model = Model()
         for element in 0..<1000 { model.insert(element) }
@@ -158,7 +158,7 @@ import Testing
         return model
     }
 
-    @Test func `where newcomers are not asked for a quarter is admitted, and what comes back`() {
+    @Test func `if newcomers are not used, a quarter is admitted, and all that return`() {
         var model = filled(uses: 0)
         let newcomers = (100_000..<100_400).filter { model.queues.admits(UInt64($0)) }
         #expect(newcomers.count == 100)
@@ -166,13 +166,13 @@ import Testing
         #expect(returning.count == 400 - 100 + 100 / 4, "those that were admitted are not ghosts")
     }
 
-    @Test func `where newcomers are asked for all are admitted`() {
+    @Test func `if newcomers are used, all are admitted`() {
         var model = filled(uses: 1)
         let newcomers = (100_000..<100_400).filter { model.queues.admits(UInt64($0)) }
         #expect(newcomers.count == 400)
     }
 
-    @Test func `when newcomers begin to be asked for all are admitted again`() {
+    @Test func `once newcomers are used again, all are admitted`() {
         var model = filled(uses: 0)
         var admitted = 0
         for element in 100_000..<120_000 where model.queues.admits(UInt64(element)) {

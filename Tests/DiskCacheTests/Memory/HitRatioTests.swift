@@ -6,9 +6,10 @@ import Testing
 
 @testable import DiskCache
 
-/// How often what is asked for is there, beside a cache that keeps what was used last (LRU).
+/// Hit ratios of the eviction policy, compared with those of an LRU cache.
 @Suite(.takesTurns) struct HitRatioTests {
-    /// The first half of them fills the caches and is not counted. Fewer, of smaller caches, where each takes ten times as long.
+    /// The first half of the requests fills the caches and is not counted. Debug builds, in which each request takes ten times as
+    /// long, have fewer requests and smaller caches.
     #if DEBUG
         private static let requests = 200_000
         private static let capacity = 4000
@@ -52,7 +53,7 @@ import Testing
         return (0..<requests).map { _ in zipf.next() }
     }
 
-    /// A third of the requests are scans, of a fifth of the keys at a time, through keys of their own.
+    /// Returns requests of which a third are scans through separate keys, each as long as a fifth of the number of keys.
     private static func scans() -> [Int] {
         var zipf = Zipf(seed: 2)
         let burst = keys / 5
@@ -69,7 +70,7 @@ import Testing
         return (0..<requests).map { zipf.random() % 10 < 3 ? keys + $0 : zipf.next() }
     }
 
-    /// Every 50 requests all keys become one rank more popular, and the most popular the least.
+    /// Every 50 requests each key becomes one rank more popular, and the most popular one the least popular.
     private static func drift() -> [Int] {
         var zipf = Zipf(seed: 4)
         return (0..<requests).map { (zipf.next() + $0 / 50) % keys }
@@ -101,7 +102,7 @@ import Testing
                 isHeld[key] = true
                 count += 1
                 if count > capacity {
-                    // The ring's end stands between the newest, older than it, and the oldest.
+                    // The ring's end lies between the newest, its older neighbour, and the oldest.
                     let oldest = newer[end]
                     unlink(oldest)
                     isHeld[oldest] = false
@@ -157,35 +158,35 @@ import Testing
 
     // MARK: The ratios
 
-    @Test func `four points better than LRU on Zipf, in the queues and through the tier`() {
+    @Test func `the queues and the tier beat LRU by four points on a Zipf distribution`() {
         let requests = Self.zipf()
         let least = Self.leastRecentlyUsed(requests)
         let (queues, tier) = (Self.queues(requests), Self.tier(requests))
         #expect(queues >= least + 0.04)
         #expect(tier >= least + 0.04)
-        // The same policy: only the order in which a hash table has fingerprints may differ.
+        // The policy is the same; only the order of fingerprints in a hash table may differ.
         #expect(abs(queues - tier) < 0.001)
     }
 
-    @Test func `scans do not push out what is in use`() {
+    @Test func `the queues beat LRU by four points if a third of the requests are scans`() {
         let requests = Self.scans()
         let (least, queues) = (Self.leastRecentlyUsed(requests), Self.queues(requests))
         #expect(queues >= least + 0.04)
     }
 
-    @Test func `keys that come once do not push out what is in use`() {
+    @Test func `the queues beat LRU by four points if 30 % of the requests are for keys used once`() {
         let requests = Self.oneHitWonders()
         let (least, queues) = (Self.leastRecentlyUsed(requests), Self.queues(requests))
         #expect(queues >= least + 0.04)
     }
 
-    @Test func `where popularity drifts it is at most two points below LRU`() {
+    @Test func `the queues are at most two points below LRU if popularity drifts`() {
         let requests = Self.drift()
         let (least, queues) = (Self.leastRecentlyUsed(requests), Self.queues(requests))
         #expect(queues >= least - 0.02)
     }
 
-    @Test func `a loop that is a fifth longer than the cache finds most of its values`() {
+    @Test func `a loop a fifth longer than the cache hits more than half of the time`() {
         let requests = Self.loop()
         #expect(Self.leastRecentlyUsed(requests) == 0)
         #expect(Self.queues(requests) > 0.5)
@@ -193,14 +194,14 @@ import Testing
     }
 }
 
-/// A value that is nothing but there.
+/// A value without content.
 final class Token: HeldItem, @unchecked Sendable {
     init(_ key: String, cost: Int = 1, form: ObjectIdentifier = HeldItem.bytes) {
         super.init(key: key, in: .callers, form: form, cost: cost)
     }
 }
 
-// Whose keys they are makes no difference to the policy.
+// The key space makes no difference to the policy.
 extension MemoryTier {
     func find(
         _ key: String,

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 @testable import DiskCache
 
-/// Two caches on one directory, which know no more of each other than two processes do.
+/// Two caches on one directory, which share no more state than two processes do.
 private final class Pair: Sendable {
     let fixture: CacheFixture
     let other: SharedCache
@@ -22,7 +22,7 @@ private final class Pair: Sendable {
         other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
     }
 
-    /// Puts, and reads until both have it in memory.
+    /// Puts a value and reads it until both caches have it in memory.
     func warm(_ key: String, _ value: String, expires: Expiration? = nil) throws {
         try cache.put(value, forKey: key, options: PutOptions(expires: expires))
         for cache in [cache, other] {
@@ -37,7 +37,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
 }
 
 @Suite(.takesTurns) struct MemoryCoherenceTests {
-    @Test func `what was read or put comes from memory the next time`() throws {
+    @Test func `a value that was read or put comes from memory the next time`() throws {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key", options: PutOptions(expires: .days(1)))
         let own = try #require(try pair.cache.get(forKey: "key"))
@@ -50,11 +50,11 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(hit.entry.expires == pair.fixture.clock.now + 86_400)
     }
 
-    /// With accesses due at once each hit is judged; else most are given out by their generation alone.
+    /// With a granularity of zero each hit is judged; otherwise most are returned by their generation alone.
     private static let granularities: [Duration] = [.zero, .seconds(3600)]
 
     @Test(arguments: granularities)
-    func `every way of changing a value in one process is seen by the other at once`(
+    func `every change of a value in one process is visible to the other at once`(
         granularity: Duration
     ) throws {
         let pair = try Pair { $0.accessGranularity = granularity }
@@ -93,7 +93,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     }
 
     @Test(arguments: granularities)
-    func `a value in memory expires at the instant that it was given`(granularity: Duration) throws {
+    func `a value in memory expires exactly at its expiration`(granularity: Duration) throws {
         let pair = try Pair { $0.accessGranularity = granularity }
         try pair.warm("key", "value", expires: .seconds(10))
         pair.fixture.clock.advance(by: 9.999)
@@ -103,7 +103,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(try pair.other.get(forKey: "key") == nil)
     }
 
-    @Test func `by the system's clock too, within its resolution`() throws {
+    @Test func `a value in memory expires by the system clock to within a millisecond`() throws {
         let directory = try TemporaryDirectory()
         let cache = try SharedCache(at: directory.path + "/cache")
         let end = Date.now + 0.05
@@ -111,7 +111,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         while true {
             let before = Date.now
             let hit = try cache.get(forKey: "key")
-            // Ends are kept to the millisecond, and never later than asked for.
+            // Expirations are stored in milliseconds, and never later than requested.
             if Date.now < end - 0.001 { #expect(hit?.source == .memory) }
             if before >= end {
                 #expect(hit == nil)
@@ -120,7 +120,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         }
     }
 
-    @Test func `eviction from disk leaves what is in memory, which is still the value`() throws {
+    @Test func `a value in memory stays valid after its eviction from disk`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
         try pair.other.directory.collect(CollectionOptions(maximumSize: .bytes(0)))
@@ -129,8 +129,8 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(text(try pair.cache.get(forKey: "key")) == "new")
     }
 
-    /// The tier learns of the new directory before anybody puts there.
-    @Test func `while a directory is replaced, memory is judged by the store that puts go to`() throws {
+    /// The tier switches to the new store before any process puts to it.
+    @Test func `while a directory is replaced, memory is checked against the store that takes puts`() throws {
         let pair = try Pair()
         try pair.warm("key", "old")
         pair.cache.core.memory?.setStore(try Store(at: pair.fixture.directory.path + "/another"))
@@ -139,7 +139,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(text(try pair.cache.get(forKey: "key")) == "new")
     }
 
-    @Test func `what was evicted from disk is removed from every memory`() throws {
+    @Test func `a removal of a value evicted from disk takes effect in every memory`() throws {
         let pair = try Pair()
         let removals: [(String, (String) throws -> Void)] = [
             ("remove", { try pair.other.remove(forKey: $0) }),
@@ -157,7 +157,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         }
     }
 
-    @Test func `hits in memory are noted on disk when accesses are flushed`() throws {
+    @Test func `memory hits are recorded on disk when accesses are flushed`() throws {
         let pair = try Pair { $0.accessGranularity = .seconds(60) }
         try pair.warm("key", "value")
         let before = try #require(try pair.cache.entry(forKey: "key")?.lastAccess)
@@ -171,7 +171,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == pair.fixture.clock.now)
     }
 
-    @Test func `an access noted late does not put back what another process has noted since`() throws {
+    @Test func `an access recorded late does not replace a later one of another process`() throws {
         let pair = try Pair { $0.accessGranularity = .seconds(60) }
         try pair.warm("key", "value")
         pair.fixture.clock.advance(by: 61)
@@ -182,14 +182,14 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         pair.fixture.clock.advance(by: 5)
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == noted)
-        // One from the future tells nothing: the clock was put back.
+        // A recorded access in the future does not count, because the clock was set back.
         pair.fixture.clock.advance(by: -400)
         pair.cache.core.noteAccess(Digest(ofKey: "key"), at: Timestamp(pair.fixture.clock.now))
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == pair.fixture.clock.now)
     }
 
-    @Test func `a slice comes from memory with the indices that it has from disk`() throws {
+    @Test func `a slice has the same indices from memory as from disk`() throws {
         let pair = try Pair { $0.writeBehind = CacheConfiguration.WriteBehind() }
         let whole = Data(0..<100)
         for policy in [CacheConfiguration.Writing.through, .behind] {
@@ -202,13 +202,13 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         }
     }
 
-    @Test func `after the directory was replaced values are held by the control file of the new one`() throws
+    @Test func `after the directory is replaced values are held by the new directory's control file`() throws
     {
         let pair = try Pair { $0.janitor.isEnabled = false }
         let cache = pair.cache
         try pair.warm("key", "old")
         let hits = cache.directory.activity.memoryHits
-        // Which has the descriptors.
+        // The directory object owns the descriptors.
         weak let old = cache.core.store.directory
         try FileManager.default.removeItem(atPath: cache.path)
         try cache.core.reopen()
@@ -225,7 +225,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(text(try cache.get(forKey: "key")) == "newer")
     }
 
-    @Test func `hits in memory are counted`() throws {
+    @Test func `memory hits are counted`() throws {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key")
         for _ in 0..<3 { #expect(try pair.cache.get(forKey: "key")?.source == .memory) }
@@ -233,7 +233,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(pair.cache.directory.activity.misses == 0)
     }
 
-    @Test func `hits in memory prolong a sliding expiration, for all processes`() throws {
+    @Test func `memory hits prolong a sliding expiration for all processes`() throws {
         let pair = try Pair()
         try pair.cache.put(
             "value",
@@ -252,7 +252,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(try pair.other.get(forKey: "key") == nil)
     }
 
-    @Test func `stale values are not held as good ones`() throws {
+    @Test func `a stale value in memory is not returned as fresh`() throws {
         let pair = try Pair()
         try pair.cache.put(
             "value",
@@ -267,7 +267,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         }
     }
 
-    @Test func `without a control file each hit in memory is held against the record on disk`() throws {
+    @Test func `without a control file each memory hit is compared with the record on disk`() throws {
         let pair = try Pair {
             $0.assumedCapabilities = Capabilities(
                 attributes: .writable,
@@ -285,7 +285,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     }
 
     @Test(arguments: granularities)
-    func `a control file that was deleted by hand is given up within moments`(granularity: Duration) throws {
+    func `a control file deleted by hand is abandoned soon`(granularity: Duration) throws {
         let pair = try Pair { $0.accessGranularity = granularity }
         try pair.warm("key", "old")
         try FileManager.default.removeItem(atPath: pair.cache.path + "/control")
@@ -300,7 +300,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         }
     }
 
-    @Test func `a word counts in its own mapping only`() throws {
+    @Test func `a generation word is valid only in its own mapping`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
         let store = pair.cache.core.store
@@ -315,7 +315,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     }
 
     @Test(arguments: granularities)
-    func `with the check turned off old values are given out: the tests above can fail`(
+    func `without the generation check old values are returned, so the tests above can fail`(
         granularity: Duration
     ) throws {
         let pair = try Pair {
@@ -327,7 +327,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(text(try pair.cache.get(forKey: "key")) == "old")
     }
 
-    @Test func `removals from memory are told with their cause`() throws {
+    @Test func `removals from memory are reported with their cause`() throws {
         let causes = Locked<Set<String>>([])
         let pair = try Pair {
             $0.memory = CacheConfiguration.Memory(costLimit: .bytes(100), countLimit: 2)
@@ -361,7 +361,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     }
 
     @Test(arguments: [false, true])
-    func `when the system runs short of memory some is given up, unless that is turned off`(isOff: Bool)
+    func `memory shrinks under system memory pressure unless that is turned off`(isOff: Bool)
         throws
     {
         let pair = try Pair { $0.memory.shrinksUnderPressure = !isOff }
@@ -376,7 +376,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(pair.cache.core.store.counters[.memoryPressure] == (isOff ? 0 : 82))
     }
 
-    @Test func `a frozen tier answers and takes nothing`() throws {
+    @Test func `a frozen tier serves hits and admits nothing`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
         pair.cache.memory.isFrozen = true
@@ -388,14 +388,14 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(try pair.cache.get(forKey: "new")?.source == .memory)
     }
 
-    @Test func `a cache that was closed answers from nowhere`() throws {
+    @Test func `a closed cache does not serve memory hits`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
         pair.cache.close()
         #expect(code { _ = try pair.cache.get(forKey: "key") } == .closed)
     }
 
-    @Test func `tasks are served from memory too`() async throws {
+    @Test func `asynchronous gets are served from memory`() async throws {
         let pair = try Pair()
         try pair.warm("key", "value")
         #expect(try await pair.cache.get(forKey: "key")?.source == .memory)

@@ -12,9 +12,9 @@ import Testing
 
     private func moment(_ seconds: Int64) -> Timestamp { Timestamp(nanoseconds: seconds * 1_000_000_000) }
 
-    @Test func `what has come to its end is removed, and looked for again after a rest`() {
+    @Test func `expired values are removed, with a pause between two scans`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
-        // Of one key, so of one shard.
+        // Values of one key are in one shard.
         let forms = [HeldItem.bytes, ObjectIdentifier(Token.self), ObjectIdentifier(RemovalLog.self)]
         for (form, end) in zip(forms, [moment(10), moment(12), nil]) {
             tier.keep(Token("key", form: form), by: MemoryStamp(heldUntil: end))
@@ -27,7 +27,7 @@ import Testing
         #expect(left(at: 10) == 2)
         #expect(left(at: 12) == 2, "it was looked for 2 s ago")
         #expect(left(at: 26) == 1)
-        // The clock is put back: no look of later counts.
+        // The clock is set back, so scans at later times do not count.
         tier.keep(Token("key"), by: MemoryStamp(heldUntil: moment(5)))
         #expect(left(at: 5) == 1)
         #expect(log.causes == [.expired, .expired, .expired])
@@ -35,7 +35,7 @@ import Testing
         #expect(left(at: 1000) == 0)
     }
 
-    @Test func `many of them are removed, and the others found as before`() {
+    @Test func `many expired values are removed, and the others are still found`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: .max, count: .max), onRemoval: log.add)
         for number in 0..<3000 {
             let end = number % 3 == 0 ? moment(10) : nil
@@ -50,7 +50,7 @@ import Testing
         #expect(log.causes.count == 1000)
     }
 
-    @Test func `the keys are told, each once, and told apart by their bytes`() throws {
+    @Test func `the keys in memory are listed once each and compared by their bytes`() throws {
         let fixture = try CacheFixture { $0.memory = CacheConfiguration.Memory() }
         let cache = fixture.cache
         #expect(cache.memory.keys.isEmpty)
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `events have the value that has left, where that was asked for`(isAskedFor: Bool) throws {
+    func `events carry the removed value if configured`(isAskedFor: Bool) throws {
         let values = Locked<[(any Sendable)?]>([])
         let fixture = try CacheFixture {
             $0.memory = CacheConfiguration.Memory()

@@ -8,14 +8,15 @@ import Testing
 @testable import CacheStore
 @testable import DiskCache
 
-/// How long a value stays in memory, what it costs there, and where it is kept; two caches on one directory, which know
-/// no more of each other than two processes do.
+/// A value's lifetime in memory, its cost there, and the tiers that keep it.
+///
+/// The tests use two caches on one directory, which share no more state than two processes do.
 @Suite(.takesTurns) struct MemoryTermsTests {
     private struct Point: Codable, Equatable {
         var x: Int
     }
 
-    /// A cache with memory, and another one on its directory.
+    /// A cache with memory and a second one on its directory.
     private struct Pair {
         let fixture: CacheFixture
         let other: SharedCache
@@ -40,7 +41,7 @@ import Testing
 
     // MARK: Expiration
 
-    @Test func `values that have expired leave memory though nobody asks for them, as expired`() throws {
+    @Test func `expired values leave memory without a read and are counted as expired`() throws {
         let pair = try Pair { $0.janitor.isEnabled = false }
         let cache = pair.cache
         try cache.put("a", forKey: "a", options: PutOptions(expires: .seconds(10)))
@@ -57,7 +58,7 @@ import Testing
         #expect(cache.directory.activity.leftMemory == [.expired: 2])
     }
 
-    @Test func `the thread in the background sees to that`() throws {
+    @Test func `the background thread removes expired values from memory`() throws {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
         let options = PutOptions(expires: .after(.milliseconds(20)))
@@ -66,7 +67,7 @@ import Testing
         #expect(cache.memory.count == 0)
     }
 
-    @Test func `a lifetime in memory is that of the put, else that of the configuration`() throws {
+    @Test func `a lifetime in memory is the put's, or else the configuration's`() throws {
         let pair = try Pair { $0.memory.lifetime = .seconds(100) }
         let cache = pair.cache
         try cache.put("value", forKey: "default")
@@ -85,7 +86,7 @@ import Testing
         #expect(try cache.get(forKey: "default")?.source == .disk)
     }
 
-    @Test func `a lifetime that is negative, or longer than time, does no harm`() throws {
+    @Test func `a lifetime in memory may be negative, zero or of the maximum length`() throws {
         let pair = try Pair()
         let lifetimes: [Duration] = [.seconds(-1), .zero, .seconds(Int64.max)]
         for lifetime in lifetimes {
@@ -98,7 +99,7 @@ import Testing
     // MARK: Clocks
 
     @Test(arguments: [CacheConfiguration.Keeping.memoryAndDisk, .memoryOnly])
-    func `a value in memory that was stored by a clock that was ahead is a miss until that time has come`(
+    func `a value in memory with a future creation time is a miss`(
         keeps: CacheConfiguration.Keeping
     ) throws {
         let pair = try Pair { $0.janitor.isEnabled = false }
@@ -122,7 +123,7 @@ import Testing
     // MARK: Age
 
     @Test(arguments: [CacheConfiguration.Keeping.memoryAndDisk, .memoryOnly])
-    func `no value in memory is older than the directory's limit, however late that is set`(
+    func `no value in memory exceeds the directory's maximum age, even one set later`(
         keeps: CacheConfiguration.Keeping
     ) throws {
         let pair = try Pair { $0.janitor.isEnabled = false }
@@ -142,7 +143,7 @@ import Testing
         #expect(try cache.get(forKey: "second")?.source == .memory)
         try cache.directory.collect()
         for cache in [cache, pair.other] { #expect(try text(cache, "first") == nil) }
-        // Another process changes it, which this one sees as it looks each second, or with its next value.
+        // Another process changes the limit; this one detects it at its check each second or with its next value.
         try pair.other.directory.updateLimits { $0.maximumAge = .seconds(5) }
         cache.core.store.followConfiguration()
         try put("third")
@@ -155,7 +156,7 @@ import Testing
         #expect(try cache.get(forKey: "fourth")?.source == .memory)
     }
 
-    @Test func `a value that is too old is not taken into memory, and expires there by itself`() throws {
+    @Test func `a value beyond the maximum age leaves memory and is not admitted again`() throws {
         let pair = try Pair { $0.janitor.isEnabled = false }
         let (cache, clock) = (pair.cache, pair.fixture.clock)
         try pair.other.put("value", forKey: "key")
@@ -170,7 +171,7 @@ import Testing
         #expect(cache.memory.count == 0)
     }
 
-    @Test func `nor does a known record keep a value whose object is there for another key`() throws {
+    @Test func `a collected value is a miss even if its record is cached and its object shared`() throws {
         let pair = try Pair {
             $0.janitor.isEnabled = false
             $0.memory = .none
@@ -186,7 +187,7 @@ import Testing
         #expect(try text(cache, "old") == nil && text(cache, "young") == "value")
     }
 
-    @Test func `a reader's own longest age counts in memory too`() throws {
+    @Test func `a reader's maximum age applies to values in memory`() throws {
         let pair = try Pair()
         let cache = pair.cache
         let young = ReadOptions(maximumAge: .seconds(10))
@@ -201,7 +202,7 @@ import Testing
 
     // MARK: Cost
 
-    @Test func `a cost is that of the put, else that of the configuration, else the size`() throws {
+    @Test func `a cost is the put's, or else the configuration's, or else the size`() throws {
         let bySize = try Pair()
         try bySize.cache.put("12345", forKey: "size")
         #expect(bySize.cache.memory.cost == 5)
@@ -222,7 +223,7 @@ import Testing
         #expect(counted.cache.memory.cost == 71)
     }
 
-    @Test func `where each value costs the same, as many fit as the cost limit has room for`() throws {
+    @Test func `if each value costs one, the cost limit is a limit of their number`() throws {
         let pair = try Pair {
             $0.memory.costLimit = .bytes(40)
             $0.memory.valueCost = 1
@@ -240,9 +241,9 @@ import Testing
         #expect(cache.memory.count == 3, "though each is more than a quarter of that")
     }
 
-    /// Costs that are more than an empty value takes, or nothing at all, leave it at one for 256 bytes.
+    /// Costs of more than 256, which even an empty value takes, of 0 or less, or none leave the limit at one value per 256 bytes.
     @Test(arguments: [(1, 4096), (10, 409), (1000, 16), (0, 16), (-5, 16), (nil, 16)] as [(Int?, Int)])
-    func `the default count limit goes with what each value costs`(cost: Int?, count: Int) {
+    func `the default count limit depends on the cost of each value`(cost: Int?, count: Int) {
         var memory = CacheConfiguration.Memory(costLimit: .bytes(4096))
         memory.valueCost = cost
         #expect(memory.limits.count == count)
@@ -250,7 +251,7 @@ import Testing
         #expect(memory.limits.count == 7)
     }
 
-    @Test func `a share is one of what this process may use`() {
+    @Test func `a share is relative to the memory available to the process`() {
         #expect(CacheConfiguration.Memory.limit(0.5, of: 1000) == .bytes(500))
         #expect(CacheConfiguration.Memory.limit(2, of: 1000) == .bytes(1000))
         for share in [-1, 0, Double.nan] {
@@ -263,9 +264,9 @@ import Testing
         #expect(memory.costLimit < CacheConfiguration.Memory(share: 0.5).costLimit)
     }
 
-    // MARK: On disk alone
+    // MARK: Disk only
 
-    @Test func `what is put on disk alone is not in memory, until a get has read it`() throws {
+    @Test func `a value put on disk only is not in memory until a get reads it`() throws {
         let pair = try Pair()
         let options = PutOptions(keeps: .diskOnly)
         try pair.cache.put("old", forKey: "key")
@@ -281,7 +282,7 @@ import Testing
         #expect(try text(pair.cache) == "newer")
     }
 
-    @Test func `where that is the default nothing that is read stays, but what a put says`() throws {
+    @Test func `with diskOnly as the default only puts that say so are kept in memory`() throws {
         let pair = try Pair { $0.memory.keeps = .diskOnly }
         try pair.cache.put("value", forKey: "key")
         for _ in 0..<2 { #expect(try pair.cache.get(forKey: "key")?.source == .disk) }
@@ -289,9 +290,9 @@ import Testing
         #expect(try pair.cache.get(forKey: "key")?.source == .memory)
     }
 
-    // MARK: In memory alone
+    // MARK: Memory only
 
-    @Test func `what is kept in memory alone is seen by its process alone`() throws {
+    @Test func `a memory-only value is visible only to its own process`() throws {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key", options: Self.only)
         let hit = try #require(try pair.cache.get(forKey: "key"))
@@ -304,7 +305,7 @@ import Testing
         #expect(try text(pair.cache) == nil)
     }
 
-    @Test func `it takes the place of what was there, for all processes`() throws {
+    @Test func `a memory-only put replaces the stored value for all processes`() throws {
         let pair = try Pair()
         for options in [PutOptions(), PutOptions(writing: .behind)] {
             try pair.cache.put("old", forKey: "key", options: options)
@@ -317,7 +318,7 @@ import Testing
         }
     }
 
-    @Test func `what it removes from disk is counted and logged as removed`() throws {
+    @Test func `a value that a memory-only put replaces on disk is logged as removed`() throws {
         let pair = try Pair()
         try pair.cache.directory.updateLimits { $0.eventLogSize = .mebibytes(1) }
         try pair.cache.put("old", forKey: "key")
@@ -326,7 +327,7 @@ import Testing
         #expect(pair.cache.directory.activity.removals == 1 && pair.cache.directory.activity.puts == 3)
     }
 
-    @Test func `any put or removal by anybody ends it`() throws {
+    @Test func `any put or removal in any process removes a memory-only value`() throws {
         let pair = try Pair()
         let changes: [(String, String?, (SharedCache, String) throws -> Void)] = [
             ("put", "new", { try $0.put("new", forKey: $1) }),
@@ -344,7 +345,7 @@ import Testing
                 #expect(try text(pair.cache, name) == expected, "\(name)")
             }
         }
-        // One of another process alone, too: nobody but that one has a value then.
+        // A memory-only put of another process does so, too; then only that process has a value.
         try pair.cache.put("only", forKey: "key", options: Self.only)
         try pair.other.put("theirs", forKey: "key", options: Self.only)
         #expect(try text(pair.cache) == nil)
@@ -357,7 +358,7 @@ import Testing
         return path
     }
 
-    @Test func `a collection that empties the disk leaves it, and it expires like any other`() throws {
+    @Test func `a collection leaves a memory-only value, which expires like any other`() throws {
         let pair = try Pair()
         var options = Self.only
         options.expires = .seconds(10)
@@ -373,7 +374,7 @@ import Testing
         #expect(try text(pair.cache) == nil)
     }
 
-    @Test func `it does not wait in a queue, and a typed one comes back as it was`() throws {
+    @Test func `a typed memory-only value bypasses the queue and is found only in its own form`() throws {
         let pair = try Pair { $0.writing = .behind }
         let view = pair.cache.typed(Point.self)
         try view.put(Point(x: 1), forKey: "key", options: Self.only)
@@ -382,14 +383,14 @@ import Testing
         #expect(pair.entries == 0)
     }
 
-    @Test func `in tasks too`() async throws {
+    @Test func `an asynchronous memory-only put is not written to disk`() async throws {
         let pair = try Pair { $0.writing = .behind }
         try await pair.cache.put(Data("value".utf8), forKey: "key", options: Self.only)
         #expect(try await pair.cache.get(forKey: "key")?.value == Data("value".utf8))
         #expect(pair.entries == 0)
     }
 
-    /// Computes a value for `key` that is kept in memory alone; tells whether the closure was called.
+    /// Computes a memory-only value for `key` and returns whether the closure was called.
     private func computes(_ cache: SharedCache, _ text: String = "computed", _ key: String = "key") -> Bool {
         let isCalled = Locked(false)
         let value = cache.value(forKey: key, options: Self.only) {
@@ -401,7 +402,7 @@ import Testing
         return hasComputed
     }
 
-    @Test func `a computed one is computed once in each process, however many processes use it`() throws {
+    @Test func `a memory-only value is computed once in each process`() throws {
         let pair = try Pair()
         let calls = (0..<20).map { computes($0 % 2 == 0 ? pair.cache : pair.other) }
         #expect(calls == [true, true] + Array(repeating: false, count: 18))
@@ -409,7 +410,7 @@ import Testing
         #expect(try text(pair.cache) == "computed")
     }
 
-    @Test func `a computed one leaves the values of keys that share its word`() throws {
+    @Test func `a computed memory-only value does not invalidate keys that share its word`() throws {
         let pair = try Pair()
         let index = Generation.index(of: Digest(ofKey: "key"))
         let neighbour = try #require(
@@ -420,7 +421,7 @@ import Testing
         #expect(try pair.cache.get(forKey: neighbour)?.source == .memory)
     }
 
-    @Test func `a computed one ends with any put or removal, and what is on disk ends with it`() throws {
+    @Test func `any put or removal ends a computed memory-only value, which replaces one on disk`() throws {
         let pair = try Pair()
         for changing in [pair.cache, pair.other] {
             #expect(computes(pair.cache))
@@ -430,7 +431,7 @@ import Testing
             #expect(computes(pair.cache))
             try changing.remove(forKey: "key")
             #expect(try text(pair.cache) == nil)
-            // What has expired is still on disk.
+            // The expired value is still on disk.
             try changing.put(
                 "old",
                 forKey: "key",
@@ -444,17 +445,17 @@ import Testing
         }
     }
 
-    @Test func `a computed one takes the place of this process's values in other forms`() throws {
+    @Test func `a computed memory-only value replaces the process's values in other forms`() throws {
         let pair = try Pair()
         try pair.cache.typed(Point.self).put(Point(x: 1), forKey: "key")
-        // Evicted: memory still has it.
+        // The value is evicted from disk but still in memory.
         try pair.cache.directory.collect(CollectionOptions(maximumSize: .bytes(0)))
         #expect(try pair.cache.typed(Point.self).get(forKey: "key")?.source == .memory)
         #expect(computes(pair.cache))
         #expect(try pair.cache.typed(Point.self).get(forKey: "key") == nil)
     }
 
-    /// Counts how often it encodes.
+    /// A codec that counts its encodings.
     private struct CountingCodec: CacheCodec {
         static let count = Locked(0)
 
@@ -466,7 +467,7 @@ import Testing
         func decode(_ data: Data) -> String { String(decoding: data, as: UTF8.self) }
     }
 
-    @Test func `one in memory alone is encoded only for its entry, and then once`() throws {
+    @Test func `a memory-only value is encoded once, and only when its entry is read`() throws {
         let pair = try Pair()
         let view = pair.cache.typed(by: CountingCodec(), options: Self.only)
         CountingCodec.count.withLock { $0 = 0 }
@@ -480,7 +481,7 @@ import Testing
         #expect(CountingCodec.count.withLock { $0 } == 1)
     }
 
-    @Test func `one of a codec that states no cost is counted`() throws {
+    @Test func `memory-only values of a codec without costs have cost 0 and count by number`() throws {
         let pair = try Pair { $0.memory.countLimit = 2 }
         let view = pair.cache.typed(by: CountingCodec(), options: Self.only)
         for number in 0..<5 { try view.put("value", forKey: "\(number)") }
@@ -490,7 +491,7 @@ import Testing
     }
 
     @Test(arguments: [CacheConfiguration.Keeping.memoryAndDisk, .diskOnly, .memoryOnly])
-    func `a value that a computation keeps on new terms is where they say`(
+    func `an unchanged value is kept where its new options say`(
         keeps: CacheConfiguration.Keeping
     ) throws {
         let pair = try Pair()
@@ -506,7 +507,7 @@ import Testing
         #expect(try text(pair.other) == (keeps == .memoryOnly ? nil : "value"))
     }
 
-    @Test func `without a control file nothing is kept, and old values are gone all the same`() throws {
+    @Test func `without a control file a memory-only put keeps nothing but removes the old value`() throws {
         let pair = try Pair {
             $0.assumedCapabilities = Capabilities(
                 attributes: .writable,
@@ -520,7 +521,7 @@ import Testing
         #expect(try text(pair.other) == nil)
     }
 
-    @Test func `a full tier that turns newcomers away takes in what is nowhere else`() {
+    @Test func `a full tier that rejects newcomers admits memory-only values`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: .max, count: 1000))
         for number in 0..<10_000 { tier.keep(Token("\(number)"), by: MemoryStamp()) }
         let newcomers = (0..<100).filter { tier.keep(Token("new \($0)"), by: MemoryStamp()) }

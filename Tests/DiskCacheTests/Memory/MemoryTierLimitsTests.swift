@@ -9,7 +9,7 @@ import Testing
 @Suite(.takesTurns) struct MemoryTierLimitsTests {
     let log = RemovalLog()
 
-    /// Ten values of cost 10 each, "0" to "9".
+    /// Returns a tier with ten values of cost 10 each, "0" to "9".
     private func makeTier() -> MemoryTier {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
         for number in 0..<10 { tier.keep(Token("\(number)", cost: 10), by: MemoryStamp()) }
@@ -32,14 +32,14 @@ import Testing
         #expect(tier.usage == (0, 0))
     }
 
-    @Test func `a frozen tier keeps and gives out what it has and admits nothing`() {
+    @Test func `a frozen tier keeps and returns its values and admits none`() {
         let tier = makeTier()
         tier.isFrozen = true
         #expect(tier.isFrozen)
         #expect(!tier.keep(Token("x", cost: 1), by: MemoryStamp()))
         #expect(held(tier) == Array(0..<10))
         #expect(log.removals.isEmpty)
-        // An old value must not stay where a new one was written.
+        // An old value must not stay once a new one has been written.
         #expect(!tier.keep(Token("3", cost: 1), by: MemoryStamp()))
         _ = tier.find("4", at: .distantPast) { _ in .expired }
         tier.remove("5")
@@ -49,7 +49,7 @@ import Testing
         #expect(tier.keep(Token("3", cost: 1), by: MemoryStamp()))
     }
 
-    @Test func `removeAll empties the tier, which then takes new values`() {
+    @Test func `removeAll empties the tier, which then admits new values`() {
         let tier = makeTier()
         tier.removeAll(cause: .explicit)
         #expect(tier.usage == (0, 0))
@@ -59,7 +59,7 @@ import Testing
         #expect(held(tier) == [3])
     }
 
-    @Test func `under pressure the tier shrinks to the part of what it holds`() {
+    @Test func `under pressure the tier shrinks to the given part of its cost`() {
         let tier = makeTier()
         tier.shrink(to: 0.5)
         #expect(tier.usage == (50, 5))
@@ -68,17 +68,17 @@ import Testing
         #expect(tier.usage == (0, 0))
     }
 
-    @Test func `values that cost nothing shrink by their number`() {
+    @Test func `a tier of values without cost shrinks by their number`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10))
         for number in 0..<10 { tier.keep(Token("\(number)", cost: 0), by: MemoryStamp()) }
         tier.shrink(to: 0.3)
         #expect(tier.usage == (0, 3))
     }
 
-    /// What values are that may have a part which they can do without.
+    /// The form of values that may have a discardable part.
     private static let form = ObjectIdentifier(Picture.self)
 
-    /// A value with a part that it can do without.
+    /// A value with a discardable part.
     private final class Picture: HeldItem, @unchecked Sendable {
         let isInUse: Bool
 
@@ -94,12 +94,12 @@ import Testing
         tier.find(key, at: .distantPast) { _ in nil } != nil
     }
 
-    /// Whether the whole value is held.
+    /// Returns whether the whole value is held.
     private func isWhole(_ tier: MemoryTier, _ key: String) -> Bool {
         tier.find(key, Self.form, at: .distantPast) { _ in nil } is Picture
     }
 
-    @Test func `what can be discarded is, the oldest first, before anything is evicted`() {
+    @Test func `parts are discarded, oldest first, before any value is evicted`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
         for number in 0..<10 {
             let isPicture = number < 6
@@ -117,7 +117,7 @@ import Testing
         #expect(!log.removals.isEmpty && log.causes.allSatisfy { $0 == .pressure })
     }
 
-    @Test func `where nothing is to be discarded values go as a whole`() {
+    @Test func `values are evicted whole if nothing may be discarded`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
         for number in 0..<10 { tier.keep(Picture("\(number)"), by: MemoryStamp()) }
         tier.shrink(to: 0.5, discarding: false)
@@ -126,7 +126,7 @@ import Testing
         #expect(pictures.count == 5)
     }
 
-    /// One during whose discarding the tier changes.
+    /// A value that changes the tier while its part is discarded.
     private final class Meddler: HeldItem, @unchecked Sendable {
         let meddle: @Sendable () -> Void
 
@@ -141,12 +141,12 @@ import Testing
         }
     }
 
-    @Test func `a value that leaves while it is discarded changes nothing any more`() {
+    @Test func `a value removed while its part is discarded leaves the totals correct`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 1000, count: 10), onRemoval: log.add)
         let empty: @Sendable () -> Void = { tier.removeAll() }
         let replace: @Sendable () -> Void = {
             tier.remove("key")
-            // In another shard or not, it gets the place in the queues that has become free.
+            // In the same shard or another, it gets the slot in the queues that has become free.
             tier.keep(Token("other", cost: 50), by: MemoryStamp())
         }
         for (meddle, cost) in [(empty, 0), (replace, 50)] {
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func `a discarded form that costs more is not taken`() {
+    @Test func `a discarded form that costs more is not used`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10))
         tier.keep(Picture("key", cost: 1), by: MemoryStamp())
         tier.keep(Token("other", cost: 9), by: MemoryStamp())

@@ -7,7 +7,7 @@ import Testing
 @testable import CacheStore
 @testable import DiskCache
 
-/// Gathers what a tier says of removals.
+/// A log of the removals that a tier reports.
 final class RemovalLog: Sendable {
     private let list = Locked<MemoryTier.Removals>([])
 
@@ -43,7 +43,7 @@ final class RemovalLog: Sendable {
         tier.find(key, form, at: .distantPast) { _ in nil } != nil
     }
 
-    @Test func `a value is given out as the same object until it is removed`() {
+    @Test func `a value is returned as the same object until it is removed`() {
         let tier = makeTier()
         let token = Token("key", cost: 7)
         tier.keep(token, by: MemoryStamp())
@@ -57,7 +57,7 @@ final class RemovalLog: Sendable {
         #expect(log.causes == [.explicit])
     }
 
-    @Test func `the coarse clock decides but in the last second, and not without a generation`() {
+    @Test func `the coarse clock is used except in the last second or without a generation`() {
         func stamp(_ end: Int64?, accessDue: Int64 = .max) -> MemoryStamp {
             MemoryStamp(
                 generation: Generation(index: 0, word: 0),
@@ -79,8 +79,8 @@ final class RemovalLog: Sendable {
         }
     }
 
-    /// As whoever has looked at the limits, and is held up before the value is there.
-    @Test func `a value that comes in as another limit of age is set ends by that one`() {
+    /// Simulates a caller that has read the limits and is delayed before it admits the value.
+    @Test func `a value admitted while the maximum age changes expires by the new one`() {
         let tier = makeTier()
         let created = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
         let record = Record(content: Content(of: [1].span), created: created)
@@ -97,11 +97,11 @@ final class RemovalLog: Sendable {
         #expect(value.stamp.end == created + .seconds(10))
     }
 
-    @Test func `what nobody can vouch for has to be judged`() {
+    @Test func `a value without a generation must be judged`() {
         let tier = makeTier()
         var judged: [String] = []
         #expect(put(tier, "key"))
-        // Neither a store nor a generation.
+        // The stamp has no generation, and the tier has no store.
         for key in ["key", "other"] {
             _ = tier.find(key, at: .distantPast) { item in
                 judged.append(item.key)
@@ -112,7 +112,7 @@ final class RemovalLog: Sendable {
         #expect(tier.hits == 0)
     }
 
-    @Test func `keys that are canonically equal but differ in bytes are two`() {
+    @Test func `canonically equal keys with different bytes are distinct`() {
         let tier = makeTier()
         let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
         #expect(composed == decomposed)
@@ -124,7 +124,7 @@ final class RemovalLog: Sendable {
         #expect(isHeld(tier, decomposed))
     }
 
-    @Test func `forms of one key are apart, and are removed together`() {
+    @Test func `forms of one key are separate and are removed together`() {
         let tier = makeTier()
         let view = ObjectIdentifier(Token.self)
         #expect(put(tier, "key"))
@@ -137,7 +137,7 @@ final class RemovalLog: Sendable {
         #expect(log.causes == [.invalidated, .invalidated])
     }
 
-    @Test func `a new value replaces the old one, also where it is not admitted itself`() {
+    @Test func `a new value replaces the old one even if it is not admitted itself`() {
         let tier = makeTier(cost: 100)
         #expect(put(tier, "key", cost: 3))
         #expect(put(tier, "key", cost: 5))
@@ -148,7 +148,7 @@ final class RemovalLog: Sendable {
         #expect(log.removals.map(\.item.cost) == [3, 5])
     }
 
-    @Test func `what is judged expired or invalidated is removed with that cause`() {
+    @Test func `a value judged expired or invalidated is removed with that cause`() {
         let tier = makeTier()
         for key in ["a", "b"] { #expect(put(tier, key)) }
         #expect(tier.find("a", at: .distantPast) { _ in .expired } == nil)
@@ -159,7 +159,7 @@ final class RemovalLog: Sendable {
         #expect(tier.usage == (0, 0))
     }
 
-    @Test func `the judge sees the stamp and what it changes stays`() {
+    @Test func `the judge sees the stamp, and its changes persist`() {
         let tier = makeTier()
         let stamp = MemoryStamp(heldUntil: Timestamp(nanoseconds: 9), accessDue: Timestamp(nanoseconds: 1))
         tier.keep(Token("key"), by: stamp)
@@ -175,7 +175,7 @@ final class RemovalLog: Sendable {
         }
     }
 
-    @Test(arguments: [1, 2, 10]) func `a few values are held as well as many`(count: Int) {
+    @Test(arguments: [1, 2, 10]) func `small count limits are exact, and a new value is held`(count: Int) {
         let tier = makeTier(count: count)
         for number in 0..<100 {
             #expect(put(tier, "\(number)"))
@@ -186,7 +186,7 @@ final class RemovalLog: Sendable {
         #expect(log.causes.allSatisfy { $0 == .count })
     }
 
-    @Test func `one that is in use stays among passers-by in a tier of two`() {
+    @Test func `a value in use stays in a tier of two despite many newcomers`() {
         let tier = makeTier(count: 2)
         #expect(put(tier, "hot"))
         for number in 0..<100 {
@@ -196,7 +196,7 @@ final class RemovalLog: Sendable {
         }
     }
 
-    @Test func `the cost is never more than the limit`() {
+    @Test func `the cost never exceeds the limit`() {
         let tier = makeTier(cost: 100)
         for number in 0..<1000 {
             #expect(put(tier, "\(number)", cost: number * 7 % 26))
@@ -210,7 +210,7 @@ final class RemovalLog: Sendable {
     }
 
     @Test
-    func `more than a quarter of the limit is not admitted, nor anything where there is no room at all`() {
+    func `a value above a quarter of the limit is not admitted, nor any at a limit of zero`() {
         #expect(put(makeTier(cost: 100), "key", cost: 25))
         #expect(!put(makeTier(cost: 100), "key", cost: 26))
         #expect(!put(makeTier(cost: 0), "key"))
@@ -226,11 +226,11 @@ final class RemovalLog: Sendable {
         #expect(tier.usage == (.max - 1, 2))
     }
 
-    @Test func `a removal is told with no lock held and the value goes with it`() {
+    @Test func `a removal is reported without a lock held, and the value is released`() {
         let box = Locked<MemoryTier?>.Box(nil)
         let calls = Locked.Box(0)
         let tier = MemoryTier(limits: MemoryLimits(cost: .max, count: 1)) { item, _ in
-            // Would wait for ever if a lock were held.
+            // These would deadlock if a lock were held.
             _ = box.value.withLock { $0 }?.usage
             _ = box.value.withLock { $0 }?.find(item.key, at: .distantPast) { _ in nil }
             calls.value.withLock { $0 += 1 }
@@ -253,7 +253,7 @@ final class RemovalLog: Sendable {
 @Suite(.takesTurns) struct MemoryShardTests {
     private let seed = HashSeed()
 
-    /// As if the key had this hash.
+    /// Returns the key's name with the given hash.
     private func name(_ key: String, _ hash: UInt64) -> KeyBytes {
         var name = KeyBytes(key, seed)
         name.hash = hash
@@ -266,7 +266,7 @@ final class RemovalLog: Sendable {
         return item
     }
 
-    @Test func `keys of one hash are told apart, in whatever order they come and go`() {
+    @Test func `keys with the same hash are distinguished in any order of insertion and removal`() {
         var shard = MemoryShard()
         let items = (0..<40).map { item("\($0)", 7) }
         for item in items { shard.add(item) }
@@ -291,7 +291,7 @@ final class RemovalLog: Sendable {
         #expect(held == [false, true, true])
     }
 
-    @Test func `keys that begin alike, or differ in their length only, are told apart`() {
+    @Test func `keys with a common prefix or different lengths only are distinguished`() {
         var shard = MemoryShard()
         let long = String(repeating: "k", count: 32)
         let keys = ["k", "k\0", "k\0\0", "", "\0", long, long + "a", long + "b", long + "\0", long + long]
@@ -305,12 +305,12 @@ final class RemovalLog: Sendable {
         }
     }
 
-    /// A value that has dropped a part of it.
+    /// A value that has discarded a part.
     private final class Lesser: HeldItem, @unchecked Sendable {
         override var isWhole: Bool { false }
     }
 
-    @Test func `a lesser form takes the place of its item, which has to be judged from then on`() {
+    @Test func `a lesser form replaces its item and must be judged from then on`() {
         var shard = MemoryShard()
         let whole = item("key", 7)
         whole.stamp = MemoryStamp(generation: Generation(index: 0, word: 0))
@@ -324,12 +324,12 @@ final class RemovalLog: Sendable {
         #expect(taken === lesser)
     }
 
-    @Test func `any mixture of homes stays findable when others leave`() {
+    @Test func `items with any mixture of home slots stay findable after removals`() {
         var shard = MemoryShard()
         var held: [Int: HeldItem] = [:]
         for step in 0..<5000 {
             let number = step &* 7919 % 61
-            // Homes close to each other and around the end of the table.
+            // Home slots close to each other and around the end of the table.
             let hash = UInt64(bitPattern: Int64(number % 5 - 2))
             if let item = held.removeValue(forKey: number) {
                 let isRemoved = shard.remove(item)

@@ -7,10 +7,10 @@ import Synchronization
 
 @testable import DiskCache
 
-/// A tier that has what a test gives it.
+/// A tier with the values that a test gives it.
 final class FakeTier: RemoteTier {
     let limit: Duration
-    /// How often it was asked.
+    /// The number of lookups.
     let looks = Atomic<Int>(0)
     private let closed = Atomic<Bool>(false)
     private let values = Locked<[Digest: (text: String, expires: Timestamp?, tags: [String])]>([:])
@@ -25,7 +25,7 @@ final class FakeTier: RemoteTier {
         values.withLock { $0[Digest(ofKey: key)] = (text, expires, tags) }
     }
 
-    /// Done while it is asked.
+    /// Sets a closure that runs during each lookup.
     func onLook(_ body: (@Sendable () -> Void)?) { whileLooking.withLock { $0 = body } }
 
     func setUseful(_ value: Bool) { isUseful.store(value, ordering: .relaxed) }
@@ -56,7 +56,7 @@ final class FakeTier: RemoteTier {
 }
 
 extension FakeTier {
-    /// A cache in `directory` with this tier.
+    /// Returns a cache in `directory` with this tier.
     func cache(
         in directory: String,
         _ change: (inout CacheConfiguration) -> Void = { _ in }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import DiskCache
 
-/// The servers as `config.json` names them.
+/// The remote servers in `config.json`.
 @Suite(.takesTurns) struct RemoteConfigurationTests {
-    @Test func `JSON comes back as it went`() throws {
+    @Test func `a configuration survives a round trip through JSON`() throws {
         var remote = CacheConfiguration.Remote(servers: ["http://cache-1:8080/", "redis://host:6379/0"])
         #expect(try CacheConfiguration.Remote(json: remote.json) == remote)
         remote.levels.append([.init("https://s3.example/bucket", weight: 2, kind: .s3, region: "eu-west-1")])
@@ -27,7 +27,7 @@ import Testing
         #expect(try CacheConfiguration.Remote(json: remote.json) == remote)
     }
 
-    @Test func `the example of the documentation is understood`() throws {
+    @Test func `the documentation's example is parsed`() throws {
         let text = """
             {"servers": [{"url": "http://cache-1:8080/", "weight": 1, "kind": "http"}, {"url": "redis://h:1/0"}],
              "path": "{namespace}/{kind}/{digest}", "format": "action", "namespace": "team", "mode": "readWrite",
@@ -67,7 +67,7 @@ import Testing
         #expect(CacheConfiguration.Remote.duration(text) == .milliseconds(milliseconds))
     }
 
-    @Test func `the directory keeps it beside its limits`() throws {
+    @Test func `the directory stores the remote configuration alongside its limits`() throws {
         let directory = try TemporaryDirectory()
         let cache = try SharedCache(at: directory.path + "/cache")
         #expect(try cache.directory.remoteConfiguration() == nil)

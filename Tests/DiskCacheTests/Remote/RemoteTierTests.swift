@@ -9,7 +9,7 @@ import Testing
 
 @testable import DiskCache
 
-/// Between the disk and a computation: a tier that other machines share.
+/// The tier between the disk and a computation, which other machines share.
 @Suite(.takesTurns) struct RemoteTierTests {
     let directory: TemporaryDirectory
     let tier = FakeTier()
@@ -24,7 +24,7 @@ import Testing
         hit.map { String(decoding: $0.value, as: UTF8.self) }
     }
 
-    @Test func `a get finds what another machine has, once, and then on this one`() throws {
+    @Test func `a get fetches another machine's value once and then finds it on this machine`() throws {
         tier.set("theirs", "key")
         let hit = try #require(try cache.get(forKey: "key"))
         #expect(text(hit) == "theirs" && hit.source == .remote)
@@ -36,7 +36,7 @@ import Testing
         #expect(activity.remoteHits == 1 && activity.misses == 1)
     }
 
-    @Test func `of what was asked for by prefix or tag nothing else is taken`() throws {
+    @Test func `a get with a prefix or tag condition returns and stores no other remote value`() throws {
         tier.set("1", "a/1", tags: ["t"])
         tier.set("2", "a/2", tags: ["u"])
         tier.set("3", "b", tags: ["t"])
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `who asks for many keys without blocking holds up nobody who reads the disk`(computes: Bool)
+    func `nonblocking calls for many keys that wait for the tier do not delay disk reads`(computes: Bool)
         async throws
     {
         var configuration = CacheConfiguration()
@@ -70,7 +70,7 @@ import Testing
         }
         tier.onLook { _ = gate.wait { $0 ? true : nil } }
         let cache = cache
-        // More than there are threads for reading.
+        // More tasks than threads for reading.
         let tasks = (0..<20).map { number in
             Task {
                 let keys = ["here", "absent \(number)"]
@@ -90,7 +90,7 @@ import Testing
         for task in tasks { #expect(try await task.value == 1) }
     }
 
-    @Test func `it is asked with and without blocking a thread, for bytes and for files`() async throws {
+    @Test func `asynchronous gets of bytes and typed values and copies to files ask the tier`() async throws {
         tier.set("1", "a")
         tier.set("2", "b")
         tier.set("3", "c")
@@ -102,7 +102,7 @@ import Testing
         #expect(FileManager.default.contents(atPath: path) == Data("3".utf8))
     }
 
-    @Test func `it is not asked for what is here, nor by who looks here alone`() throws {
+    @Test func `local hits and calls that read only local data do not ask the tier`() throws {
         try cache.put("ours", forKey: "key")
         #expect(try text(cache.get(forKey: "key")) == "ours")
         #expect(try cache.get(forKey: "absent", reading: ReadOptions(source: .memory)) == nil)
@@ -111,7 +111,7 @@ import Testing
         #expect(tier.lookCount == 0)
     }
 
-    @Test func `a computation is made only where nobody has the value`() throws {
+    @Test func `a value is computed only if the tier does not have it`() throws {
         tier.set("theirs", "key")
         let found = cache.value(forKey: "key") { Data("computed".utf8) }
         #expect(found == Data("theirs".utf8))
@@ -121,7 +121,7 @@ import Testing
         #expect(activity.computations == 1)
     }
 
-    @Test func `a hit says where it came from, and nothing is computed where nothing is to be`() throws {
+    @Test func `a remote hit reports its source, and a cache-only read computes nothing`() throws {
         tier.set("theirs", "key")
         let reading = ReadOptions(source: .cache)
         let hit = try cache.hit(forKey: "key", reading: reading) { _ in .value(Data()) }
@@ -129,7 +129,7 @@ import Testing
         #expect(try cache.hit(forKey: "none", reading: reading) { _ in .value(Data()) } == nil)
     }
 
-    @Test func `it is not asked where another value is wanted`() throws {
+    @Test func `a recomputation does not ask the tier`() throws {
         tier.set("theirs", "key")
         let reading = ReadOptions(recomputes: true)
         let value = cache.value(forKey: "key", reading: reading) { Data("computed".utf8) }
@@ -137,7 +137,7 @@ import Testing
         #expect(tier.lookCount == 0)
     }
 
-    @Test func `many keys are looked for in one call`() throws {
+    @Test func `calls for many keys find remote values and compute only the missing ones`() throws {
         for key in ["a", "b"] { tier.set(key, key) }
         let hits = try cache.get(forKeys: ["a", "b", "c"])
         #expect(hits.mapValues { text($0) } == ["a": "a", "b": "b"])
@@ -148,11 +148,11 @@ import Testing
         #expect(values == ["d": Data("d".utf8), "e": Data("computed".utf8)])
     }
 
-    @Test func `threads that want the same key ask once`() throws {
+    @Test func `concurrent gets of one key by several threads ask the tier once`() throws {
         tier.set("theirs", "key")
         let (cache, tier) = (cache, tier)
         let begun = Atomic<Int>(0)
-        // The one that asks waits until all others have begun.
+        // The thread that asks waits until all others have started.
         tier.onLook { waitUntil("all have begun") { begun.load(ordering: .relaxed) == 8 } }
         let found = Atomic<Int>(0)
         onThreads(8) { _ in
@@ -163,9 +163,9 @@ import Testing
         #expect(tier.lookCount == 1)
     }
 
-    @Test func `two processes that want the same key ask once`() throws {
+    @Test func `concurrent gets of one key by two processes ask the tier once`() throws {
         tier.set("theirs", "key")
-        // To the kernel's locks a second cache on the directory is another process.
+        // A second cache on the directory acts as another process to the kernel's locks.
         let second = FakeTier()
         second.set("theirs", "key")
         let other = try second.cache(in: directory.path + "/cache")
@@ -182,15 +182,15 @@ import Testing
                 return
             }
             waitUntil("the other one asks") { isAsked.load(ordering: .relaxed) }
-            // Released by a third thread once this one has had time to find the lock held; if not, no harm is
-            // done.
+            // A third thread releases the first once this one has had time to find the lock held. The test passes
+            // even if it has not.
             DispatchQueue.global().asyncAfter(deadline: .now() + 0.05) { mayGoOn.signal() }
             #expect((try? other.get(forKey: "key")) != nil)
         }
         #expect(tier.lookCount + second.lookCount == 1)
     }
 
-    @Test func `a removal while it is asked wins`() throws {
+    @Test func `a removal during a remote lookup wins`() throws {
         tier.set("theirs", "key")
         let other = try SharedCache(at: directory.path + "/cache")
         tier.onLook { _ = try? other.remove(forKey: "key") }
@@ -198,7 +198,7 @@ import Testing
         #expect(try other.get(forKey: "key") == nil, "it is not on disk either")
     }
 
-    @Test func `a removal while a computation's leader asks wins, and the value is computed`() throws {
+    @Test func `a removal during a leader's remote lookup wins, and the value is computed`() throws {
         tier.set("theirs", "key")
         let other = try SharedCache(at: directory.path + "/cache")
         tier.onLook { _ = try? other.remove(forKey: "key") }
@@ -206,14 +206,14 @@ import Testing
         #expect(value == Data("computed".utf8))
     }
 
-    @Test func `a put while it is asked is what is found`() throws {
+    @Test func `a get returns the value that is put during its remote lookup`() throws {
         tier.set("theirs", "key")
         let other = try SharedCache(at: directory.path + "/cache")
         tier.onLook { _ = try? other.put("ours", forKey: "key") }
         #expect(try text(cache.get(forKey: "key")) == "ours")
     }
 
-    @Test func `what was removed or replaced later is not given out of memory`() throws {
+    @Test func `a remote value in memory is not returned after it is replaced or removed`() throws {
         tier.set("theirs", "key")
         #expect(try cache.get(forKey: "key") != nil)
         let other = try SharedCache(at: directory.path + "/cache")
@@ -224,7 +224,7 @@ import Testing
         #expect(try cache.get(forKey: "key") == nil)
     }
 
-    @Test func `its terms hold here`() throws {
+    @Test func `a remote value keeps its expiration`() throws {
         let end = Timestamp.now + .seconds(3600)
         tier.set("theirs", "key", expires: end)
         let hit = try #require(try cache.get(forKey: "key"))
@@ -232,7 +232,7 @@ import Testing
         #expect(try cache.entry(forKey: "key")?.expires == end.wholeMilliseconds.date)
     }
 
-    @Test func `a tier that can't be asked costs a count`() throws {
+    @Test func `a tier that is not worth asking is skipped, and the skip is counted`() throws {
         tier.set("theirs", "key")
         tier.setUseful(false)
         #expect(try cache.get(forKey: "key") == nil)
@@ -241,7 +241,7 @@ import Testing
         #expect(activity.remoteSkips == 1 && activity.misses == 1)
     }
 
-    @Test func `where there is no time left nobody is asked`() throws {
+    @Test func `a tier with a time limit of zero is not asked`() throws {
         let tier = FakeTier(limit: .zero)
         let cache = try tier.cache(in: directory.path + "/other")
         tier.set("theirs", "key")
@@ -250,7 +250,7 @@ import Testing
         #expect(tier.lookCount == 0)
     }
 
-    @Test func `closing and letting go end the tier`() throws {
+    @Test func `closing or releasing the cache closes the tier`() throws {
         cache.close()
         #expect(tier.isClosed)
         let second = FakeTier()

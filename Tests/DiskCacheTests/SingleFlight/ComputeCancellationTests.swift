@@ -16,7 +16,7 @@ import Testing
         fixture = try ComputeFixture()
     }
 
-    /// A caller whose own closure fails when its task is cancelled.
+    /// Starts a caller whose closure throws if its task is cancelled.
     func caller(_ cache: SharedCache, _ text: String) -> Task<String, any Error> {
         Task { [fixture] in
             try await cache.value(forKey: "key") { () async throws(CancellationError) in
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `one who is cancelled while waiting returns at once, and the others go on`() async throws {
+    @Test func `a waiter that is cancelled throws at once, and the others keep waiting`() async throws {
         let gate = Gate()
         let cache = cache
         let leader = Task { [fixture] in
@@ -47,7 +47,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `one who waits for another process is cancelled as well`() async throws {
+    @Test func `a caller that waits for another process can be cancelled`() async throws {
         let other = try fixture.other()
         let gate = Gate()
         let cache = cache
@@ -67,7 +67,7 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    @Test func `where the computing one is cancelled, exactly one of those who wait computes`() async throws {
+    @Test func `if the leader is cancelled, exactly one waiter computes`() async throws {
         let cache = cache
         let gate = Gate()
         let leader = Task {
@@ -90,7 +90,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `what a cancelled task has computed all the same is kept`() async throws {
+    @Test func `a value that a cancelled task computes anyway is stored`() async throws {
         let cache = cache
         let gate = Gate()
         let task = Task { [fixture] in
@@ -103,7 +103,7 @@ import Testing
         #expect(try await cache.get(forKey: "key")?.value.text == "one")
     }
 
-    @Test func `where all are cancelled nothing is left, not even the cache`() async throws {
+    @Test func `if all callers are cancelled, their locks, closures and cache are released`() async throws {
         weak var leftCache: SharedCache?
         weak var left: Gate?
         func run() async throws {
@@ -132,7 +132,7 @@ import Testing
         try await eventually("closures and continuations are gone") { leftCache == nil && left == nil }
     }
 
-    @Test func `who asks for a hit and is cancelled while waiting says so`() async throws {
+    @Test func `a hit call that is cancelled while it waits throws CancellationError`() async throws {
         let cache = cache
         let gate = Gate()
         let leader = Task { [fixture] in

@@ -8,8 +8,8 @@ import Testing
 
 @testable import DiskCache
 
-/// Where a leader stops until a test lets it go on: it has stored its value, or found another's, and has not
-/// handed it out.
+/// A point at which a leader stops until a test releases it: it has stored its value, or found another's, but has not
+/// handed it over.
 private final class Stop: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     private let reached = Locked(0)
@@ -24,14 +24,14 @@ private final class Stop: Sendable {
     var isReached: Bool { reached.withLock { $0 } > 0 }
 }
 
-/// Runs `body` on a thread that it may block.
+/// Runs `body` on a thread of its own, which it may block.
 private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread { continuation.resume(returning: body()) }
     }
 }
 
-/// A cache with a stop once a value is stored, or found.
+/// A cache that stops once a value is stored or found.
 private struct StoppingSource: FlightSource {
     enum Place { case stored, found }
 
@@ -63,7 +63,7 @@ private struct StoppingSource: FlightSource {
     }
 }
 
-/// What is no longer there when a call begins is nothing that it gives.
+/// A call never returns a value that was already gone when it began.
 @Suite(.takesTurns) struct ComputeCoherenceTests {
     enum Form: CaseIterable { case synchronous, asynchronous }
 
@@ -100,7 +100,7 @@ private struct StoppingSource: FlightSource {
         }
     }
 
-    /// Asks for the key while its value, by now removed, is still being handed out.
+    /// Requests the key while its value, already removed, is still being handed over, and expects a new one.
     private func expectAnew(while source: StoppingSource, _ form: Form) async throws {
         try await eventually("the leader has it") { source.stop.isReached }
         #expect(try await cache.remove(forKey: "key"))
@@ -111,7 +111,7 @@ private struct StoppingSource: FlightSource {
     }
 
     @Test(arguments: Form.allCases)
-    func `a value that was removed after it was stored is given to nobody who asks then`(
+    func `later callers do not get a removed value that the leader stored`(
         form: Form
     ) async throws {
         let source = source(.stored)
@@ -122,7 +122,7 @@ private struct StoppingSource: FlightSource {
     }
 
     @Test(arguments: Form.allCases)
-    func `one that the leader found, stored by another process, neither`(form: Form) async throws {
+    func `later callers do not get a removed value that another process stored`(form: Form) async throws {
         let other = try fixture.other()
         let gate = Gate()
         async let first = other.value(forKey: "key", orCompute: fixture.compute("old", gate))
@@ -138,7 +138,7 @@ private struct StoppingSource: FlightSource {
     }
 
     @Test(arguments: Form.allCases)
-    func `nor one that an impatient one found who computes beside`(form: Form) async throws {
+    func `later callers do not get a removed value that was computed alongside`(form: Form) async throws {
         let gate = Gate()
         async let first = cache.value(forKey: "key", orCompute: fixture.compute("first", gate))
         try await eventually("the first computes") { gate.count == 1 }
@@ -148,7 +148,7 @@ private struct StoppingSource: FlightSource {
         #expect(try await cache.remove(forKey: "key"))
         let patient = ReadOptions(waitLimit: .milliseconds(500))
         let late = text(form, from: cache, patient, orCompute: "new")
-        // It waits for the first, then for the one beside; and if that takes another half second, no more.
+        // It waits for the first, then for the one alongside, for up to half a second each.
         try await eventually("the late one waits for that one") { cache.counters[.wait] == 3 }
         source.stop.open()
         #expect(await late.value == "new")
@@ -159,7 +159,7 @@ private struct StoppingSource: FlightSource {
     }
 
     @Test(arguments: Form.allCases)
-    func `nor one that was refreshed in the background`(form: Form) async throws {
+    func `later callers do not get a removed value that a refresh stored`(form: Form) async throws {
         let options = ReadOptions(staleWhileRevalidate: .seconds(100))
         let source = source(.stored)
         _ = await cache.value(
@@ -178,7 +178,7 @@ private struct StoppingSource: FlightSource {
     }
 
     @Test(arguments: Form.allCases)
-    func `a value that has expired meanwhile is computed anew by who asks then`(form: Form) async throws {
+    func `later callers compute again if the value has expired meanwhile`(form: Form) async throws {
         let source = source(.stored)
         let early = text(form, from: source, expires: .seconds(10), orCompute: "old")
         try await eventually("the leader has stored it") { source.stop.isReached }
@@ -191,7 +191,7 @@ private struct StoppingSource: FlightSource {
         fixture.expectNothingLeft()
     }
 
-    @Test func `those who asked before share one computation, those who asked later the next`() async throws {
+    @Test func `callers before a removal share one computation, later callers the next`() async throws {
         let gate = Gate()
         let source = source(.stored)
         let leader = Task { [fixture] in

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCache
 
-/// A cache that can't do its part.
+/// A way in which a cache cannot look up or store values.
 enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
     case closed, vanished, withoutLocks, withoutEntries, emptyKey, senselessExpiration, longMetadata
 
@@ -45,7 +45,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
     }
 
     @Test(arguments: BrokenCache.allCases)
-    func `a value is computed all the same, once in this process`(_ broken: BrokenCache) async throws {
+    func `a broken cache still computes a value, once per process`(_ broken: BrokenCache) async throws {
         try broken.breakCache(fixture)
         let cache = cache
         let gate = Gate()
@@ -78,7 +78,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
     }
 
     @Test(.enabled(if: geteuid() != 0, "root may write everywhere"))
-    func `without permission to write values are computed`() async throws {
+    func `values are computed without write permission`() async throws {
         let path = fixture.directory.path + "/cache"
         for part in ["/entries", "/objects", "/locks"] { #expect(chmod(path + part, 0o500) == 0) }
         defer { for part in ["/entries", "/objects", "/locks"] { #expect(chmod(path + part, 0o700) == 0) } }
@@ -86,7 +86,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
         #expect(await cache.value(forKey: "key", orCompute: fixture.compute("two")).text == "two")
     }
 
-    @Test func `where nothing can be stored, those who wait in other processes compute at once, not in turn`()
+    @Test func `if nothing can be stored, waiters in other processes compute concurrently`()
         async throws
     {
         let caches = try (0..<4).map { _ in try fixture.other() }
@@ -117,7 +117,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
         for cache in caches { fixture.expectNothingLeft(cache) }
     }
 
-    @Test func `where the computing cache is closed, exactly one of those who wait computes`() async throws {
+    @Test func `if the leader's cache is closed, exactly one waiter computes`() async throws {
         let caches = try (0..<4).map { _ in try fixture.other() }
         let cache = cache
         let gates = [Gate(), Gate()]

@@ -8,12 +8,12 @@ import Testing
 
 @testable import DiskCache
 
-/// A cache, a clock, and short words for what the tests of computing do with them.
+/// A cache, a clock, and helpers for the tests of computations.
 final class ComputeFixture: Sendable {
     let directory: TemporaryDirectory
     let clock = ManualClock()
     let cache: SharedCache
-    /// How often a computation was begun.
+    /// The number of computations started.
     let computations = Atomic<Int>(0)
 
     init() throws {
@@ -24,17 +24,17 @@ final class ComputeFixture: Sendable {
     private static func open(_ directory: TemporaryDirectory, _ clock: ManualClock) throws -> SharedCache {
         var configuration = CacheConfiguration()
         configuration.now = { clock.now }
-        // It would go on in a new directory, and some tests are about one that is gone.
+        // It would switch to a new directory, but some tests need a deleted one.
         configuration.janitor.isEnabled = false
         return try SharedCache(at: directory.path + "/cache", configuration: configuration)
     }
 
-    /// A second cache on the directory: to the kernel's locks it is as another process.
+    /// Returns a second cache on the directory, which acts as another process to the kernel's locks.
     func other() throws -> SharedCache {
         try Self.open(directory, clock)
     }
 
-    /// A computation that is counted and waits for the gate.
+    /// Returns a computation that is counted and waits at the gate.
     func compute(_ text: String, _ gate: Gate? = nil) -> @Sendable () async -> Data {
         { [self] in
             computations.add(1, ordering: .relaxed)
@@ -43,7 +43,7 @@ final class ComputeFixture: Sendable {
         }
     }
 
-    /// The same, on a thread.
+    /// Returns a counted computation that blocks its thread.
     func computeBlocking(_ text: String, for pause: Duration = .zero) -> @Sendable () -> Data {
         { [self] in
             computations.add(1, ordering: .relaxed)
@@ -54,10 +54,10 @@ final class ComputeFixture: Sendable {
 
     var count: Int { computations.load(ordering: .relaxed) }
 
-    /// Names of the flight locks' files that are there.
+    /// The names of the existing flight lock files.
     var lockFiles: [String] { directory.files(below: "cache/locks").filter { $0.hasPrefix("flight") } }
 
-    /// Descriptors open on flight locks, of whatever cache in this process.
+    /// The open descriptors of flight locks of all caches in this process.
     var lockDescriptors: [String] {
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return numbers.compactMap {
@@ -66,7 +66,7 @@ final class ComputeFixture: Sendable {
         .filter { $0.hasPrefix(directory.path) && $0.contains("/flight-") }
     }
 
-    /// Nothing that computing took is left.
+    /// Expects that no flight, lock file or descriptor is left.
     func expectNothingLeft(_ caches: SharedCache...) {
         for cache in [cache] + caches {
             #expect(cache.flights.inProgress == (0, 0))
@@ -77,13 +77,13 @@ final class ComputeFixture: Sendable {
 }
 
 extension Flights {
-    /// Flights under way and those who wait for them.
+    /// The numbers of flights in progress and of their waiters.
     var inProgress: (flights: Int, waiting: Int) {
         table.withLock { ($0.count, $0.waiting) }
     }
 }
 
-/// What computations wait at until a test lets them go.
+/// A gate at which computations wait until a test opens it.
 final class Gate: Sendable {
     private let state = Locked<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
 
@@ -106,11 +106,11 @@ final class Gate: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// How many stand at it.
+    /// The number of computations that wait.
     var count: Int { state.withLock { $0.waiting.count } }
 }
 
-/// Waits until something is so, as `waitUntil` does, without a thread.
+/// Waits until a condition is true, like `waitUntil`, but without blocking a thread.
 func eventually(
     _ what: Comment,
     sourceLocation: SourceLocation = #_sourceLocation,
@@ -126,7 +126,7 @@ func eventually(
     }
 }
 
-/// An error of a test's computations.
+/// An error that a test's computations throw.
 struct Broken: Error, Equatable {
     var number = 0
 }
@@ -136,6 +136,6 @@ extension Data {
 }
 
 extension Optional where Wrapped == CacheHit<Data> {
-    /// The value; "nothing" where there is none.
+    /// The value, or "nothing" for nil.
     var text: String { self?.value.text ?? "nothing" }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCache
 
-/// In asynchronous code every call takes the form that blocks no thread, whatever closure it is given.
+/// In asynchronous code every call resolves to the nonblocking form, whatever closure it gets.
 @Suite(.takesTurns) struct ComputeFormTests {
     private let fixture: ComputeFixture
     private let words = Words()
@@ -16,7 +16,7 @@ import Testing
         fixture = try ComputeFixture()
     }
 
-    /// What closures capture, and functions that are given by name.
+    /// An object that closures capture, with functions that are passed by name.
     private final class Words: Sendable {
         let text = "new"
 
@@ -38,10 +38,9 @@ import Testing
 
     private typealias Call = @Sendable () async throws -> String
 
-    /// Runs calls that all find the key being computed, on one thread.
+    /// Runs calls on one thread while the key is being computed.
     ///
-    /// One that blocks it keeps the computation that it waits for from ending, and the calls after it from
-    /// beginning.
+    /// A call that blocked the thread would keep the computation that it waits for from ending and later calls from starting.
     private func expectNoneBlocks(_ calls: [Call]) async throws {
         let gate = Gate()
         let cache = fixture.cache
@@ -63,7 +62,7 @@ import Testing
         for task in tasks { #expect(["old", "\"old\""].contains(try await task.value)) }
     }
 
-    @Test func `for bytes`() async throws {
+    @Test func `no call for bytes blocks the thread`() async throws {
         let (cache, words, key) = (fixture.cache, words, "key")
         let stored: @Sendable () -> Data = { Data() }
         try await expectNoneBlocks([
@@ -86,7 +85,7 @@ import Testing
         ])
     }
 
-    @Test func `for what a closure decides`() async throws {
+    @Test func `no call whose closure returns a decision blocks the thread`() async throws {
         let (cache, words, key) = (fixture.cache, words, "key")
         try await expectNoneBlocks([
             { try await cache.hit(forKey: key) { _ in .value(Data()) }.text },
@@ -98,7 +97,7 @@ import Testing
         ])
     }
 
-    @Test func `for many keys`() async throws {
+    @Test func `no call for many keys blocks the thread`() async throws {
         let (cache, words, keys) = (fixture.cache, words, ["key"])
         try await expectNoneBlocks([
             { try await cache.values(forKeys: keys) { _ in ["key": Data()] }.values.first?.text ?? "" },
@@ -112,7 +111,7 @@ import Testing
         ])
     }
 
-    @Test func `for a typed view`() async throws {
+    @Test func `no call of a typed view blocks the thread`() async throws {
         let (view, words, key) = (fixture.cache.typed(String.self), words, "key")
         try await expectNoneBlocks([
             { await view.value(forKey: key) { "new" } },
@@ -129,7 +128,7 @@ import Testing
         ])
     }
 
-    @Test func `an update, too, runs elsewhere, whatever its closure captures`() async throws {
+    @Test func `an update runs its closure off the caller's executor, whatever it captures`() async throws {
         let cache = fixture.cache
         let here = SingleThread()
         let task = Task(executorPreference: here) { [words] in
@@ -142,7 +141,7 @@ import Testing
     }
 }
 
-/// One thread for all the tasks that prefer it: a task that blocks it holds up all others.
+/// One thread for all tasks that prefer this executor: a task that blocks it delays all others.
 private final class SingleThread: TaskExecutor {
     private let queue = DispatchQueue(label: "single")
     private let mark = DispatchSpecificKey<Bool>()

@@ -9,7 +9,7 @@ import Testing
 
 @testable import DiskCache
 
-/// What a closure is told, and what it may decide.
+/// The information that a closure gets and the outcomes that it can return.
 @Suite(.takesTurns) struct ComputeOutcomeTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
@@ -18,7 +18,7 @@ import Testing
         fixture = try ComputeFixture()
     }
 
-    /// Asks for a hit, with a closure that is counted.
+    /// Calls `hit` with a closure whose calls are counted.
     @discardableResult
     func hit(
         _ reading: ReadOptions = ReadOptions(),
@@ -46,7 +46,7 @@ import Testing
 
     // MARK: Values
 
-    @Test func `a closure gives the terms with its value, and the hit says where it comes from`()
+    @Test func `a closure's options are stored with its value, and the hit reports its source`()
         async throws
     {
         let hit = try await hit { _ in
@@ -69,7 +69,7 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    @Test func `the blocking form does the same`() async throws {
+    @Test func `the blocking form returns the same values and sources`() async throws {
         let cache = cache
         let (first, second) = try await offload { () throws in
             (
@@ -82,7 +82,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `who has joined is told so, and another process finds it on disk`() async throws {
+    @Test func `a waiter's hit is joined, and another process's hit comes from disk`() async throws {
         let gate = Gate()
         let other = try fixture.other()
         async let leader = hit(at: gate) { _ in .value(Data("one".utf8)) }
@@ -101,7 +101,7 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    @Test func `a closure learns why it is called, and what is there`() async throws {
+    @Test func `a closure gets the reason for its call and the previous value`() async throws {
         let told = Locked<[String]>.Box([])
         let tell: @Sendable (Computation<Data>) -> Computed<Data> = { computation in
             let words = "\(computation.key) \(computation.reason) \(computation.previous.text)"
@@ -136,9 +136,9 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    // MARK: Not kept
+    // MARK: Unkept
 
-    @Test func `a value that is not kept is for those who wait here; others compute`() async throws {
+    @Test func `an unkept value is shared within the process; other processes compute`() async throws {
         let gates = [Gate(), Gate()]
         let other = try fixture.other()
         async let leader = hit(at: gates[0]) { _ in .unkept(Data("one".utf8)) }
@@ -161,7 +161,7 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    @Test func `a value for the memory of one process is computed by all others at once, not in turn`()
+    @Test func `other processes compute a memory-only value concurrently, not in turn`()
         async throws
     {
         let gates = [Gate(), Gate()]
@@ -180,7 +180,7 @@ import Testing
         fixture.expectNothingLeft(others[0], others[1])
     }
 
-    @Test func `what was stored stays where a value is not kept`() async throws {
+    @Test func `an unkept value leaves the stored value unchanged`() async throws {
         try await put("old")
         let hit = try await hit(ReadOptions(recomputes: true)) { _ in .unkept(Data("new".utf8)) }
         #expect(hit.text == "new")
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test(arguments: BrokenCache.allCases)
-    func `where the cache can't do its part the value is returned all the same`(
+    func `a broken cache still returns the computed value`(
         _ broken: BrokenCache
     ) async throws {
         try broken.breakCache(fixture)
@@ -201,7 +201,7 @@ import Testing
 
     // MARK: Unchanged
 
-    @Test func `a value that has not changed gets new terms, and no byte of it is written`() async throws {
+    @Test func `an unchanged value gets new options without being rewritten`() async throws {
         try await put("page")
         fixture.clock.advance(by: 20)
         let written = cache.counters[.bytesWritten]
@@ -226,7 +226,7 @@ import Testing
         #expect(try await cache.get(forKey: "key") == nil)
     }
 
-    @Test func `without a previous value none can be unchanged`() async throws {
+    @Test func `an unchanged result without a previous value throws`() async throws {
         for reading in [ReadOptions(), ReadOptions(recomputes: true)] {
             do {
                 try await hit(reading) { _ in .unchanged() }
@@ -238,9 +238,9 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    /// Terms that can be stored, and some that can't, as the cache's failures must not be seen either.
+    /// Valid options and invalid ones, because failures of the cache must not be visible either.
     @Test(arguments: [PutOptions(), PutOptions(expires: .after(.seconds(-1)))])
-    func `a call that begins after a put is not given the older value that a computation finds unchanged`(
+    func `a call that begins after a put does not get an older unchanged value`(
         terms: PutOptions
     ) async throws {
         let (gate, again) = (Gate(), ReadOptions(recomputes: true))
@@ -258,7 +258,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `nor is one of a download, whose key is in a space of its own`() async throws {
+    @Test func `a download that begins after a put does not get an older unchanged value`() async throws {
         let (gate, again, downloads) = (Gate(), ReadOptions(recomputes: true), cache.downloads)
         try await downloads.put(Data("old".utf8), forKey: "key")
         async let first = hit(again, in: downloads, at: gate) { _ in .unchanged() }
@@ -271,7 +271,7 @@ import Testing
     }
 
     @Test(arguments: [PutOptions(), PutOptions(expires: .after(.seconds(-1)))])
-    func `a value that a computation finds unchanged is that of all who wait, if nobody has stored another`(
+    func `all waiters get an unchanged value if no other value was stored meanwhile`(
         terms: PutOptions
     ) async throws {
         let (gate, again) = (Gate(), ReadOptions(recomputes: true))
@@ -286,7 +286,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `a value that somebody else has stored meanwhile stays, and one that is gone comes back`()
+    @Test func `an unchanged result keeps another process's new value and restores a removed one`()
         async throws
     {
         let cache = cache
@@ -315,9 +315,9 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    // MARK: Nothing
+    // MARK: Negative results
 
-    @Test func `that there is nothing is remembered for so long, by all processes`() async throws {
+    @Test func `all processes remember a negative result for the given time`() async throws {
         let other = try fixture.other()
         try await put("old")
         #expect(try await hit(ReadOptions(recomputes: true)) { _ in .nothing(for: .seconds(5)) } == nil)
@@ -343,7 +343,7 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    @Test func `a put ends that, and so does a call that must have a value`() async throws {
+    @Test func `a put, an update or a call that must return a value ends a negative result`() async throws {
         for key in ["put", "absent", "update", "value"] {
             _ = try await cache.hit(forKey: key) { _ in .nothing(for: .seconds(50)) }
         }
@@ -360,7 +360,7 @@ import Testing
         }
     }
 
-    @Test func `nothing is nothing to remove or to prolong, and is not left where it was removed`()
+    @Test func `expiring, touching or removing a negative result returns false, but removal deletes it`()
         async throws
     {
         try await hit { _ in .nothing(for: .seconds(50)) }
@@ -370,7 +370,7 @@ import Testing
         #expect(try await hit { _ in .value(Data("new".utf8)) }.text == "new")
     }
 
-    @Test func `with no time at all the value goes and nothing is remembered`() async throws {
+    @Test func `a negative result for zero time removes the value and is not remembered`() async throws {
         try await put("old")
         #expect(try await hit(ReadOptions(recomputes: true)) { _ in .nothing(for: .zero) } == nil)
         #expect(try await cache.get(forKey: "key") == nil)
@@ -378,7 +378,7 @@ import Testing
         #expect(fixture.count == 2)
     }
 
-    @Test func `who waits for a value and is told that there is none computes it`() async throws {
+    @Test func `a waiter that must return a value computes it after a negative result`() async throws {
         let gate = Gate()
         async let leader = hit(at: gate) { _ in .nothing(for: .seconds(50)) }
         try await eventually("one computes") { gate.count == 1 }
@@ -395,7 +395,7 @@ import Testing
 
     // MARK: Views
 
-    @Test func `a typed view has the same form`() async throws {
+    @Test func `a typed view's closures can return every kind of outcome`() async throws {
         let view = cache.typed([Int].self)
         let first = try await view.hit(forKey: "key") { _ in
             .value([1, 2], PutOptions(expires: .seconds(10), staleFor: .seconds(50)))

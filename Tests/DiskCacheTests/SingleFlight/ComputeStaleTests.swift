@@ -37,7 +37,7 @@ import Testing
         }.text
     }
 
-    @Test func `the old value is given at once while one refreshes it, one across all processes`()
+    @Test func `a stale value is returned at once while one caller of all processes refreshes it`()
         async throws
     {
         let other = try fixture.other()
@@ -79,7 +79,7 @@ import Testing
     @Test func `a refresh by the synchronous form needs no thread of Swift's pool`() async throws {
         #expect(await value("one", stale) == "one")
         fixture.clock.advance(by: 10)
-        // More than there are threads; each blocks one until the refresh has ended.
+        // More tasks than threads in the pool; each blocks one until the refresh has ended.
         let tasks = (0..<4 * ProcessInfo.processInfo.activeProcessorCount).map { _ in
             Task { [cache, fixture, stale] in Self.refreshAndWait(cache, fixture, stale) }
         }
@@ -87,7 +87,7 @@ import Testing
         #expect(fixture.count == 2)
     }
 
-    /// What a synchronous function does in a task that calls it.
+    /// Refreshes and waits in a synchronous function, which blocks the calling task's thread.
     private static func refreshAndWait(
         _ cache: SharedCache,
         _ fixture: ComputeFixture,
@@ -95,7 +95,7 @@ import Testing
     ) -> String {
         let compute = fixture.computeBlocking("two", for: .milliseconds(100))
         _ = cache.value(forKey: "key", reading: stale, orCompute: compute)
-        // A limit, since who waits in vain is to fail and not to hang.
+        // With a limit, so that a failure does not hang.
         let limit = ReadOptions(waitLimit: .seconds(20), failsAtWaitLimit: true)
         do {
             return try cache.hit(forKey: "key", reading: limit) { _ in .value(compute()) }.text
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `after the window the value is computed, and who did not ask gets nothing old`() async throws {
+    @Test func `a stale value is returned only within the window and only on request`() async throws {
         #expect(await value("one", stale) == "one")
         fixture.clock.advance(by: 10)
         #expect(await value("two", ReadOptions()) == "two", "not asked for")
@@ -114,7 +114,7 @@ import Testing
         #expect(await value("four", ReadOptions(staleWhileRevalidate: .seconds(50))) == "four")
     }
 
-    @Test func `a value whose accesses prolong it is old from its last access on`() async throws {
+    @Test func `a sliding value becomes stale relative to its last access`() async throws {
         let options = stale
         let compute: @Sendable (String) -> @Sendable () async -> Data = { [fixture] in fixture.compute($0) }
         func value(_ text: String) async -> String {
@@ -135,7 +135,7 @@ import Testing
         try await eventually("it is refreshed") { try cache.get(forKey: "key")?.value.text == "three" }
     }
 
-    @Test func `a failing refresh leaves the old value, and is counted`() async throws {
+    @Test func `a failed refresh leaves the stale value and is counted`() async throws {
         #expect(await value("one", stale) == "one")
         fixture.clock.advance(by: 10)
         #expect(try await fail(stale) == "one")
@@ -145,7 +145,7 @@ import Testing
         try await eventually("the next one succeeds") { try cache.get(forKey: "key")?.value.text == "two" }
     }
 
-    @Test func `after a failure the old value will do, for so long`() async throws {
+    @Test func `a stale value is returned after a failure, within the given window`() async throws {
         let options = ReadOptions(staleIfError: .seconds(100))
         #expect(await value("one", options) == "one")
         fixture.clock.advance(by: 50)
@@ -162,7 +162,7 @@ import Testing
         await #expect(throws: Broken()) { try await fail(options) }
     }
 
-    @Test func `the longer of the windows decides how long a value is kept`() async throws {
+    @Test func `the longest window determines how long a stale value is kept`() async throws {
         let options = ReadOptions(staleWhileRevalidate: .seconds(5), staleIfError: .seconds(20))
         let terms = PutOptions(expires: .seconds(1), staleFor: .seconds(7))
         _ = await cache.value(
@@ -180,7 +180,7 @@ import Testing
         #expect(try await cache.entry(forKey: "b")?.staleFor == .seconds(7))
     }
 
-    @Test func `a value that is dear and soon expires is refreshed early`() async throws {
+    @Test func `an expensive value that expires soon is refreshed early`() async throws {
         try await cache.put(
             Data("one".utf8),
             forKey: "key",
@@ -188,7 +188,7 @@ import Testing
         )
         #expect(await value("two", ReadOptions()) == "one")
         #expect(fixture.count == 0)
-        // 10 s before its end one that takes an hour is due all but surely: e^(−10/3600000).
+        // 10 s before its end a value that takes an hour to compute is almost surely due: e^(−10/3600000).
         #expect(await value("two", ReadOptions(earlyRefresh: 1000)) == "one")
         try await eventually("it is refreshed") { try cache.get(forKey: "key")?.value.text == "two" }
         #expect(cache.counters[.refresh] == 1)
@@ -196,13 +196,13 @@ import Testing
         #expect(fixture.count == 1)
     }
 
-    @Test func `an error is thrown again for a while, without computing`() async throws {
+    @Test func `a remembered error is thrown again without a computation`() async throws {
         let options = ReadOptions(failureMemory: .seconds(10))
         await #expect(throws: Broken(number: 1)) { try await fail(options, 1) }
         await #expect(throws: Broken(number: 1)) { try await fail(options, 2) }
         await #expect(throws: Broken(number: 3)) { try await fail(ReadOptions(), 3) }
         #expect(cache.counters[.computation] == 2)
-        // An error of another type is not this caller's to throw.
+        // A caller that cannot throw this type of error computes.
         #expect(await value("one", options) == "one")
         fixture.clock.advance(by: 10)
         await #expect(throws: Broken(number: 4)) { try await fail(options, 4) }
@@ -210,7 +210,7 @@ import Testing
         await #expect(throws: Broken(number: 5)) { try await fail(options, 5) }
     }
 
-    @Test func `those who wait for one that fails fail with it, where they may`() async throws {
+    @Test func `waiters that remember failures throw the leader's error`() async throws {
         let options = ReadOptions(failureMemory: .seconds(10))
         let gate = Gate()
         let tasks = (0..<20).map { index in

@@ -17,14 +17,14 @@ import Testing
         fixture = try ComputeFixture()
     }
 
-    @Test func `a computation that can't fail needs no try, in either form`() async {
+    @Test func `a nonthrowing computation needs no try in either form`() async {
         let data = await cache.value(forKey: "a") { Data("async".utf8) }
         #expect(data.text == "async")
         func synchronously() -> Data { cache.value(forKey: "b") { Data("sync".utf8) } }
         #expect(synchronously().text == "sync")
     }
 
-    @Test func `what was computed is kept, with what it cost, and computed no more`() async throws {
+    @Test func `a computed value is stored with its compute time and not computed again`() async throws {
         let first = await cache.value(forKey: "key", options: PutOptions(expires: .seconds(60))) {
             [fixture] in
             await offload(fixture.computeBlocking("one", for: .milliseconds(20)))
@@ -41,7 +41,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `an error is the computation's own, by its own type`() async throws {
+    @Test func `a call throws the computation's error with its own type`() async throws {
         do throws(Broken) {
             _ = try await cache.value(forKey: "key") { () async throws(Broken) in throw Broken(number: 7) }
             Issue.record("no error")
@@ -87,7 +87,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `unsynchronized callers make one computation as well`() async throws {
+    @Test func `unsynchronized callers make one computation per key`() async throws {
         for round in 0..<20 {
             await withTaskGroup { group in
                 for _ in 0..<20 {
@@ -101,7 +101,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `an error lets exactly one of those who wait compute, with its own closure`() async throws {
+    @Test func `after an error exactly one waiter computes, with its own closure`() async throws {
         let gates = [Gate(), Gate()]
         let cache = cache
         let failing = Task {
@@ -129,7 +129,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `where all fail, each gets its own error, one after another`() async throws {
+    @Test func `failing computations run one at a time, and each call throws its own error`() async throws {
         let box = Locked<Int>.Box(0)
         await withTaskGroup { group in
             for index in 0..<20 {
@@ -153,7 +153,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `two caches on one directory, as two processes, make one computation`() async throws {
+    @Test func `two caches on one directory make one computation, like two processes`() async throws {
         let other = try fixture.other()
         let gate = Gate()
         let cache = cache
@@ -176,7 +176,7 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    @Test func `an error in one process lets one of another compute`() async throws {
+    @Test func `after an error in one process exactly one caller of another computes`() async throws {
         let other = try fixture.other()
         let gate = Gate()
         let cache = cache
@@ -198,7 +198,7 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    @Test func `other keys do not wait`() async throws {
+    @Test func `a computation does not block other keys`() async throws {
         let gate = Gate()
         let cache = cache
         async let slow = cache.value(forKey: "slow", orCompute: fixture.compute("slow", gate))

@@ -17,7 +17,7 @@ import Testing
         fixture = try ComputeFixture()
     }
 
-    /// Somebody who computes until the gate is opened.
+    /// Starts a caller that computes until the gate is opened.
     func slow(_ gate: Gate) async throws -> Task<String, Never> {
         let task = Task { [cache, fixture] in
             await cache.value(forKey: "key", orCompute: fixture.compute("slow", gate)).text
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `who has waited long enough computes, once for all of a process`(_ isOther: Bool) async throws {
+    func `after the wait limit one waiter per process computes`(_ isOther: Bool) async throws {
         let gates = [Gate(), Gate()]
         let cache = isOther ? try fixture.other() : cache
         let first = try await slow(gates[0])
@@ -45,7 +45,7 @@ import Testing
         try await eventually("one of them computes") { gates[1].count >= 1 }
         gates[1].open()
         for task in tasks { #expect(await task.value == "two") }
-        // Those who wait for the second computation have a limit as well, which passes on a busy machine.
+        // Waiters for the second computation have a limit, too, which may expire on a busy machine.
         let limits = Int((ContinuousClock.now - start) / limit)
         #expect((2...1 + limits).contains(fixture.count))
         gates[0].open()
@@ -53,7 +53,7 @@ import Testing
         fixture.expectNothingLeft(cache)
     }
 
-    @Test func `a thread computes as well after its limit`() async throws {
+    @Test func `a blocking call computes after its wait limit`() async throws {
         let gate = Gate()
         let first = try await slow(gate)
         let other = try fixture.other()
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `or gets an error that says who computes`(_ isOther: Bool) async throws {
+    func `a call that fails at its wait limit names the computing process`(_ isOther: Bool) async throws {
         let gate = Gate()
         let cache = isOther ? try fixture.other() : cache
         let first = try await slow(gate)
@@ -115,7 +115,7 @@ import Testing
         return try await cache.hit(forKey: "key", reading: reading) { _ in .value(await compute()) }
     }
 
-    @Test func `a limit does not keep anybody from computing, whose errors are thrown as they are`()
+    @Test func `a leader ignores the wait limit and throws its own errors unchanged`()
         async throws
     {
         let failing = ReadOptions(waitLimit: .zero, failsAtWaitLimit: true)
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `who has waited long enough for a value computes, as no other error can be thrown`()
+    @Test func `a value call that cannot throw computes at its wait limit instead of failing`()
         async throws
     {
         let gate = Gate()

@@ -11,7 +11,7 @@ import Testing
 @Suite(.takesTurns) struct EarlyRefreshTests {
     /// −ln of a uniform draw is exponential: P(due) = e^(−rest ÷ (cost·β)).
     @Test(arguments: [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (2.0, 2.0), (4.0, 0.5)])
-    func `how often it is due follows the exponential distribution`(_ rest: Double, _ beta: Double) {
+    func `early refreshes follow the exponential distribution`(_ rest: Double, _ beta: Double) {
         var generator = SeededGenerator(seed: 7)
         let draws = 100_000
         let due = (0..<draws).count { _ in
@@ -22,7 +22,7 @@ import Testing
         #expect(abs(Double(due) / Double(draws) - expected) < 5 * deviation)
     }
 
-    @Test func `an expired value is always due, a cheap or a distant one never`() {
+    @Test func `an expired value is always due, and never one at cost 0, at beta 0 or far from its end`() {
         var generator = SeededGenerator(seed: 7)
         for _ in 0..<1000 {
             #expect(EarlyRefresh.isDue(rest: 0, cost: 1, beta: 1, using: &generator))
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `the draws that are possible reach as far as the bound and no farther`() {
+    @Test func `the most extreme draw reaches the bound and no farther`() {
         struct Extreme: RandomNumberGenerator {
             func next() -> UInt64 { .max }
         }
@@ -47,7 +47,7 @@ import Testing
     let now = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
     var memory = FailureMemory()
 
-    @Test mutating func `an error is remembered for so long and no longer`() {
+    @Test mutating func `an error is remembered for the given time and no longer`() {
         memory.note(Broken(number: 1), of: key, for: .seconds(10), now: now)
         #expect(
             memory.error(of: key, within: .seconds(10), now: now + .milliseconds(9999)) as? Broken
@@ -63,7 +63,7 @@ import Testing
         #expect(memory.error(of: key, within: .seconds(10), now: now) == nil)
     }
 
-    @Test mutating func `however many keys fail, their number is bounded`() {
+    @Test mutating func `the number of remembered failures is bounded`() {
         for index in 0..<5000 {
             let key = FlightKey(digest: Digest(ofKey: "\(index)"), form: HeldItem.bytes)
             memory.note(Broken(), of: key, for: .seconds(10), now: now + .milliseconds(index))

@@ -6,11 +6,11 @@ import Testing
 
 @testable import DiskCache
 
-/// What a request does next, given what has happened.
+/// The next action of a request after each event.
 @Suite(.takesTurns) struct FlightCourseTests {
     typealias Step = (event: FlightCourse.Event, next: FlightCourse.Action)
 
-    /// Goes through a course, expecting these actions after these events.
+    /// Steps through a course and expects the given action after each event.
     private func expect(
         _ kind: FlightCourse.Kind,
         _ first: FlightCourse.Action = .look,
@@ -27,16 +27,16 @@ import Testing
         #expect(!course.isLeading || course.action != .finish, sourceLocation: sourceLocation)
     }
 
-    @Test func `a hit is all that a request looks for`() {
+    @Test func `a hit finishes a request`() {
         expect(.value, .look, (.hit, .finish))
     }
 
-    @Test func `a hit that is getting old starts a refresh`() {
+    @Test func `an aging hit starts a refresh`() {
         expect(.value, .look, (.agingHit, .refresh), (.done, .finish))
     }
 
     @Test
-    func `on a miss the first one gets the lock, looks again, computes, stores, releases and hands over`() {
+    func `after a miss the leader locks, looks again, computes, stores, releases and hands over`() {
         expect(
             .value,
             .look,
@@ -51,7 +51,7 @@ import Testing
         )
     }
 
-    @Test func `what another process has stored meanwhile is handed over, too`() {
+    @Test func `a value that another process stored meanwhile is handed over`() {
         expect(
             .value,
             .look,
@@ -64,7 +64,7 @@ import Testing
         )
     }
 
-    @Test func `what can't be handed over is looked for once the lock is released`() {
+    @Test func `a value that cannot be handed over is looked up after the lock is released`() {
         expect(
             .valueInTime,
             .look,
@@ -79,13 +79,13 @@ import Testing
         )
     }
 
-    @Test func `those who join wait, for a value or for the lead`() {
+    @Test func `a follower waits for a value or for the lead`() {
         expect(.value, .look, (.miss, .enter), (.joined, .wait), (.hit, .finish))
         expect(.value, .look, (.miss, .enter), (.joined, .wait), (.leads, .attempt))
     }
 
     @Test
-    func `while another process has the lock it is tried again, and once that is done it is looked again`() {
+    func `a held lock is retried, and the leader looks again once its holder has ended`() {
         expect(
             .value,
             .look,
@@ -111,7 +111,7 @@ import Testing
         )
     }
 
-    @Test func `if the other one could not store the value, all compute at once`() {
+    @Test func `if the lock holder could not store its value, the leader computes without the lock`() {
         expect(
             .value,
             .look,
@@ -125,7 +125,7 @@ import Testing
         )
     }
 
-    @Test func `without locks the leader computes, for its process alone`() {
+    @Test func `without locks the leader computes for its process only`() {
         expect(
             .value,
             .look,
@@ -139,7 +139,7 @@ import Testing
         expect(.valueInTime, .look, (.unavailable, .compute), (.computed, .store), (.stored, .finish))
     }
 
-    @Test func `a value that could not be stored is handed over, and the lock says so`() {
+    @Test func `an unstored value is handed over, and the lock is released as unstored`() {
         expect(
             .value,
             .look,
@@ -154,7 +154,7 @@ import Testing
         )
     }
 
-    @Test func `a failure releases the lock, passes on the lead, and looks for an expired value last`() {
+    @Test func `a failure releases the lock, hands over the lead, and then looks for a stale value`() {
         expect(
             .value,
             .look,
@@ -169,11 +169,11 @@ import Testing
         )
     }
 
-    @Test func `who finds that a computation has just failed joins no flight`() {
+    @Test func `a request that finds a recent failure joins no flight`() {
         expect(.value, .look, (.miss, .enter), (.failed, .fallBack), (.hit, .finish))
     }
 
-    @Test func `who has waited in vain moves to the next flight, and computes there beside the other`() {
+    @Test func `a waiter that times out moves to the next flight and computes there`() {
         expect(
             .value,
             .look,
@@ -202,7 +202,7 @@ import Testing
         )
     }
 
-    @Test func `who is cancelled while waiting computes for itself`() {
+    @Test func `a cancelled waiter that must return a value computes alone`() {
         expect(
             .value,
             .look,
@@ -223,7 +223,7 @@ import Testing
         )
     }
 
-    @Test func `who can be cancelled ends without a value then, and computes at its limit`() {
+    @Test func `a cancellable waiter finishes without a value if cancelled and computes at its limit`() {
         expect(.cancellable, .look, (.miss, .enter), (.joined, .wait), (.cancelled, .finish))
         expect(
             .cancellable,
@@ -237,7 +237,7 @@ import Testing
         )
     }
 
-    @Test func `who computes together with others gives up what it has where they fail`() {
+    @Test func `a cancelled computation releases the lock and hands over the lead`() {
         expect(
             .cancellable,
             .look,
@@ -251,12 +251,12 @@ import Testing
         )
     }
 
-    @Test func `who is handed what is of no use to it joins the next flight, or leads it`() {
+    @Test func `a waiter that cannot use the handed-over value enters the next flight`() {
         expect(.value, .look, (.miss, .enter), (.joined, .wait), (.miss, .enter), (.leads, .attempt))
     }
 
     @Test(arguments: [FlightCourse.Event.timedOut, .cancelled])
-    func `a request for a value in time ends without one`(event: FlightCourse.Event) {
+    func `a timed-out or cancelled request for a value in time finishes`(event: FlightCourse.Event) {
         expect(.valueInTime, .look, (.miss, .enter), (.joined, .wait), (event, .finish))
         expect(
             .valueInTime,
@@ -269,7 +269,7 @@ import Testing
         )
     }
 
-    @Test func `a refresh computes if nobody else does or has`() {
+    @Test func `a refresh computes unless a new value is already stored`() {
         expect(
             .refresh,
             .attempt,
@@ -303,7 +303,7 @@ import Testing
         FlightCourse.Event.attempted(.held), .attempted(.ended(isUnstored: false)),
         .attempted(.ended(isUnstored: true)), .unavailable,
     ])
-    func `a refresh waits for nobody`(event: FlightCourse.Event) {
+    func `a refresh does not wait for a held or unavailable lock`(event: FlightCourse.Event) {
         expect(.refresh, .attempt, (event, .handOver), (.done, .finish))
     }
 }

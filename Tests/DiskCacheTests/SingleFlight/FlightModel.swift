@@ -5,29 +5,29 @@ import Foundation
 
 @testable import DiskCache
 
-/// Every interleaving of calls of `value(forKey:)` in some processes with removals of the key, step by step, on the real
+/// Explores every interleaving of `value(forKey:)` calls in several processes with removals of the key, step by step, on the real
 /// ``FlightCourse`` and ``FlightTable``.
 ///
-/// What is checked: each call returns a value that the register held, or was given, at some moment of the call; all
-/// calls end; and if nothing interferes, one of them computes.
+/// It checks that each call returns a value that the register held or was offered at some moment of the call, that all calls end,
+/// and that exactly one call computes if nothing interferes.
 struct FlightModel {
-    /// A step that is done too late.
+    /// A step that is deliberately done too late.
     enum Mistake: CaseIterable {
-        /// The flight is closed once its leader has looked.
+        /// The flight is closed after its leader has looked again.
         case closesAfterLooking
-        /// The flight is closed once its leader has stored.
+        /// The flight is closed after its leader has stored its value.
         case closesAfterStoring
     }
 
-    /// What may happen besides removals.
+    /// The events that may happen besides removals.
     struct Disturbances: OptionSet {
         let rawValue: Int
 
-        /// Computations may fail, and values may be computed that can't be stored.
+        /// Computations may fail, and computed values may not be storable.
         static let failures = Disturbances(rawValue: 1)
-        /// Whoever waits may wait in vain, once.
+        /// A waiter may time out once.
         static let impatience = Disturbances(rawValue: 2)
-        /// What a leader hands over may be of no use to whoever gets it.
+        /// A value that a leader hands over may be of no use to the waiter.
         static let refusals = Disturbances(rawValue: 4)
     }
 
@@ -37,17 +37,17 @@ struct FlightModel {
         var hasBegun = false
         /// The values that the register has held since the call began; value *n* is what caller *n* computes.
         var seen: Set<Int> = []
-        /// What it has to return or to hand over.
+        /// The value to return or to hand over.
         var value: Int?
-        /// Its number in the table.
+        /// The caller's number in the table.
         var seat: UInt64 = 0
-        /// What the seat was settled with.
+        /// The outcome with which the seat was settled.
         var inbox: Inbox?
-        /// Whether it waits for the one who has the lock.
+        /// Whether the caller waits for the lock holder.
         var isBehind = false
-        /// How that one has released the lock.
+        /// How the lock holder has released the lock.
         var released: FlightLock.Attempt?
-        /// A mistake's step that is still to be done once this event has happened.
+        /// The event whose late step, due to a mistake, is still pending.
         var late: FlightCourse.Event?
 
         var isUnderWay: Bool { hasBegun && course.action != .finish }
@@ -60,7 +60,7 @@ struct FlightModel {
 
     struct State: Hashable {
         var callers: [Caller]
-        /// A seat in the table is the index of a caller.
+        /// The tables of the processes; a seat is the index of a caller.
         var tables: [FlightTable<Int>]
         var register: Int?
         var lockHolder: Int?
@@ -73,7 +73,7 @@ struct FlightModel {
             if let value { offer(value) }
         }
 
-        /// Whoever has asked by now may be given this value.
+        /// Permits every call in progress to return this value.
         mutating func offer(_ value: Int) {
             for index in callers.indices where callers[index].isUnderWay { callers[index].seen.insert(value) }
         }
@@ -87,7 +87,7 @@ struct FlightModel {
     private(set) var faults: Set<String> = []
     private var known: Set<State> = []
 
-    /// Explores all that callers in these processes can do, beside so many removals.
+    /// Explores all interleavings of callers in these processes with the given number of removals.
     static func explore(
         _ processes: [Int],
         removals: Int,
@@ -139,7 +139,7 @@ struct FlightModel {
         return states
     }
 
-    /// What the next step of one caller may lead to; nothing if it waits or has returned.
+    /// Returns the states that the next step of one caller may lead to; none if it waits or has returned.
     private mutating func advance(_ index: Int, _ before: State) -> [State] {
         var state = before
         let caller = state.callers[index]
@@ -203,7 +203,7 @@ struct FlightModel {
             if let value = state.callers[index].value, !state.callers[index].seen.contains(value) {
                 faults.insert("a call returns what was gone before it began")
             }
-            // What it has seen makes no difference any more.
+            // The values that it has seen no longer matter.
             state.callers[index].seen = []
         default: break
         }
@@ -263,7 +263,7 @@ struct FlightModel {
     private mutating func paused(_ index: Int, _ before: State) -> [State] {
         var (state, late) = (before, before)
         proceed(index, .done, &state)
-        // Until the lock is released another attempt makes no difference.
+        // Until the lock is released, another attempt changes nothing.
         var states = state.callers[index].isBehind ? [] : [state]
         if mayTimeOut(index, late) {
             late.callers[index].isBehind = false

@@ -13,7 +13,7 @@ import Testing
     let other = FlightKey(digest: Digest(ofKey: "key"), form: ObjectIdentifier(String.self))
     var table = FlightTable<String>()
 
-    @Test mutating func `the first leads, the others wait, and all get its value`() {
+    @Test mutating func `the first caller leads, and the others wait and get its value`() {
         #expect(table.enter(key, "a") == nil)
         #expect(table.enter(key, "b") == 1)
         #expect(table.enter(key, "c") == 2)
@@ -25,7 +25,7 @@ import Testing
         #expect(table.enter(key, "e") == nil)
     }
 
-    @Test mutating func `who comes after it was closed is not given its value, and one of them leads next`() {
+    @Test mutating func `callers after the close do not get its value, and the first of them leads next`() {
         for seat in ["a", "b"] { _ = table.enter(key, seat) }
         table.close(key)
         for seat in ["c", "d"] { #expect(table.enter(key, seat) != nil) }
@@ -39,7 +39,7 @@ import Testing
         #expect(table.count == 0)
     }
 
-    @Test mutating func `closed again, it is closed later: before looking, and before storing`() {
+    @Test mutating func `a second close includes the callers that entered after the first`() {
         for seat in ["a", "b"] { _ = table.enter(key, seat) }
         table.close(key)
         _ = table.enter(key, "c")
@@ -49,7 +49,7 @@ import Testing
         #expect(table.handOver(key) == "d")
     }
 
-    @Test mutating func `without having been closed it gives its value to nobody`() {
+    @Test mutating func `a flight that was not closed gives its value to no waiter`() {
         for seat in ["a", "b"] { _ = table.enter(key, seat) }
         #expect(table.takeOnTime(key).isEmpty)
         #expect(table.handOver(key) == "b")
@@ -58,7 +58,7 @@ import Testing
         #expect(table.count == 1, "a flight that is none is not begun by closing it")
     }
 
-    @Test mutating func `a failure passes the lead to who has waited longest, one at a time`() {
+    @Test mutating func `a failure passes the lead to the longest waiter, one at a time`() {
         for seat in ["a", "b", "c"] { _ = table.enter(key, seat) }
         #expect(table.handOver(key) == "b")
         #expect(table.enter(key, "d") == 3)
@@ -68,7 +68,7 @@ import Testing
         #expect(table.count == 0)
     }
 
-    @Test mutating func `who leaves is forgotten`() {
+    @Test mutating func `a waiter that leaves gets neither the value nor the lead`() {
         for seat in ["a", "b", "c"] { _ = table.enter(key, seat) }
         table.leave(key, 1)
         #expect(table.waiting == 1)
@@ -79,7 +79,7 @@ import Testing
         #expect(table.count == 0)
     }
 
-    @Test mutating func `a refresh begins only where nothing is under way`() {
+    @Test mutating func `a refresh begins only if no flight is in progress`() {
         let isFirst = table.begin(key)
         let isSecond = table.begin(key)
         #expect(isFirst && !isSecond)
@@ -88,7 +88,7 @@ import Testing
 }
 
 @Suite(.takesTurns) struct FlightSeatTests {
-    @Test func `what settles it first counts, before the waiting and during it`() async {
+    @Test func `only the first settlement of a seat counts`() async {
         let seat = FlightSeat()
         #expect(seat.settle(.value(1)))
         #expect(!seat.settle(.value(2)))
@@ -100,7 +100,7 @@ import Testing
         #expect(value as? Int == 1)
     }
 
-    @Test func `a thread that waits is told`() async {
+    @Test func `settling a seat wakes a waiting thread`() async {
         let seat = FlightSeat()
         let task = Task { await offload { seat.wait(until: nil) } }
         seat.settle(.lead)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `a task that was cancelled before does not wait`() async {
+    @Test func `a cancelled task does not wait, and its seat cannot be settled`() async {
         let seat = FlightSeat()
         let task = Task { await seat.wait(until: nil) }
         task.cancel()
@@ -121,7 +121,7 @@ import Testing
         #expect(!seat.settle(.lead), "the lead must go to somebody who takes it")
     }
 
-    @Test func `a deadline ends the waiting of tasks and threads`() async {
+    @Test func `a deadline ends the wait of tasks and threads`() async {
         let seats = [FlightSeat(), FlightSeat()]
         guard case .timedOut = await seats[0].wait(until: .now + .milliseconds(5)),
             case .timedOut = await offload({ seats[1].wait(until: .now + .milliseconds(5)) })

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCache
 
-/// Values that are fetched bit by bit into a file that becomes the object.
+/// Values that are downloaded piece by piece into a file that becomes the object.
 @Suite(.takesTurns) struct PartialFileTests {
     private let directory: TemporaryDirectory
     private let cache: SharedCache
@@ -20,7 +20,7 @@ import Testing
 
     private var leftovers: [String] { directory.files(below: "cache/tmp") }
 
-    /// A file with these bytes in it, and a note.
+    /// Returns a partial file with these bytes and a note.
     private func partial(_ text: String) throws -> PartialFile {
         let partial = try #require(try cache.partialFile(forKey: "key"))
         #expect(partial.begin(noting: Array("note".utf8)))
@@ -28,7 +28,7 @@ import Testing
         return partial
     }
 
-    @Test func `the file becomes the object`() throws {
+    @Test func `the partial file becomes the object`() throws {
         let partial = try partial("value")
         let before = try partial.file.status().identity
         let entry = try cache.put(partial, forKey: "key", options: PutOptions(contentType: "text/plain"))
@@ -41,7 +41,7 @@ import Testing
         #expect(leftovers.isEmpty)
     }
 
-    @Test func `where there is an object of the same bytes that one stays`() throws {
+    @Test func `an existing object with the same bytes stays`() throws {
         try cache.put(Data("value".utf8), forKey: "other")
         let size = try cache.directory.statistics().objectBytes
         _ = try cache.put(try partial("value"), forKey: "key", options: PutOptions())
@@ -50,7 +50,7 @@ import Testing
         #expect(leftovers.isEmpty)
     }
 
-    @Test func `one at a time has it, and the next goes on`() throws {
+    @Test func `one download at a time has the partial file, and the next continues it`() throws {
         var first: PartialFile? = try partial("val")
         #expect(try cache.partialFile(forKey: "key") == nil)
         let state = try cache.partialState(forKey: "key")
@@ -64,7 +64,7 @@ import Testing
         #expect(try cache.get(forKey: "key")?.value == Data("value".utf8))
     }
 
-    @Test func `collections that look at the file don't keep a download from it`() throws {
+    @Test func `collections that check the file do not block a download`() throws {
         try partial("val").letGo()
         let path = directory.path + "/cache/tmp/" + leftovers[0]
         let isOver = Locked(false)
@@ -77,7 +77,7 @@ import Testing
                     options.expiredOnly = true
                     for _ in 0..<50 {
                         try cache.directory.collect(options)
-                        // As a collection does it.
+                        // A collection does the same.
                         for _ in 0..<100 {
                             let file = try FileDescriptor(opening: path, .readOnly)
                             _ = try file.tryLock(.shared)
@@ -88,7 +88,7 @@ import Testing
                     while !isOver.withLock({ $0 }) {
                         let file = try cache.partialFile(forKey: "key")
                         if file == nil { refused.withLock { $0 += 1 } }
-                        // A child process that another test starts may have the descriptor for a moment.
+                        // Unlocks explicitly, because a child process of another test may inherit the descriptor briefly.
                         file?.letGo()
                     }
                 }
@@ -97,7 +97,7 @@ import Testing
         #expect(refused.withLock { $0 } == 0)
     }
 
-    @Test func `what is refused by its digest is not stored`() throws {
+    @Test func `a file refused by its digest is not stored`() throws {
         let partial = try partial("value")
         #expect(throws: CacheError.self) {
             try cache.put(partial, forKey: "key", options: PutOptions()) { (_) throws(CacheError) in
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `one that was written before the clock was set back is removed, not kept for an hour`(isWhole: Bool)
+    func `a partial file with a future modification time is removed`(isWhole: Bool)
         throws
     {
         try partial("val").letGo()
@@ -123,7 +123,7 @@ import Testing
         #expect(leftovers.isEmpty)
     }
 
-    @Test func `what removes expired values leaves it to the next one, a whole collection deletes it`() throws
+    @Test func `a sweep of expired values keeps a partial file, and a complete collection deletes it`() throws
     {
         var partial: PartialFile? = try partial("val")
         try cache.directory.collect()
@@ -139,7 +139,7 @@ import Testing
         #expect(leftovers.isEmpty)
     }
 
-    @Test func `terms are renewed without the bytes, of what was seen alone`() throws {
+    @Test func `renew replaces the options without the bytes, but only of the entry seen`() throws {
         let soft = PutOptions(expires: .expired, staleFor: .seconds(60))
         try cache.put(Data("a".utf8), forKey: "key", options: soft)
         let seen = try #require(try cache.entry(forKey: "key", reading: ReadOptions(acceptsStale: true)))

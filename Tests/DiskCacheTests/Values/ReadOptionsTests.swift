@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCache
 
-/// What a reader may ask of a value: its age, where it comes from, that it is made anew.
+/// A reader's conditions on a value: its maximum age, its source, and whether it is recomputed.
 @Suite(.takesTurns) struct ReadOptionsTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
@@ -23,7 +23,7 @@ import Testing
 
     // MARK: Age
 
-    @Test func `a value is a hit up to the age that is asked for, in memory and on disk`() async throws {
+    @Test func `a value is a hit up to the given maximum age, in memory and on disk`() async throws {
         try await put("one")
         fixture.clock.advance(by: 5)
         let other = try fixture.other()
@@ -49,7 +49,7 @@ import Testing
         #expect(try await other.get(forKey: "key", reading: young).text == "two")
     }
 
-    @Test func `a negative age is none at all`() async throws {
+    @Test func `a negative maximum age is treated as zero`() async throws {
         try await put("one")
         let none = ReadOptions(maximumAge: .seconds(-5))
         #expect(try await cache.get(forKey: "key", reading: none).text == "one")
@@ -57,7 +57,7 @@ import Testing
         #expect(try await cache.get(forKey: "key", reading: none) == nil)
     }
 
-    @Test func `what is too old is computed anew, and is there to fall back on`() async throws {
+    @Test func `a value that is too old is recomputed and remains as a fallback`() async throws {
         try await put("one")
         fixture.clock.advance(by: 10)
         let lenient = ReadOptions(maximumAge: .seconds(5), staleIfError: .seconds(6))
@@ -75,7 +75,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `the age counts from the beginning of the call, however long that waits`() async throws {
+    @Test func `the maximum age is relative to the start of the call, however long it waits`() async throws {
         let gate = Gate()
         let other = try fixture.other()
         async let first = other.value(forKey: "key", orCompute: fixture.compute("one", gate))
@@ -91,9 +91,9 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    // MARK: Making it anew
+    // MARK: Recomputation
 
-    @Test func `a value is computed whatever is there, and the old one stays until then`() async throws {
+    @Test func `a value is recomputed on request, and the old one stays until then`() async throws {
         try await put("one")
         let gate = Gate()
         let anew = ReadOptions(recomputes: true)
@@ -108,7 +108,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `it is computed also where the clock was put back since the old one was stored`()
+    @Test func `a recomputation works even if the clock was set back since the last put`()
         async throws
     {
         try await put("one")
@@ -124,7 +124,7 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `those who ask for that at once share one computation, also across processes`() async throws {
+    @Test func `concurrent recomputations share one computation, even across processes`() async throws {
         try await put("one")
         let gate = Gate()
         let other = try fixture.other()
@@ -136,7 +136,7 @@ import Testing
         try await eventually("both wait") {
             cache.flights.inProgress.waiting == 1 && other.counters[.wait] == 1
         }
-        // What is stored within the same millisecond as their call was there before, as far as a record tells.
+        // A value stored in the millisecond of their calls would seem older, because records are precise to a millisecond.
         fixture.clock.advance(by: 1)
         gate.open()
         #expect(await [leader.text, joined.text, elsewhere.text] == ["two", "two", "two"])
@@ -144,7 +144,7 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
-    @Test func `where that fails the old value is given to who accepts it, and stays`() async throws {
+    @Test func `after a failed recomputation the old value stays and is returned if accepted`() async throws {
         try await put("one")
         let lenient = ReadOptions(recomputes: true, staleIfError: .seconds(1))
         let strict = ReadOptions(recomputes: true)
@@ -157,9 +157,9 @@ import Testing
         #expect(try await cache.get(forKey: "key").text == "one")
     }
 
-    // MARK: Where to look
+    // MARK: Source
 
-    @Test func `from the cache alone nothing is computed, and a stale value is no miss if it will do`()
+    @Test func `a cache-only read computes nothing, and a stale value is a hit if accepted`()
         async throws
     {
         let cached = ReadOptions(source: .cache)
@@ -181,7 +181,7 @@ import Testing
         #expect(data.text == "two")
     }
 
-    @Test func `in memory alone no file is looked at`() async throws {
+    @Test func `a memory-only read does not access the disk`() async throws {
         try await put("one")
         let inMemory = ReadOptions(source: .memory)
         let other = try fixture.other()

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: [1000, 256 * 1024, 700_000, 700_001, 1_000_000])
-    func `the pieces are the value, each time that somebody goes through them`(size: Int) async throws {
+    func `the chunks make up the value on each iteration`(size: Int) async throws {
         try await cache.put(bytes, forKey: "key")
         guard let chunks = try await cache.chunks(forKey: "key", size: size) else {
             Issue.record("a miss")
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `they stay the same whatever happens to the key meanwhile`() async throws {
+    @Test func `chunks stay the same if the key changes meanwhile`() async throws {
         try await cache.put(bytes, forKey: "key")
         guard let chunks = try await cache.chunks(forKey: "key", size: 100_000) else {
             Issue.record("a miss")
@@ -57,7 +57,7 @@ import Testing
         #expect(whole == bytes)
     }
 
-    @Test func `a miss is nil, damage too, and an empty value has no pieces`() async throws {
+    @Test func `a miss and a damaged value are nil, and an empty value has no chunks`() async throws {
         #expect(try await cache.chunks(forKey: "absent") == nil)
         try await cache.put(bytes, forKey: "damaged")
         let path = try await object("damaged")
@@ -74,7 +74,7 @@ import Testing
         for try await chunk in chunks { Issue.record("\(chunk) of nothing") }
     }
 
-    @Test func `stale values are for those who ask for them`() async throws {
+    @Test func `stale chunks are returned only on request`() async throws {
         let options = PutOptions(expires: .seconds(10), staleFor: .seconds(10))
         try await cache.put(bytes, forKey: "key", options: options)
         fixture.clock.advance(by: 11)
@@ -82,18 +82,18 @@ import Testing
         #expect(try await cache.chunks(forKey: "key", reading: ReadOptions(acceptsStale: true)) != nil)
     }
 
-    @Test func `what waits to be published is found`() async throws {
+    @Test func `a pending value is found`() async throws {
         try await cache.put(bytes, forKey: "key", options: PutOptions(writing: .behind))
         #expect(try await cache.chunks(forKey: "key") != nil)
     }
 
-    @Test func `a task that was cancelled gets an error, not a part for the whole`() async throws {
+    @Test func `a cancelled task gets an error, not a part of the value`() async throws {
         try await cache.put(bytes, forKey: "key")
         guard let chunks = try await cache.chunks(forKey: "key", size: 1000) else {
             Issue.record("a miss")
             return
         }
-        // In asynchronous code the compiler would take the form of this for closures that await something.
+        // In asynchronous code the compiler would select the asynchronous overload of `withUnsafeCurrentTask`.
         @Sendable func cancelOwnTask() { withUnsafeCurrentTask { $0?.cancel() } }
         let reading = Task {
             var count = 0
@@ -106,7 +106,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await reading.value }
     }
 
-    @Test func `a file that is cut short is an error`() async throws {
+    @Test func `a truncated file is an error`() async throws {
         try await cache.put(bytes, forKey: "key")
         let path = try await object("key")
         guard let chunks = try await cache.chunks(forKey: "key", size: 1000) else {
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, -1]) func `pieces without bytes are refused`(size: Int) async throws {
+    @Test(arguments: [0, -1]) func `a chunk size below 1 or an empty key is refused`(size: Int) async throws {
         await #expect(throws: CacheError.self) { _ = try await cache.chunks(forKey: "key", size: size) }
         await #expect(throws: CacheError.self) { _ = try await cache.chunks(forKey: "") }
     }

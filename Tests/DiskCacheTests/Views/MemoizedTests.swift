@@ -29,7 +29,7 @@ private final class Calls: Sendable {
         fixture = try CacheFixture()
     }
 
-    @Test func `each parameters are computed once`() async throws {
+    @Test func `each set of parameters is computed once`() async throws {
         let draw = cache.typed(String.self).memoized("draw", of: Chart.self) { [calls] chart in
             calls.note()
             return "\(chart.width)"
@@ -41,7 +41,7 @@ private final class Calls: Sendable {
         #expect(calls.count == 2)
     }
 
-    @Test func `another process finds the result by equal parameters, in whatever order they are`()
+    @Test func `another process finds the result by equal parameters in any order`()
         async throws
     {
         let names = (0..<50).map { "colour \($0)" }
@@ -55,7 +55,7 @@ private final class Calls: Sendable {
         #expect(try await again(Chart(width: 2, colours: reversed)) == Data("second".utf8))
     }
 
-    @Test func `functions with different names share nothing, and results go by the name`() async throws {
+    @Test func `functions have separate results, which can be removed by name`() async throws {
         let one = cache.namespace("a/").memoized("one", of: Int.self) { _ in Data("one".utf8) }
         let two = cache.namespace("a/").memoized("two", of: Int.self) { _ in Data("two".utf8) }
         #expect(try await one(1) == Data("one".utf8))
@@ -68,7 +68,7 @@ private final class Calls: Sendable {
         #expect(try await cache.blocking { try $0.entries().map { try $0.get().key }.count } == 1)
     }
 
-    @Test func `results have the terms that are asked for`() async throws {
+    @Test func `results are stored with the given options`() async throws {
         let square = cache.memoized("square", of: Int.self, options: PutOptions(expires: .seconds(1))) {
             [calls] _ in
             calls.note()
@@ -80,7 +80,7 @@ private final class Calls: Sendable {
         #expect(calls.count == 2)
     }
 
-    @Test func `its errors are thrown, and parameters that are no JSON are an error`() async throws {
+    @Test func `the function's errors are rethrown, and unencodable parameters throw`() async throws {
         struct Failed: Error {}
         let failing = cache.memoized("failing", of: Double.self) { _ in throw Failed() }
         await #expect(throws: Failed.self) { try await failing(1) }

@@ -17,12 +17,12 @@ import Testing
 
     private func bytes(_ text: String) -> Data { Data(text.utf8) }
 
-    /// The keys there are, whole.
+    /// Returns all keys in the cache, with their prefixes.
     private func keys() throws -> [String] {
         try cache.entries().compactMap { try $0.get().key }.sorted()
     }
 
-    @Test func `a key is the prefixes, from outside in, and then the key`() throws {
+    @Test func `a full key consists of the prefixes, outermost first, and the view's key`() throws {
         let view = cache.namespace("a/").namespace("b/")
         try view.put(bytes("value"), forKey: "key")
         #expect(try cache.get(forKey: "a/b/key")?.value == bytes("value"))
@@ -36,7 +36,7 @@ import Testing
         #expect(try cache.get(forKey: "a/b/list")?.value == bytes("[1,2]"))
     }
 
-    @Test func `an entry tells its key in the view, if it has one there`() throws {
+    @Test func `a view returns an entry's key without the prefix, or nil outside the namespace`() throws {
         let view = cache.namespace("ä/")
         try view.put(bytes("value"), forKey: "\u{301}key")
         let entry = try #require(try view.entry(forKey: "\u{301}key"))
@@ -46,7 +46,7 @@ import Testing
         #expect(cache.namespace("b/").key(of: entry) == nil)
     }
 
-    @Test func `numbers, files and pieces are those of the key with the prefix`() async throws {
+    @Test func `counters, files and chunks use the key with the prefix`() async throws {
         let view = cache.namespace("a/", options: PutOptions(tags: ["t"]))
         #expect(try await view.increment(forKey: "number", by: 2) == 2)
         #expect(try await view.increment(forKey: "number") == 3)
@@ -69,7 +69,7 @@ import Testing
         #expect(length == 7)
     }
 
-    @Test func `a value is put only if there is none, and read by a subscript`() throws {
+    @Test func `a typed namespace supports putIfAbsent and subscripts`() throws {
         let view = cache.namespace("a/").typed([Int].self)
         #expect(try view["list"] == nil)
         #expect(try view.putIfAbsent([1], forKey: "list"))
@@ -78,7 +78,7 @@ import Testing
         #expect(try cache["a/list"] == bytes("[1]"))
     }
 
-    @Test func `each call is about the key with the prefix`() throws {
+    @Test func `each call uses the key with the prefix`() throws {
         let view = cache.namespace("a/")
         try cache.put("outside", forKey: "key")
         try view.put(["key": bytes("1"), "second": bytes("2")])
@@ -96,7 +96,7 @@ import Testing
         #expect(try keys() == ["key"])
     }
 
-    @Test func `the calls work in tasks`() async throws {
+    @Test func `asynchronous calls use the key with the prefix`() async throws {
         let view = cache.namespace("a/")
         try await view.put(bytes("value"), forKey: "key")
         #expect(try await view.get(forKey: "key")?.value == bytes("value"))
@@ -112,7 +112,7 @@ import Testing
         #expect(try await view.remove(forKey: "key") == false)
     }
 
-    @Test func `all of a namespace is listed, expires and goes by itself`() throws {
+    @Test func `a namespace is listed, expired and removed separately`() throws {
         let view = cache.namespace("a/")
         let term = PutOptions(staleFor: .seconds(60))
         try view.put(["1": bytes("1"), "2": bytes("2")], options: term)
@@ -128,14 +128,14 @@ import Testing
         #expect(try keys().isEmpty)
     }
 
-    @Test func `a lock of a namespace has its prefix`() throws {
+    @Test func `a namespace's lock name includes the prefix`() throws {
         let lock = try cache.namespace("a/").lock("name", within: .zero)
         #expect(code { _ = try cache.lock("a/name", within: .zero) } == .busy)
         try cache.lock("name", within: .zero).unlock()
         lock.unlock()
     }
 
-    @Test func `a slice comes back as whole bytes`() throws {
+    @Test func `a slice of data is returned with indices from 0`() throws {
         let view = cache.namespace("a/")
         try view.put(bytes("12345").dropFirst(2), forKey: "key")
         #expect(try view.get(forKey: "key")?.value[0] == UInt8(ascii: "3"))
@@ -144,9 +144,9 @@ import Testing
         #expect(try view.get(forKey: "other")?.value[0] == UInt8(ascii: "3"))
     }
 
-    // MARK: Terms
+    // MARK: Options
 
-    @Test func `what is stored without saying how has the terms of the view, from within`() throws {
+    @Test func `a put without options uses those of the innermost view`() throws {
         let outer = cache.namespace("a/", options: PutOptions(expires: .seconds(10), tags: ["a"]))
         let inner = outer.namespace("b/", options: PutOptions(tags: ["b"]))
         let typed = outer.typed(String.self)
@@ -162,7 +162,7 @@ import Testing
         #expect(try cache.entry(forKey: "a/b/2")?.expires == nil)
     }
 
-    @Test func `so has what is computed or updated, unless the closure gives terms`() throws {
+    @Test func `computed and updated values use the view's options unless others are given`() throws {
         let view = cache.namespace("a/", options: PutOptions(tags: ["a"]))
         func tags(_ key: String) throws -> [String]? { try cache.entry(forKey: key)?.tags }
         _ = view.value(forKey: "value") { Data() }
@@ -180,7 +180,7 @@ import Testing
 
     // MARK: Computing
 
-    @Test func `closures are told keys as the view has them`() async throws {
+    @Test func `closures get keys without the prefix`() async throws {
         let view = cache.namespace("a/").typed(String.self)
         let hit = try await view.hit(forKey: "key") { .value($0.key) }
         #expect(hit?.value == "key")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCache
 
-/// Takes numbers only, and can have something happen when it is asked for the third time.
+/// A codec that accepts only numbers and can run a closure at its third decoding.
 private final class PickyCodec: CacheCodec {
     struct Rejected: Error {}
 
@@ -28,7 +28,7 @@ private final class PickyCodec: CacheCodec {
     }
 }
 
-/// What a codec does not take, as another version of the program has written it.
+/// A value that the codec rejects, as if another version of the program had written it.
 @Suite(.takesTurns) struct RejectionTests {
     private let fixture: CacheFixture
     private var cache: SharedCache { fixture.cache }
@@ -38,14 +38,14 @@ private final class PickyCodec: CacheCodec {
         try fixture.cache.put("no number", forKey: "key")
     }
 
-    @Test func `it is a miss, and stays`() throws {
+    @Test func `a rejected value is a miss and stays stored`() throws {
         let view = cache.typed(by: PickyCodec())
         #expect(try view.get(forKey: "key") == nil)
         #expect(try view.contains(forKey: "key"))
         #expect(try fixture.text("key") == "no number")
     }
 
-    @Test func `it goes when a value is computed, whatever becomes of that`() throws {
+    @Test func `a rejected value is removed by a computation even if that fails`() throws {
         struct Failed: Error {}
         let view = cache.typed(by: PickyCodec())
         #expect(throws: Failed.self) {
@@ -56,7 +56,7 @@ private final class PickyCodec: CacheCodec {
         #expect(try fixture.text("key") == "7")
     }
 
-    @Test func `the closure is not told of it`() throws {
+    @Test func `the closure does not get a rejected value`() throws {
         let reason = Locked<String?>(nil)
         let hit = try cache.typed(by: PickyCodec()).hit(forKey: "key") { computation in
             reason.withLock { $0 = computation.previous == nil ? computation.reason.rawValue : nil }
@@ -66,9 +66,9 @@ private final class PickyCodec: CacheCodec {
         #expect(reason.withLock { $0 } == "absent")
     }
 
-    @Test func `what somebody has stored in its place meanwhile stays`() throws {
+    @Test func `a value stored meanwhile in place of a rejected one stays`() throws {
         let cache = cache
-        // A look, another one with the lock, and then the one before the removal.
+        // The decodings are those of the lookup, of the lookup under the lock, and of the check before the removal.
         let view = cache.typed(
             by: PickyCodec { _ = try? cache.put(Data("12".utf8), forKey: "key") }
         )
@@ -77,7 +77,7 @@ private final class PickyCodec: CacheCodec {
         #expect(try fixture.text("key") == "12")
     }
 
-    @Test func `an update takes it for a miss, and replaces it`() throws {
+    @Test func `an update treats a rejected value as a miss and replaces it`() throws {
         let view = cache.typed(by: PickyCodec())
         let first = try view.update(forKey: "key") { .value(($0?.value ?? 0) + 1) }
         let second = try view.update(forKey: "key") { .value(($0?.value ?? 0) + 1) }

@@ -13,7 +13,7 @@ private struct Point: Codable, Equatable, Sendable {
     var name: String
 }
 
-/// Counts how often it decodes.
+/// A codec that counts its decodings.
 private final class CountingCodec: CacheCodec {
     struct Malformed: Error {}
 
@@ -30,7 +30,7 @@ private final class CountingCodec: CacheCodec {
     func cost(of value: String, encodedSize: Int) -> Int { encodedSize * 10 }
 }
 
-/// A picture whose pixels can be made again.
+/// A picture whose pixels can be restored.
 private struct Picture: Codable, Equatable, DiscardableValue {
     var seed: Int
     var pixels: [Int]?
@@ -42,7 +42,7 @@ private struct Picture: Codable, Equatable, DiscardableValue {
     func restored() -> Picture { Picture(seed: seed, pixels: [seed]) }
 }
 
-/// A value that tells which thread made it whole again.
+/// A value that records which thread restored it.
 private struct Witness: Codable, DiscardableValue {
     static let thread = Locked("")
 
@@ -64,7 +64,7 @@ private struct Witness: Codable, DiscardableValue {
         try CacheFixture { $0.memory = CacheConfiguration.Memory() }
     }
 
-    @Test func `a value comes back as it was, from memory and from disk`() throws {
+    @Test func `a value survives a round trip through memory and disk`() throws {
         let fixture = try fixture()
         let point = Point(x: 0.1, name: "ö")
         let view = fixture.cache.typed(Point.self)
@@ -86,7 +86,7 @@ private struct Witness: Codable, DiscardableValue {
         #expect(try fixture.cache.get(forKey: "key")?.value.starts(with: Data("bplist".utf8)) == true)
     }
 
-    @Test func `a hit in memory does not decode again`() throws {
+    @Test func `a memory hit does not decode again`() throws {
         let fixture = try fixture()
         let codec = CountingCodec()
         try fixture.cache.put("text", forKey: "key")
@@ -95,14 +95,14 @@ private struct Witness: Codable, DiscardableValue {
         #expect(codec.decoded.load(ordering: .relaxed) == 1)
     }
 
-    @Test func `a decoded value costs what its codec says`() throws {
+    @Test func `a decoded value has the cost that its codec returns`() throws {
         let fixture = try CacheFixture { $0.memory = CacheConfiguration.Memory(costLimit: .bytes(1000)) }
         let view = fixture.cache.typed(by: CountingCodec())
         try view.put("1234567", forKey: "key")
         #expect(fixture.cache.core.memory?.usage.cost == 70)
     }
 
-    @Test func `what does not decode is a miss, and a put replaces it`() throws {
+    @Test func `an undecodable value is a miss, and a put replaces it`() throws {
         let fixture = try fixture()
         try fixture.cache.put("no JSON", forKey: "key")
         let view = fixture.cache.typed(Point.self)
@@ -111,7 +111,7 @@ private struct Witness: Codable, DiscardableValue {
         #expect(try view.get(forKey: "key")?.value == Point(x: 1, name: "b"))
     }
 
-    @Test func `what can't be encoded is an error`() throws {
+    @Test func `a value that cannot be encoded throws`() throws {
         let view = try fixture().cache.typed(Point.self)
         #expect(code { try view.put(Point(x: .infinity, name: ""), forKey: "key") } == .encoding)
     }
@@ -138,7 +138,7 @@ private struct Witness: Codable, DiscardableValue {
         #expect(try text.get(forKey: "key")?.value == "broken")
     }
 
-    @Test func `values drop what they can make again before any has to go`() throws {
+    @Test func `values discard their restorable parts before any value is evicted`() throws {
         let fixture = try fixture()
         let view = fixture.cache.typed(Picture.self)
         try view.put(Picture(seed: 7, pixels: [7]), forKey: "key")
@@ -152,7 +152,7 @@ private struct Witness: Codable, DiscardableValue {
     }
 
     @Test(arguments: [false, true])
-    func `or they go as a whole, where that was chosen`(discardsParts: Bool) throws {
+    func `values are evicted whole if discarding parts is disabled`(discardsParts: Bool) throws {
         let fixture = try CacheFixture {
             $0.memory = CacheConfiguration.Memory()
             $0.memory.discardsParts = discardsParts
@@ -164,7 +164,7 @@ private struct Witness: Codable, DiscardableValue {
     }
 
     @Test(arguments: [Duration.zero, .seconds(3600)])
-    func `a frozen tier gives out what was discarded and does not lose it`(granularity: Duration) throws {
+    func `a frozen tier restores a discarded value and keeps it`(granularity: Duration) throws {
         let fixture = try CacheFixture {
             $0.memory = CacheConfiguration.Memory()
             $0.accessGranularity = granularity
@@ -180,7 +180,7 @@ private struct Witness: Codable, DiscardableValue {
         #expect(fixture.cache.memory.cost == 8 && fixture.cache.memory.count == 1)
     }
 
-    @Test func `in tasks what was discarded is made whole on a thread of the library`() async throws {
+    @Test func `an asynchronous get restores a discarded value on a thread of the library`() async throws {
         let fixture = try fixture()
         let view = fixture.cache.typed(Witness.self)
         try await view.put(Witness(), forKey: "key")
@@ -190,7 +190,7 @@ private struct Witness: Codable, DiscardableValue {
         #expect(Witness.thread.withLock { $0 } == "diskcache-read")
     }
 
-    @Test func `the calls work in tasks`() async throws {
+    @Test func `asynchronous calls work`() async throws {
         let fixture = try fixture()
         let view = fixture.cache.typed(Point.self)
         try await view.put(Point(x: 3, name: "c"), forKey: "key")
@@ -199,7 +199,7 @@ private struct Witness: Codable, DiscardableValue {
         #expect(try await view.get(forKey: "key") == nil)
     }
 
-    @Test func `a value is computed once, kept decoded, and computed anew once it does not decode`()
+    @Test func `a value is computed once, kept decoded, and recomputed if it cannot be decoded`()
         async throws
     {
         let fixture = try fixture()
@@ -216,7 +216,7 @@ private struct Witness: Codable, DiscardableValue {
         #expect(try await other.get(forKey: "key")?.value.x == 2)
     }
 
-    @Test func `the computation's error is the only one, and what can't be encoded is given out`() throws {
+    @Test func `a call throws only the computation's error and returns unencodable values`() throws {
         struct Failed: Error, Equatable {}
         let fixture = try fixture()
         let view = fixture.cache.typed(Point.self)
@@ -228,7 +228,7 @@ private struct Witness: Codable, DiscardableValue {
         #expect(try view.get(forKey: "key") == nil)
     }
 
-    @Test func `a computed value is on disk when it is given out, also with write-behind`() throws {
+    @Test func `a computed value is on disk when it is returned, even with write-behind`() throws {
         let fixture = try CacheFixture {
             $0.memory = CacheConfiguration.Memory()
             $0.writing = .behind

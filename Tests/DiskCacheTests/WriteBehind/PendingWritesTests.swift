@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCache
 
-/// A queue that expectations can change: they take no mutating calls.
+/// A queue that `#expect` can change, since it does not accept mutating calls.
 private final class Queue {
     private var writes: PendingWrites
 
@@ -42,7 +42,7 @@ private final class Queue {
         Queue(CacheConfiguration.WriteBehind(size: .bytes(bytes), count: count))
     }
 
-    @Test func `puts leave in the order in which they came`() {
+    @Test func `puts are taken in the order of their arrival`() {
         let pending = pending()
         for key in ["a", "b", "c"] { #expect(pending.add(write(key))) }
         #expect(
@@ -51,7 +51,7 @@ private final class Queue {
         #expect(pending.takeNext() == nil)
     }
 
-    @Test func `of several that wait for one key the last is published, in the turn of the first`() {
+    @Test func `the last of several puts of one key is published, in the first one's position`() {
         let pending = pending()
         for (key, value) in [("a", "1"), ("b", "2"), ("a", "3")] { #expect(pending.add(write(key, value))) }
         #expect(pending.count == 2)
@@ -61,7 +61,7 @@ private final class Queue {
         #expect(pending.takeNext() == nil)
     }
 
-    @Test func `a key's next put waits until the one before is published`() throws {
+    @Test func `a key's next put waits until the previous one is published`() throws {
         let pending = pending()
         #expect(pending.add(write("a", "1")))
         let first = try #require(pending.takeNext())
@@ -72,14 +72,14 @@ private final class Queue {
         #expect(pending.takeNext()?.value == Data("2".utf8))
     }
 
-    @Test func `the limits hold for what waits and what is being published`() throws {
+    @Test func `the limits count waiting puts and those being published`() throws {
         let pending = pending(bytes: 10, count: 2)
         #expect(pending.add(write("a", "12345")))
         let first = try #require(pending.takeNext())
         #expect(!pending.add(write("b", "123456")))
         #expect(pending.add(write("b", "12345")))
         #expect(!pending.add(write("c", "")))
-        // What it replaces makes room for it.
+        // The replaced put makes room for it.
         #expect(pending.add(write("b", "1234")))
         pending.finish(first)
         #expect(pending.bytes == 4)
@@ -99,7 +99,7 @@ private final class Queue {
         #expect(!pending.isPublishing(digest) && pending.take(digest) == nil)
     }
 
-    @Test func `a flush waits for what came before it and no more`() throws {
+    @Test func `a flush waits only for the puts before it`() throws {
         let pending = pending()
         #expect(pending.add(write("a")))
         let target = pending.sequence
@@ -111,7 +111,7 @@ private final class Queue {
         #expect(!pending.isFinished(upTo: pending.sequence))
     }
 
-    @Test func `ten thousand turns keep their order, whatever is taken in between`() {
+    @Test func `ten thousand puts keep their order, even if others are taken out of turn`() {
         let pending = pending(bytes: .max, count: .max)
         var left: [String] = []
         for round in 0..<10_000 {

@@ -10,7 +10,7 @@ import Testing
 
 @testable import DiskCache
 
-/// Publishing that stands still until the test lets it go on.
+/// A publication that blocks until the test releases it.
 private final class Valve: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     let published = Locked<[String]>([])
@@ -39,7 +39,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
 }
 
 @Suite(.takesTurns) struct WriteBehindTests {
-    @Test func `a put does not wait, and what reads sees it`() {
+    @Test func `a put returns before it is published, and reads see it`() {
         let gate = Valve()
         let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
@@ -51,11 +51,11 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(gate.published.withLock { $0 } == ["a=1"])
     }
 
-    @Test func `a put that comes while one of its key is being published follows without a further one`() {
+    @Test func `a put that arrives while its key is being published needs no further put`() {
         let gate = Valve()
         let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
-        // Only once the first has been taken does the second wait for its own turn.
+        // Before the first put is taken, the second would replace it instead of waiting for its own turn.
         while gate.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
         #expect(queue.put(write("a", "2")))
         gate.open(2)
@@ -76,7 +76,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(gate.published.withLock { $0 } == ["a=1", "b=2"])
     }
 
-    @Test func `what is larger than the queue is not queued`() {
+    @Test func `a put larger than the queue is not queued`() {
         let queue = WriteBehind(limits: .init(size: .bytes(3), count: 10)) { _ in }
         #expect(!queue.put(write("a", "1234")))
         #expect(queue.isIdle)
@@ -84,7 +84,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(!none.put(write("a", "1")))
     }
 
-    @Test func `a flush has a limit`() {
+    @Test func `a flush stops at its deadline`() {
         let gate = Valve()
         let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
@@ -93,12 +93,12 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(queue.flush(until: .now + .seconds(60)))
     }
 
-    @Test func `settling publishes a key at once, and waits for one that is under way`() {
+    @Test func `settling publishes a waiting put at once, or waits for one in progress`() {
         let gate = Valve()
         let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         #expect(queue.put(write("b", "2")))
-        // The thread in the background is stuck with "a".
+        // The background thread is blocked in the publication of "a".
         let goesOn = expectBlocks { queue.settle(Digest(ofKey: "a")) }
         gate.open(2)
         goesOn()
@@ -107,7 +107,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(queue.isIdle)
     }
 
-    @Test func `who can't know what counts waits until the put that is being written has ended`() throws {
+    @Test func `a caller that cannot tell whether a put is current waits until the put ends`() throws {
         let store = try Store(at: try TemporaryDirectory().path + "/cache")
         let gate = Valve()
         let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { write in
@@ -127,7 +127,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(first.standing(in: store) == .ended)
     }
 
-    @Test func `the values of a key become visible in the order of their puts, from many threads`() {
+    @Test func `each key's values are published in put order when many threads put`() {
         let published = Locked<[String: [Int]]>([:])
         let queue = WriteBehind(limits: .init(size: .bytes(2000), count: 50)) { write in
             let number = Int(String(decoding: write.data, as: UTF8.self)) ?? -1
@@ -157,7 +157,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         }
     }
 
-    @Test func `a value that is replaced while it waits is released without a lock`() {
+    @Test func `a pending value that is replaced is released outside the lock`() {
         let gate = Valve()
         let queue = WriteBehind(limits: .init(size: .bytes(1000), count: 10)) { gate.publish($0) }
         #expect(queue.put(write("first", "1")))
@@ -171,7 +171,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
                     bytesNoCopy: bytes,
                     count: 64,
                     deallocator: .custom { bytes, _ in
-                        // It takes the lock.
+                        // The lookup takes the queue's lock.
                         _ = queue.latest { Digest(ofKey: "first") }
                         released.withLock { $0 += 1 }
                         bytes.deallocate()
@@ -189,7 +189,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(queue.flush())
     }
 
-    @Test func `every call of this process sees a put at once`() throws {
+    @Test func `every call in the process sees a put at once`() throws {
         let fixture = try fixture()
         let cache = fixture.cache
         for round in 0..<200 {
@@ -223,7 +223,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         }
     }
 
-    @Test func `a put that fails leaves the one before, also where that was pending`() throws {
+    @Test func `a failed put leaves the previous value, even a pending one`() throws {
         let fixture = try fixture()
         let tooLong = PutOptions(metadata: ["long": String(repeating: "x", count: 70_000)], writing: .through)
         for round in 0..<200 {
@@ -236,7 +236,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         }
     }
 
-    @Test func `while a pending value is overwritten nobody in the process sees one before it`() throws {
+    @Test func `no thread of the process sees an older value while a pending one is overwritten`() throws {
         let fixture = try fixture()
         let cache = fixture.cache
         let promised = Atomic<Int>(-1)
@@ -267,7 +267,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         }
     }
 
-    @Test func `content under its digest is there at once`() throws {
+    @Test func `content stored under its digest is readable at once`() throws {
         let fixture = try fixture()
         for round in 0..<50 {
             let data = Data("\(round)".utf8)
@@ -276,13 +276,13 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         }
     }
 
-    @Test func `what another process has removed or replaced is not given out, though its put goes on`()
+    @Test func `a value that another process removes or replaces during its put is not returned`()
         async throws
     {
         let valve = Valve()
         let fixture = try CacheFixture {
             $0.memory = CacheConfiguration.Memory()
-            // The value is on disk when it takes the place of the old one in memory: there the put stands still.
+            // The put blocks when its value, already on disk, replaces the old one in memory.
             $0.onEvent = { event in
                 if case .removedFromMemory("key", .replaced, _, _) = event { valve.pass() }
             }
@@ -293,7 +293,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         try await cache.put(Data("\"mine\"".utf8), forKey: "key", options: PutOptions(writing: .behind))
         while valve.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
         defer { valve.open() }
-        // By the same clock: what a clock has stored that is ahead of the reader's is a miss.
+        // Uses the same clock, because a value from a clock ahead of the reader's is a miss.
         var configuration = CacheConfiguration()
         configuration.now = cache.configuration.now
         let other = try SharedCache(at: cache.path, configuration: configuration)
@@ -318,7 +318,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(await cache.value(forKey: "key") { Data() } == Data("\"theirs\"".utf8))
     }
 
-    /// A cache whose thread in the background stands still until the valve is opened: what is put behind waits.
+    /// Returns a cache whose background thread blocks until the valve is opened, so that write-behind puts stay pending.
     private func stuckFixture() throws -> (CacheFixture, Valve) {
         let valve = Valve()
         let fixture = try CacheFixture {
@@ -342,12 +342,12 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         return (fixture, valve)
     }
 
-    @Test func `a get that can't know for a second what counts is a miss`() throws {
+    @Test func `a get that cannot determine the current value within a second is a miss`() throws {
         let (fixture, valve) = try stuckFixture()
         defer { valve.open() }
         let cache = fixture.cache
         let pending = write("key", "\"mine\"")
-        // As if it were being written, where nobody knows what others have written since.
+        // Simulates a put in progress at an unknown generation, so that later writes of other processes go undetected.
         pending.noteWriting(at: nil)
         #expect(cache.writeBehind.put(pending))
         let misses = cache.directory.activity.misses
@@ -365,12 +365,12 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(cache.directory.activity.misses == misses + 2)
     }
 
-    @Test func `computations that wait for a put hold up no read`() async throws {
+    @Test func `computations that wait for a put do not delay reads`() async throws {
         let (fixture, valve) = try stuckFixture()
         let cache = fixture.cache
         fixture.clock.advance(by: 20)
         let options = ReadOptions(staleWhileRevalidate: .seconds(100))
-        // As many as there are threads that read. Whether the value can still be used its put tells, once it has ended.
+        // As many as there are read threads. Whether the value can still be used is known once its put has ended.
         let computing = (0..<16).map { _ in
             Task { await cache.value(forKey: "stuck", reading: options) { Data("newer".utf8) } }
         }
@@ -380,7 +380,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         for task in computing { #expect(await task.value == Data("new".utf8)) }
     }
 
-    @Test func `an asynchronous get of a pending value counts once`() async throws {
+    @Test func `an asynchronous get of a pending value counts as one memory hit`() async throws {
         let (fixture, valve) = try stuckFixture()
         defer { valve.open() }
         let cache = fixture.cache
@@ -392,7 +392,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(cache.directory.activity.memoryHits == hits + 2)
     }
 
-    @Test func `a typed get finds the pending value, not an older one in memory`() async throws {
+    @Test func `a typed get returns the pending value, not an older one in memory`() async throws {
         let (fixture, valve) = try stuckFixture()
         defer { valve.open() }
         let view = fixture.cache.typed(String.self)
@@ -402,7 +402,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(try await view.get(forKey: "key")?.value == "pending")
     }
 
-    @Test func `another process sees it once it is flushed`() throws {
+    @Test func `another process sees a put once it is flushed`() throws {
         let fixture = try fixture()
         try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .days(1)))
         #expect(fixture.cache.flush())
@@ -413,7 +413,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(hit.entry.digest == Digest(of: Data("value".utf8)))
     }
 
-    @Test func `a pending value that expires is a miss, also where an older one is on disk`() throws {
+    @Test func `an expired pending value is a miss even if an older value is on disk`() throws {
         let fixture = try CacheFixture { $0.memory = CacheConfiguration.Memory() }
         try fixture.cache.put("old", forKey: "key")
         try fixture.cache.put(
@@ -426,7 +426,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(try fixture.text("key") == nil)
     }
 
-    @Test func `bad terms are refused by the put itself`() throws {
+    @Test func `a put with an invalid key or expiration throws before it is queued`() throws {
         let cache = try fixture().cache
         #expect(code { try cache.put("x", forKey: "") } == .invalidArgument)
         #expect(
@@ -435,7 +435,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         )
     }
 
-    @Test func `a failure to publish reaches the events, and the value is gone`() async throws {
+    @Test func `a publication failure is reported as an event, and the value is dropped`() async throws {
         let failures = Locked<[String]>([])
         let fixture = try CacheFixture {
             $0.onEvent = { event in
@@ -460,7 +460,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         }
     }
 
-    @Test func `a cache that goes while puts wait leaves them to be published`() throws {
+    @Test func `pending puts are published after their cache is released`() throws {
         let directory = try TemporaryDirectory()
         var configuration = CacheConfiguration()
         configuration.writing = .behind
@@ -474,7 +474,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         }
     }
 
-    @Test func `closing publishes what waits`() throws {
+    @Test func `closing publishes pending puts`() throws {
         let fixture = try fixture()
         for index in 0..<100 { try fixture.cache.put("value", forKey: "key \(index)") }
         #expect(fixture.cache.close().isComplete)
@@ -482,7 +482,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         for index in 0..<100 { #expect(try other.get(forKey: "key \(index)") != nil) }
     }
 
-    @Test func `a crash loses what was queued and nothing else`() async throws {
+    @Test func `a crash loses only queued puts`() async throws {
         let directory = try TemporaryDirectory()
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = directory.path as String] in
             var configuration = CacheConfiguration()
