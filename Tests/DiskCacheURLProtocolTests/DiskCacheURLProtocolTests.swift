@@ -15,7 +15,7 @@ import Testing
 
 /// `URLSession` over the shared cache.
 @Suite(.takesTurns, .serialized) struct DiskCacheURLProtocolTests {
-    @Test func `a session asks once, and gets the same from the cache`() async throws {
+    @Test func `a session sends one request, and gets the same response from the cache`() async throws {
         let directory = try TemporaryDirectory()
         let server = try WebServer { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=60", "X: y"], Data("hello".utf8))
@@ -37,7 +37,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `each session sends its own fields, and gets the responses to them`() async throws {
+    @Test func `each session sends its own fields, and gets the matching responses`() async throws {
         let directory = try TemporaryDirectory()
         let server = try WebServer { request in
             let lines = request.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(arguments: [.infinity, -.infinity, .nan, .greatestFiniteMagnitude, 1e18, 60])
-    func `any time limit of a request is one, or none`(seconds: TimeInterval) async throws {
+    func `a request with any timeout interval succeeds`(seconds: TimeInterval) async throws {
         let directory = try TemporaryDirectory()
         let server = try WebServer { _ in WebServer.Answer(200, [], Data("hello".utf8)) }
         defer { server.stop() }
@@ -96,7 +96,7 @@ import Testing
         session.invalidateAndCancel()
     }
 
-    @Test func `a session that is cancelled whenever it may be tells whoever waits for it, once`() throws {
+    @Test func `a session that is cancelled at any time calls each completion handler once`() throws {
         let directory = try TemporaryDirectory()
         let server = try WebServer { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("hello".utf8))
@@ -115,7 +115,7 @@ import Testing
                 answers.value.withLock { $0.append(round) }
             }
             task.resume()
-            // At once, a moment later, or when the response has just come.
+            // Cancel at once, a moment later, or just after the response.
             if round % 4 == 3 {
                 while !answers.value.withLock({ $0.contains(round) }) { sched_yield() }
             } else {

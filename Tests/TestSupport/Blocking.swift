@@ -3,12 +3,12 @@
 import Foundation
 import Testing
 
-/// What has not happened after so long never will: no machine is so busy.
+/// The time after which a test considers an event as never happening, on however busy a machine.
 ///
-/// The only time that a test may wait for and then fail. Whatever else took longer than expected has shown nothing.
+/// This is the only timeout after which a test may fail. Any shorter delay proves nothing.
 public let hangLimit: Duration = .seconds(600)
 
-/// Waits, on a thread that may block, until something is so.
+/// Waits until a condition holds, on a thread that may block.
 public func waitUntil(
     _ what: Comment,
     sourceLocation: SourceLocation = #_sourceLocation,
@@ -24,7 +24,7 @@ public func waitUntil(
     }
 }
 
-/// Waits until something is so, and blocks no thread.
+/// Waits until a condition holds, without blocking a thread.
 public func waitUntil(
     _ what: Comment,
     sourceLocation: SourceLocation = #_sourceLocation,
@@ -37,14 +37,14 @@ public func waitUntil(
             Issue.record(what, sourceLocation: sourceLocation)
             return
         }
-        // A cancelled task asks more often.
+        // The sleep of a cancelled task ends at once, so it checks the condition more often.
         try? await Task.sleep(for: .milliseconds(2))
     }
 }
 
-/// How long `body` takes, at its quickest: it is tried again, up to 20 times, until it takes less than `limit`.
+/// Returns the shortest time that `body` takes in up to 20 runs, of which the first below `limit` is the last.
 ///
-/// What waits for `limit` by itself does so each time; what only has to wait for a processor does not.
+/// Code that itself waits for `limit` does so in every run; code that only waits for a processor does not.
 public func shortestTime<Failure: Error>(
     below limit: Duration,
     _ body: () throws(Failure) -> Void
@@ -58,9 +58,9 @@ public func shortestTime<Failure: Error>(
     return shortest
 }
 
-/// Proves that `body`, started on a thread, waits for something; what it returns proves that it goes on.
+/// Checks that `body` blocks on a new thread, and returns a function that checks that it continues.
 ///
-/// As Go's lockedfile tests do it: 50 ms without an end count as waiting.
+/// As in the tests of Go's lockedfile, a `body` that has not returned after 50 ms counts as blocked.
 public func expectBlocks(_ body: @escaping @Sendable () -> Void) -> () -> Void {
     let end = DispatchSemaphore(value: 0)
     Thread.detachNewThread {

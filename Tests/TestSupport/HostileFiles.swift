@@ -3,17 +3,17 @@
 import Foundation
 import Platform
 
-/// One thing that is wrong with one file of a cache directory.
+/// One kind of damage to one file of a cache directory.
 public struct HostileCase: Sendable {
-    /// What of the cache it has hit: "locks/janitor", "entry".
+    /// The damaged part of the cache: "locks/janitor", "entry".
     public let place: String
-    /// What is there instead: "FIFO", "word 8 = -1".
+    /// The damage: "FIFO", "word 8 = -1".
     public let kind: String
-    /// Whether it is about contents, and not about what kind of file is there.
+    /// Whether the contents are damaged, instead of the file's type.
     public let isContent: Bool
     private let damage: @Sendable (HostileTemplate) throws -> Void
 
-    /// Both names.
+    /// The place and the kind.
     public var name: String { "\(place): \(kind)" }
 
     /// Does the damage in the cache at `directory`, a copy of ``HostileTemplate``.
@@ -21,7 +21,7 @@ public struct HostileCase: Sendable {
         try damage(HostileTemplate(directory: directory))
     }
 
-    /// Nothing is wrong: what the others are compared with.
+    /// The case without damage, with which the others are compared.
     public static let none = HostileCase(place: "nothing", kind: "as it should be", isContent: true) { _ in }
 
     init(
@@ -37,14 +37,14 @@ public struct HostileCase: Sendable {
     }
 }
 
-/// The cache in which damage is done, with a file in every place where a cache may have one.
+/// The cache that is damaged, with a file in every place where a cache may have one.
 ///
-/// Key "key" has the value "value" and the tag "tag", "other" has "other value".
+/// The key "key" has the value "value" and the tag "tag"; the key "other" has "other value".
 public struct HostileTemplate: Sendable {
     /// The cache directory.
     public let directory: String
 
-    /// One in this directory.
+    /// Makes a template for the cache in this directory.
     public init(directory: String) {
         self.directory = directory
     }
@@ -52,7 +52,7 @@ public struct HostileTemplate: Sendable {
     /// The keys and their values.
     public static let values = ["key": "value", "other": "other value"]
 
-    /// Adds to a cache that has these keys what is there only at times.
+    /// Adds the files that exist only at times to a cache that has these keys.
     public func complete() throws {
         let janitor = try String(contentsOfFile: path("locks/janitor"), encoding: .utf8)
         precondition(janitor.hasPrefix("sweep 1\n"), "collect first")
@@ -71,7 +71,7 @@ public struct HostileTemplate: Sendable {
         }
     }
 
-    /// A file beside the directory that no link may lead to.
+    /// A file next to the directory that must not be reached through a link.
     public var outside: String { directory + ".outside" }
 
     func path(_ name: String) -> String { "\(directory)/\(name)" }
@@ -89,7 +89,7 @@ public struct HostileTemplate: Sendable {
     static let entry = "\(shard("entries", "key"))/\(digest("key"))"
     private static let object = "\(shard("objects", "value"))/\(digest("value"))"
     static let flight = "locks/flight-\(digest("key"))"
-    /// Of the lock "name".
+    /// The permit of the lock "name".
     static let permit = "locks/lock-\(digest("name"))-0"
 
     private static func stripe(_ text: String) -> String {
@@ -117,7 +117,7 @@ public struct HostileTemplate: Sendable {
 }
 
 extension HostileCase {
-    /// Every place with every kind of file, and contents at their extremes.
+    /// Every place with every file type, and with extreme contents.
     public static let all: [HostileCase] = {
         var cases: [HostileCase] = []
         for place in HostileTemplate.files {
@@ -150,11 +150,11 @@ extension HostileCase {
             let before = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
             chmod(path, 0o600)
             let after = bytes(before)
-            // To cut short what others have mapped ends them with SIGBUS, whatever they do: so this one is replaced.
+            // Truncating a file that processes have mapped ends them with SIGBUS, so the control file is replaced.
             if place.name == "control", let after, after.count < before.count {
                 return try Data(after).write(to: URL(fileURLWithPath: path), options: .atomic)
             }
-            // In place, as a failing disk or an editor does it.
+            // In place, as a failing disk or an editor changes it.
             let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
             guard let after else { return try file.truncate(atOffset: 1 << 40) }
             try file.write(contentsOf: after)
@@ -164,7 +164,7 @@ extension HostileCase {
     }
 }
 
-/// What can be in the place of a file or a directory.
+/// The file types that can replace a file or a directory.
 enum HostileKind: String, CaseIterable, Sendable {
     case missing, file, directory
     case fullDirectory = "full directory"
@@ -174,7 +174,7 @@ enum HostileKind: String, CaseIterable, Sendable {
     case linkToItself = "link to itself"
     case linkOutside = "link outside"
 
-    /// Device files are root's to make.
+    /// Whether this process may make such a file; only root may make device files.
     var isPossible: Bool { self != .device || geteuid() == 0 }
 
     func make(at path: String, outside: String) throws {
@@ -188,7 +188,7 @@ enum HostileKind: String, CaseIterable, Sendable {
             makeFile(path + "/file")
         case .fifo: try check(mkfifo(path, 0o600))
         case .socket: try check(mknod(path, S_IFSOCK | 0o600, 0))
-        // /dev/zero, which has no end.
+        // This is /dev/zero, which has no end.
         case .device: try check(mknod(path, S_IFCHR | 0o600, 1 << 8 | 5))
         case .danglingLink: try check(symlink("/nowhere", path))
         case .linkToItself: try check(symlink(path, path))
@@ -201,11 +201,11 @@ enum HostileKind: String, CaseIterable, Sendable {
     }
 }
 
-/// Contents that nobody has written, or at the ends of what a number can be.
+/// Contents that no process has written, or numbers at the limits of their range.
 private enum HostileContents {
     static let extremes: [UInt64] = [0, 1, .max, 1 << 63 - 1, 1 << 63, 1 << 63 + 1, 1 << 62, 1 << 56 + 1]
 
-    /// The same as text, and what is no number of 64 bits.
+    /// The same numbers as text, and texts that are not 64-bit numbers.
     static let texts =
         extremes.map { String(Int64(bitPattern: $0)) } + ["9223372036854775808", "1e400", "-", ""]
 
@@ -213,7 +213,7 @@ private enum HostileContents {
         ("empty", { _ in [] }), ("half", { Array($0.prefix($0.count / 2)) }),
         ("one byte more", { $0 + [0] }), ("zeros", { $0.map { _ in 0 } }), ("ones", { $0.map { _ in 0xff } }),
         ("random", { SeededGenerator.bytes(max(4096, $0.count), seed: 7) }),
-        // A hole of a terabyte.
+        // A hole of 1 TiB.
         ("huge", { _ in nil }),
     ]
 
@@ -264,7 +264,7 @@ private enum HostileContents {
                 ),
             ]
         }
-        // A thread of the janitor has 512 KiB of stack.
+        // The janitor's thread has a stack of 512 KiB.
         for depth in [100, 300, 30_000] {
             let (open, close) = (String(repeating: "[", count: depth), String(repeating: "]", count: depth))
             cases.append(text("config.json", "nested", "\(depth)", "{\"a\": \(open)1\(close)}"))
@@ -292,7 +292,7 @@ private enum HostileContents {
         return HostileCase("\(field) = \(value)", (name, path)) { _ in Array(text.utf8) }
     }
 
-    /// Words of the control file, which lie as OnDiskFormat says.
+    /// Damaged words of the control file, at the offsets that OnDiskFormat states.
     static var ofControl: [HostileCase] {
         let words =
             [3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 24].map { ($0, $0) }
@@ -310,7 +310,7 @@ private enum HostileContents {
         }
     }
 
-    /// Records in the extended attribute, as OnDiskFormat says, which promise what can't be.
+    /// Records with impossible contents, stored in the extended attribute as OnDiskFormat states.
     static var ofRecord: [HostileCase] {
         let most: [UInt8] = [UInt8](repeating: 0xff, count: 9) + [1]
         let length = [UInt8](repeating: 0xff, count: 8) + [0x7e]
@@ -332,7 +332,7 @@ private enum HostileContents {
         return records.map { (kind, bytes) in
             HostileCase(place: "entry", kind: "record " + kind, isContent: true) { template in
                 let path = template.path(HostileTemplate.entry)
-                // A record of 60 KB fits few file systems; then it is one in the file.
+                // Few file systems have room for a record of 60 KB; on others it is stored in the file.
                 do {
                     try FileDescriptor(opening: path, .writeOnly).setAttribute("user.dc", to: bytes.span)
                 } catch {

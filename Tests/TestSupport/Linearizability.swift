@@ -2,50 +2,50 @@
 
 /// A reason why a history of operations on one register has no sequential explanation.
 public struct LinearizabilityViolation: Sendable, CustomStringConvertible {
-    /// What is wrong.
+    /// The kind of a violation.
     public enum Kind: String, Sendable {
-        /// A value was read that nobody has written.
+        /// A value was read that no operation has written.
         case neverWritten = "a value that nobody wrote was read"
-        /// A value was read before its write had begun.
+        /// A read of a value ended before its write started.
         case readBeforeWrite = "a read ended before the write of its value began"
-        /// One value was written twice, which the check does not allow for.
+        /// A value was written twice, which the check does not support.
         case writtenTwice = "a value was written twice"
-        /// Two values were each there both before and after the other.
+        /// Two values were each present both before and after the other.
         case interleaved = "two values each came before the other"
-        /// A value was read although it had been overwritten, or the register emptied, for good.
+        /// A value was read although it had been overwritten or removed before.
         case overwritten = "a value was read after it had been overwritten"
     }
 
-    /// What is wrong.
+    /// The kind of the violation.
     public let kind: Kind
     /// The operations that contradict each other.
     public let operations: [RegisterOperation]
 
-    /// The kind and, a line each, the operations.
+    /// The kind, and the operations on a line each.
     public var description: String {
         ([kind.rawValue] + operations.map { "  \($0)" }).joined(separator: "\n")
     }
 }
 
-/// Decides whether a history of one register is linearizable, misses left out of account.
+/// Decides whether a history of one register is linearizable, except for misses, which are ignored.
 ///
-/// Exact, for histories in which no value is written twice: the zones of Gibbons and Korach, *Testing Shared
-/// Memories* (SIAM J. Comput. 26, 1997). The operations of one value, its write and its reads, take effect
-/// next to each other. Where the first of them to end precedes the last one to start, the value was there
-/// for that whole time (a forward zone); else all of them could have taken effect at any one moment between
-/// these two (a backward zone). A history is linearizable if no two forward zones overlap and no backward
-/// zone lies within a forward one. An operation precedes another if it ends, strictly, before the other
-/// starts.
+/// The check is exact for histories in which no value is written twice. It uses the zones of Gibbons and Korach,
+/// *Testing Shared Memories* (SIAM J. Comput. 26, 1997). The operations of one value, its write and its reads, take
+/// effect next to each other. If the first of them to end precedes the last one to start, the value was present for
+/// that whole time (a forward zone); else all of them could have taken effect at any one moment between these two
+/// (a backward zone). A history is linearizable if no two forward zones overlap and no backward zone lies within a
+/// forward one. An operation precedes another if it ends strictly before the other starts.
 ///
-/// A remove is a write of a value that nobody reads. A pending write takes part if its value was read.
+/// A remove is a write of a value that is never read. A pending write counts if its value was read.
 ///
 /// - Complexity: O(*n* log *n*).
 public struct Linearizability {
-    /// The operations on one value.
+    /// The operations of one value.
     private struct Cluster {
         var write: RegisterOperation?
-        /// The first to end and the last to start, the write included.
+        /// The first operation to end, which may be the write.
         var firstEnded: RegisterOperation
+        /// The last operation to start, which may be the write.
         var lastStarted: RegisterOperation
         /// The first read to end.
         var read: RegisterOperation?
@@ -62,7 +62,7 @@ public struct Linearizability {
 
         var isForward: Bool { firstEnded.end < lastStarted.start }
 
-        /// The operations that give the zone its ends, and the write.
+        /// The operations at the ends of the zone, and the write.
         var evidence: [RegisterOperation] {
             var operations = write.map { [$0] } ?? []
             for other in [firstEnded, lastStarted] where !operations.contains(other) {
@@ -76,8 +76,9 @@ public struct Linearizability {
     private var removes: [Cluster] = []
     private var violations: [LinearizabilityViolation] = []
 
-    /// Everything that is wrong with the operations on one register, in whatever order they come; nothing
-    /// if they are linearizable.
+    /// Returns all violations in a history of one register, or an empty array if it is linearizable.
+    ///
+    /// The operations may be in any order.
     public static func violations(of history: [RegisterOperation]) -> [LinearizabilityViolation] {
         var check = Linearizability()
         for operation in history { check.add(operation) }
@@ -98,7 +99,7 @@ public struct Linearizability {
             cluster.write = operation
             clusters[value] = cluster
         case .read(let value):
-            // A read that was cut off has told nobody anything.
+            // A pending read has returned nothing to its caller.
             if operation.isPending { return }
             var cluster = clusters[value] ?? Cluster(operation)
             cluster.add(operation)
@@ -125,7 +126,7 @@ public struct Linearizability {
     private mutating func judgeZones() {
         let taking = clusters.values.filter { $0.read != nil || $0.write?.isPending == false } + removes
         let forward = taking.filter(\.isForward).sorted { $0.firstEnded.end < $1.firstEnded.end }
-        // Of the forward zones so far, the one that reaches furthest: any overlap is one with it.
+        // The forward zone so far that extends furthest: a zone that overlaps any of them overlaps this one.
         var furthest: [Cluster] = []
         for zone in forward {
             guard let last = furthest.last else {
@@ -149,8 +150,9 @@ public struct Linearizability {
 }
 
 extension Array {
-    /// How many elements lead the array for which `belongs` holds, if none for which it does follows
-    /// one for which it does not.
+    /// Returns the number of leading elements for which `belongs` holds.
+    ///
+    /// The array must be partitioned: `belongs` must hold for no element after one for which it does not.
     fileprivate func partitionPoint(where belongs: (Element) -> Bool) -> Int {
         var low = 0
         var high = count

@@ -4,13 +4,13 @@ import Foundation
 import Glibc
 import Testing
 
-/// A port of 127.0.0.1 that refuses connections, and that nobody else gets, until this goes.
+/// A port of 127.0.0.1 that refuses connections, and that no other process can bind while this object exists.
 public final class ClosedPort: Sendable {
-    /// Where it is.
+    /// The port number.
     public let number: UInt16
     private let socket: Int32
 
-    /// Takes any that is free.
+    /// Binds any free port.
     public init() throws {
         (socket, number) = try Self.bound()
     }
@@ -19,7 +19,7 @@ public final class ClosedPort: Sendable {
         close(socket)
     }
 
-    /// One that was free a moment ago: another process may take it before the one that it is for.
+    /// Returns a port that was free a moment ago; another process may bind it before the intended one does.
     public static func free() throws -> UInt16 { try ClosedPort().number }
 
     private static func bound() throws -> (Int32, UInt16) {
@@ -39,13 +39,13 @@ public final class ClosedPort: Sendable {
     }
 }
 
-/// Starts a server of a test's, again with other ports where another process has taken one of them.
+/// Starts a test's server, again with other ports if another process has bound one of them.
 ///
-/// What answers there is the server that was started: that a connection is accepted proves nothing.
+/// It checks that the started process itself listens, as an accepted connection would not prove that.
 ///
 /// - Parameters:
-///   - count: how many ports it needs.
-///   - start: starts it with these ports.
+///   - count: the number of ports that the server needs.
+///   - start: starts the server with these ports.
 public func startServer(
     ports count: Int = 1,
     _ start: ([UInt16]) throws -> Process
@@ -60,7 +60,7 @@ public func startServer(
     throw POSIXError(.EADDRINUSE)
 }
 
-/// Waits until a server listens at all its ports; false: it has ended.
+/// Waits until a server listens on all its ports, and returns false if it has ended.
 public func awaitServer(_ process: Process, at ports: [UInt16]) -> Bool {
     var isThere = false
     waitUntil("it listens, or has ended") {
@@ -70,12 +70,12 @@ public func awaitServer(_ process: Process, at ports: [UInt16]) -> Bool {
     return isThere
 }
 
-/// Whether a process itself listens at a port of 127.0.0.1; proc(5).
+/// Whether a process itself listens on a port of 127.0.0.1, according to proc(5).
 private func listens(_ process: pid_t, at port: UInt16) -> Bool {
     let table = FileHandle(forReadingAtPath: "/proc/\(process)/net/tcp")
     let lines = (try? table?.readToEnd()).map { String(decoding: $0, as: UTF8.self) } ?? ""
     let address = String(format: "%08X:%04X", UInt32(0x7F00_0001).bigEndian, port)
-    // 0A: it listens. The tenth word is the number of the socket.
+    // State 0A is TCP_LISTEN. The tenth word is the socket's inode number.
     let sockets = lines.split(separator: "\n").compactMap { line -> String? in
         let words = line.split(separator: " ")
         guard words.count > 9, words[1] == address, words[3] == "0A" else { return nil }

@@ -10,12 +10,12 @@ public final class ManualClock: Sendable {
     /// Starts on 2023-11-14.
     public init() {}
 
-    /// The present.
+    /// The clock's time.
     public var now: Date {
         Date(timeIntervalSince1970: seconds.withLock { $0 })
     }
 
-    /// Lets time pass, or with a negative number puts the clock back.
+    /// Advances the clock by a number of seconds, or sets it back if the number is negative.
     public func advance(by span: Double) {
         seconds.withLock { $0 += span }
     }

@@ -2,16 +2,16 @@
 
 import Foundation
 
-/// A file system of its own, mounted for one test.
+/// A file system that is mounted for one test.
 ///
-/// Needs to be root.
+/// Requires root.
 public final class Mount {
-    /// Where the mount point is.
+    /// The directory that contains the mount point.
     public let directory: TemporaryDirectory
-    /// The mount point.
+    /// The path of the mount point.
     public let path: String
 
-    /// Mounts a file system of `type` in a fresh directory, until this goes.
+    /// Mounts a file system of `type` in a new directory until this object is released.
     public init(_ type: String, options: String = "rw") throws {
         directory = try TemporaryDirectory()
         path = directory.path + "/mount"
@@ -19,7 +19,7 @@ public final class Mount {
         try Self.run("mount", "-t", type, "-o", options, type, path)
     }
 
-    /// Formats an image of so many MiB with `mkfs.`*type*, with these options, and mounts that, until this goes.
+    /// Formats an image of this many MiB with `mkfs.`*type* and these options, and mounts it until this object is released.
     public init(imageOf type: String, megabytes: Int, _ options: [String] = []) throws {
         directory = try TemporaryDirectory()
         path = directory.path + "/mount"
@@ -34,10 +34,10 @@ public final class Mount {
         try? Self.run("umount", "--lazy", path)
     }
 
-    /// Changes its options.
+    /// Remounts the file system with other options.
     ///
-    /// Tried again for as long as it fails: a cache that is let go closes its files a moment later, and a process that
-    /// is just being started has this one's open until it executes its program.
+    /// Retries while the remount fails: a released cache closes its files a moment later, and a child process that is
+    /// being started holds this process's open files until it executes its program.
     public func remount(_ options: String) throws {
         try Self.patiently { try Self.run("mount", "-o", "remount," + options, path) }
     }
@@ -53,7 +53,7 @@ public final class Mount {
         }
     }
 
-    /// Writes until nothing more fits, in files beside the cache, and has all of it on the medium.
+    /// Fills the file system with files next to the cache, and syncs it.
     public func fill() throws {
         let script = """
             cd "$1" && n=0
@@ -68,7 +68,7 @@ public final class Mount {
 
     /// Sets the change times of files of an ext4 image, named by their paths below the mount point.
     ///
-    /// The image is unmounted for it, as soon as none of its files is open.
+    /// It unmounts the image for this, as soon as none of its files is open.
     public func setChangeTime(of files: [String], to moment: Date) throws {
         let image = directory.path + "/image"
         let commands = directory.path + "/commands"
@@ -80,17 +80,17 @@ public final class Mount {
         try Self.run("mount", "-t", "ext4", "-o", "loop", image, path)
     }
 
-    /// Has everything on the medium.
+    /// Syncs the file system.
     public func synchronize() throws {
         try Self.run("sync", "-f", path)
     }
 
-    /// Whether this process may mount images of this type, and has what makes them.
+    /// Whether this process may mount images of this type, and the programs that make them are installed.
     public static func canFormat(_ type: String) -> Bool {
         (try? Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)) != nil
     }
 
-    /// A command that has failed.
+    /// The error of a command that failed.
     private struct Failure: Error {
         let words: [String]
     }
@@ -108,6 +108,6 @@ public final class Mount {
         guard process.terminationStatus == 0 else { throw Failure(words: words) }
     }
 
-    /// Whether this process may mount anything.
+    /// Whether this process may mount file systems.
     public static let isAllowed = (try? Mount("tmpfs", options: "size=64k")) != nil
 }

@@ -4,9 +4,9 @@
 ///
 /// Times are nanoseconds of a clock that all callers share.
 public struct RegisterOperation: Sendable, Equatable {
-    /// What was done.
+    /// The kind of an operation, with its value.
     public enum Kind: Sendable, Hashable {
-        /// A value was written, which no other operation writes.
+        /// A value was written that no other operation writes.
         case write(UInt64)
         /// The register was emptied.
         case remove
@@ -16,18 +16,18 @@ public struct RegisterOperation: Sendable, Equatable {
         case miss
     }
 
-    /// What was done.
+    /// The kind of the operation.
     public var kind: Kind
-    /// Before it took effect.
+    /// A time before the operation took effect.
     public var start: UInt64
-    /// After it took effect.
+    /// A time after the operation took effect.
     public var end: UInt64
-    /// Whether it was cut off by the death of its process: then it may have taken effect, until `end`, or not.
+    /// Whether its process died during the operation, which then may or may not have taken effect before `end`.
     public var isPending: Bool
-    /// Who did it, for reports.
+    /// The number of the caller, for reports.
     public var actor: UInt32
 
-    /// An operation that returned, unless it is said to be pending.
+    /// Makes an operation that returned, unless it is pending.
     public init(_ kind: Kind, _ start: UInt64, _ end: UInt64, isPending: Bool = false, actor: UInt32 = 0) {
         self.kind = kind
         self.start = start
@@ -38,7 +38,7 @@ public struct RegisterOperation: Sendable, Equatable {
 }
 
 extension RegisterOperation: CustomStringConvertible {
-    /// As in "write 5 [10, 20] by 3".
+    /// A text like "write 5 [10, 20] by 3".
     public var description: String {
         let what =
             switch kind {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// SplitMix64 (Steele, Lea, Flood, 2014): random numbers that a seed repeats.
+/// A generator of reproducible random numbers: SplitMix64 (Steele, Lea, Flood, 2014).
 public struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
-    /// Starts with a seed, which a failing test prints.
+    /// Makes a generator with a seed, which a failing test prints.
     public init(seed: UInt64) {
         state = seed
     }
 
-    /// The next number.
+    /// Returns the next number.
     public mutating func next() -> UInt64 {
         state &+= 0x9e37_79b9_7f4a_7c15
         var value = state
@@ -18,7 +18,7 @@ public struct SeededGenerator: RandomNumberGenerator {
         return value ^ value >> 31
     }
 
-    /// Bytes that look random.
+    /// Returns pseudorandom bytes.
     public static func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
         var generator = SeededGenerator(seed: seed)
         return [UInt8](unsafeUninitializedCapacity: count + 8) { bytes, initialized in

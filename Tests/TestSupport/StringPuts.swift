@@ -3,7 +3,7 @@
 import DiskCache
 import Foundation
 
-// Values in tests are mostly words.
+// Values in tests are mostly text.
 
 extension SharedCache {
     /// Stores a string's UTF-8 bytes.
@@ -13,7 +13,7 @@ extension SharedCache {
         try put(Data(text.utf8), forKey: key, options: options)
     }
 
-    /// The same in asynchronous tests.
+    /// Stores a string's UTF-8 bytes in asynchronous tests.
     package func put(
         _ text: String,
         forKey key: String,

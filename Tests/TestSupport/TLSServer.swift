@@ -4,22 +4,24 @@ import Foundation
 import Glibc
 import Testing
 
-/// A server of nginx's on 127.0.0.1, which speaks TLS, with certificates of an authority of its own.
+/// An nginx server on 127.0.0.1 with TLS, and certificates of its own authority.
 public final class TLSServer: Sendable {
-    /// What a test needs of the machine.
+    /// Whether nginx and openssl are installed.
     public static let isInstalled = program != nil && run(["openssl", "version"])
     private static let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx"].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
-    /// Where it listens.
+    /// The port for TLS.
     public let port: UInt16
-    /// Where it listens without TLS, if `directives` say `listen 127.0.0.1:PLAIN`.
+    /// The port without TLS, if `directives` contain `listen 127.0.0.1:PLAIN`.
     public let plainPort: UInt16
     private let directory: TemporaryDirectory
     private let process: Process
 
-    /// - Parameter directives: of its one server, beside where it listens and what its certificate is.
+    /// Starts a server.
+    ///
+    /// - Parameter directives: further directives of the `server` block, without the port for TLS and the certificate.
     public init(_ directives: String = "") throws {
         directory = try TemporaryDirectory()
         try Self.makeCertificates(directory.path)
@@ -38,20 +40,20 @@ public final class TLSServer: Sendable {
     }
 
     deinit {
-        // Not SIGTERM: threads of Dispatch's, which may have started it, leave their blocked signals to it.
+        // Not SIGTERM: a Dispatch thread may have started the process, which then has inherited the blocked signals.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 
-    /// Of what is at a path.
+    /// Returns the URL of a path.
     public func url(_ path: String = "/", host: String = "127.0.0.1") -> String {
         "https://\(host):\(port)\(path)"
     }
 
-    /// A file beside its configuration: `authority.pem`, `stranger.pem`, `client.pem`, `client.key`.
+    /// Returns the path of a file next to the configuration: `authority.pem`, `stranger.pem`, `client.pem`, `client.key`.
     public func path(_ name: String) -> String { "\(directory.path)/\(name)" }
 
-    /// Puts a file where it finds it.
+    /// Puts a file into the server's root directory.
     public func serve(_ name: String, _ contents: Data) throws {
         try contents.write(to: URL(fileURLWithPath: "\(directory.path)/www/\(name)"))
     }
@@ -82,7 +84,7 @@ public final class TLSServer: Sendable {
         return process
     }
 
-    /// An authority, a server and a client that it knows, and an authority that knows nobody.
+    /// Makes an authority, certificates that it signed for a server and a client, and an authority that signed none.
     private static func makeCertificates(_ place: String) throws {
         let script = """
             cd "$1" && umask 077

@@ -4,28 +4,28 @@ import Foundation
 import Platform
 import Testing
 
-/// Lets tests run a few at a time, on threads that they may block.
+/// A trait that runs only a few tests at a time, on threads that they may block.
 ///
-/// Swift Testing begins all tests at once, on as many threads as there are processors. A test that waits for
-/// a process, a lock or a sleep holds up all others there, and how long it takes depends on how many they
-/// are. With this trait a test, or each test of a suite, begins when it has a turn, and its body runs on a
-/// thread of its own: so it may wait there as ordinary programs do, whether it is `async` or not.
+/// Swift Testing starts all tests at once, on as many threads as there are processors. A test that waits for a
+/// process, a lock or a sleep delays all others there, and its duration depends on their number. With this trait a
+/// test, or each test of a suite, starts when it gets a turn, and its body runs on a separate thread, which it may
+/// block as ordinary programs do, whether it is `async` or not.
 ///
-/// - Each case of a parameterized test takes its own turn. A test that has the trait twice, by its suite too,
-///   takes one.
-/// - A test that waits for its turn occupies no thread. Turns are given in the order in which they are asked
-///   for.
-/// - Child tasks (`async let`, task groups) run on such threads too. `Task { }` and `Task.detached { }` run
-///   on Swift's shared pool and must not block.
+/// - Each case of a parameterized test takes its own turn. A test that has the trait twice, as by its suite, takes
+///   one turn.
+/// - A test that waits for its turn occupies no thread. Turns are given in the order of the requests.
+/// - Child tasks (`async let`, task groups) run on such threads too. `Task { }` and `Task.detached { }` run on
+///   Swift's shared pool and must not block.
 public struct TakesTurns: SuiteTrait, TestTrait, TestScoping {
-    /// Whether the present task has a turn already.
+    /// Whether the current task already has a turn.
     @TaskLocal private static var hasTurn = false
 
-    /// One more than there are processors, since at any time some of them only wait; and four at most, since what they
-    /// start and measure needs processors too.
+    /// One turn more than there are processors, since some tests only wait, and at most four.
+    ///
+    /// The limit is four since the processes that tests start and the times that they measure need processors too.
     private static let turns = Turns(count: min(ProcessInfo.processInfo.activeProcessorCount + 1, 4))
 
-    /// For a suite: the trait is for each of its tests, not for the suite as a whole.
+    /// Whether the trait of a suite applies to each of its tests instead of the suite as a whole.
     public var isRecursive: Bool { true }
 
     /// Waits for a turn, and runs `body` on a thread that may block.
@@ -47,11 +47,11 @@ public struct TakesTurns: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == TakesTurns {
-    /// For every suite: tests begin when it is their turn, a few at a time, on threads that they may block.
+    /// The trait for every suite: a few tests run at a time, on threads that they may block.
     public static var takesTurns: Self { Self() }
 }
 
-/// A number of turns, given in the order in which they are asked for; waiting blocks no thread.
+/// A number of turns, given in the order of the requests; waiting blocks no thread.
 private final class Turns: Sendable {
     private struct State {
         var free: Int
@@ -78,7 +78,7 @@ private final class Turns: Sendable {
         }
     }
 
-    /// Hands the turn to who waits longest.
+    /// Passes the turn to the longest waiter.
     func giveBack() {
         let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
             if state.waiting.isEmpty {
@@ -91,9 +91,9 @@ private final class Turns: Sendable {
     }
 }
 
-/// Runs each job at once, on a thread that waits for nothing else.
+/// An executor that runs each job immediately, on an idle thread.
 ///
-/// There is a new thread whenever all others are occupied, so jobs may block, also for each other.
+/// It starts a new thread if no thread is idle, so jobs may block, even on each other.
 private final class BlockableThreads: TaskExecutor {
     static let shared = BlockableThreads()
 
@@ -122,7 +122,7 @@ private final class BlockableThreads: TaskExecutor {
     }
 
     private func work() {
-        // Dispatch, on whose thread this one was made, blocks most signals; the programs that tests start inherit that.
+        // A Dispatch thread, which may have made this one, blocks most signals; programs that tests start would inherit that.
         var none = sigset_t()
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)

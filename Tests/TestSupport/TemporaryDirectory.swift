@@ -2,13 +2,14 @@
 
 import Foundation
 
-/// A fresh directory on the disk, removed with everything in it when this goes.
+/// A new directory on disk, removed with its contents when this object is released.
 public final class TemporaryDirectory: Sendable {
-    /// Its path, without a slash at the end.
+    /// The path, without a trailing slash.
     public let path: String
 
-    /// Below `base`; without one below `$DISKCACHE_TEST_DIR`, by which the tests can be run on another file system,
-    /// else the system's temporary directory.
+    /// Makes a directory below `base`, `$DISKCACHE_TEST_DIR` or the system's temporary directory, the first that is set.
+    ///
+    /// `$DISKCACHE_TEST_DIR` is for tests on another file system.
     public init(below base: String? = nil) throws {
         let base = base ?? ProcessInfo.processInfo.environment["DISKCACHE_TEST_DIR"] ?? NSTemporaryDirectory()
         path = URL(fileURLWithPath: base).appendingPathComponent("diskcache-test-" + UUID().uuidString).path
@@ -16,12 +17,12 @@ public final class TemporaryDirectory: Sendable {
     }
 
     deinit {
-        // Tests take permissions away; without them the tree can't be removed.
+        // Tests may have removed permissions, without which the tree can't be removed.
         _ = try? FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// The paths of all files (no directories) below `subdirectory`, relative to it, sorted.
+    /// Returns the sorted paths of all files (not directories) below `subdirectory`, relative to it.
     public func files(below subdirectory: String = "") -> [String] {
         let root = subdirectory.isEmpty ? path : path + "/" + subdirectory
         let names = FileManager.default.enumerator(atPath: root)?.allObjects as? [String] ?? []
@@ -33,7 +34,7 @@ public final class TemporaryDirectory: Sendable {
     }
 }
 
-/// Makes a file with these contents; a test that can't do that is broken.
+/// Makes a file with these contents, and traps if that fails.
 public func makeFile(_ path: String, _ contents: String = "") {
     precondition(FileManager.default.createFile(atPath: path, contents: Data(contents.utf8)), path)
 }

@@ -3,11 +3,11 @@
 import DiskCache
 import Foundation
 
-/// The built `diskcache`, run as its users run it.
+/// The built `diskcache` command, run as users run it.
 public struct Tool: Sendable {
-    /// What a run left behind.
+    /// The result of a run.
     public struct Run: Sendable {
-        /// The exit status; a signal that ended the process counts as 128 and its number, as in a shell.
+        /// The exit status, or 128 plus the number of the signal that ended the process, as in a shell.
         public let status: Int32
         /// Standard output.
         public let outputData: Data
@@ -22,7 +22,7 @@ public struct Tool: Sendable {
         public var lines: [String] { output.split(separator: "\n").map(String.init) }
     }
 
-    /// Where the command was built: beside this test program.
+    /// The path of the built command, next to this test program.
     public static let path: String = {
         let program = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
         let beside = program.deletingLastPathComponent().appendingPathComponent("diskcache").path
@@ -30,25 +30,25 @@ public struct Tool: Sendable {
         return beside
     }()
 
-    /// The cache directory of all runs, a fresh one that does not exist yet unless told otherwise.
+    /// The cache directory of all runs, which does not exist at first.
     public let directory: String
     private let scratch: TemporaryDirectory
 
-    /// A tool with a fresh place to work in.
+    /// Makes a tool with a new scratch directory.
     public init() throws {
         scratch = try TemporaryDirectory()
         directory = scratch.path + "/cache"
     }
 
-    /// A path in the fresh place, outside the cache directory.
+    /// Returns a path in the scratch directory, outside the cache directory.
     public func path(_ name: String) -> String {
         "\(scratch.path)/\(name)"
     }
 
-    /// The cache of all runs, opened by the test program.
+    /// Opens the cache of all runs in the test program.
     ///
-    /// Without a janitor: what a command has left, nobody collects before the test looks at it. (A collection that was cut
-    /// short another janitor goes on with at once.)
+    /// The cache has no janitor, so that the files that a command has left are not collected before the test checks them.
+    /// (A janitor would at once continue an interrupted collection.)
     public func cache(_ change: (inout CacheConfiguration) -> Void = { _ in }) throws -> SharedCache {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -56,7 +56,7 @@ public struct Tool: Sendable {
         return try SharedCache(at: directory, configuration: configuration)
     }
 
-    /// Runs `diskcache` with `arguments` on the directory, which the environment names.
+    /// Runs `diskcache` with `arguments` on the directory, which is passed in the environment.
     public func run(
         _ arguments: String...,
         input: Data = Data(),
@@ -65,17 +65,17 @@ public struct Tool: Sendable {
         try execute(Self.path, arguments, input: input, environment: environment)
     }
 
-    /// Runs `diskcache` with `arguments` on the directory, which the environment names.
+    /// Runs `diskcache` with `arguments` on the directory, which is passed in the environment.
     public func run(_ arguments: [String], input: Data = Data()) throws -> Run {
         try execute(Self.path, arguments, input: input, environment: [:])
     }
 
-    /// Runs a script of bash that finds the command as `$TOOL` and the cache as `$DISKCACHE_DIR`.
+    /// Runs a bash script with the command in `$TOOL` and the cache in `$DISKCACHE_DIR`.
     public func shell(_ script: String, input: Data = Data()) throws -> Run {
         try execute("/bin/bash", ["-c", script], input: input, environment: ["TOOL": Self.path])
     }
 
-    /// The files below a part of the cache directory, relative to it.
+    /// Returns the files below a part of the cache directory, relative to it.
     public func files(_ part: String = "") -> [String] {
         scratch.files(below: "cache/" + part)
     }
@@ -89,7 +89,7 @@ public struct Tool: Sendable {
         let id = UUID().uuidString
         let files = ["in", "out", "err"].map { path("\(id).\($0)") }
         defer { for file in files { try? FileManager.default.removeItem(atPath: file) } }
-        // Files instead of pipes: nothing to read at the same time, and no end to block on.
+        // Files instead of pipes: no output must be read during the run, and no pipe can block.
         try input.write(to: URL(fileURLWithPath: files[0]))
         for file in files[1...] { makeFile(file) }
         let process = Process()
@@ -109,7 +109,7 @@ public struct Tool: Sendable {
         )
     }
 
-    /// The tests' own, less what would lead the command elsewhere.
+    /// The environment of the tests, without the variables that would change the command's behaviour.
     private var environment: [String: String] {
         var environment = ProcessInfo.processInfo.environment
         for name in [

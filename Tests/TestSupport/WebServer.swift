@@ -4,51 +4,51 @@ import Foundation
 import Glibc
 import Platform
 
-/// A server of HTTP on 127.0.0.1 that answers as a test wants, one request a connection.
+/// An HTTP server on 127.0.0.1 whose answers a test controls, with one request per connection.
 public final class WebServer: Sendable {
-    /// What it is asked.
+    /// A request to the server.
     public struct Request: Sendable {
-        /// As it was sent.
+        /// The method as sent.
         public var method = ""
-        /// With the query.
+        /// The path with the query.
         public var path = ""
-        /// All lines of the head but the first.
+        /// The header fields.
         public var fields: [(name: String, value: String)] = []
-        /// As long as Content-Length says.
+        /// The body, of the length in Content-Length.
         public var body = Data()
 
-        /// The value of a field, whatever its case.
+        /// The value of a field, by its name in any case.
         public subscript(name: String) -> String? {
             fields.first { $0.name.lowercased() == name.lowercased() }?.value
         }
     }
 
-    /// What it says.
+    /// An answer of the server.
     public struct Answer: Sendable {
-        /// Of the first line.
+        /// The status code.
         public var status = 200
-        /// Lines of the head.
+        /// The header lines.
         public var fields: [String] = []
-        /// Sent whole, unless ``cut`` says otherwise.
+        /// The body, sent whole unless ``cut`` is set.
         public var body = Data()
-        /// Of the body so many bytes are sent, and then the connection is closed; nil: all.
+        /// The number of body bytes after which the connection is closed, or nil to send all.
         public var cut: Int?
-        /// Head and body as they are sent, in the place of everything above; nil: they are made of that.
+        /// The raw head and body to send, or nil to make them from the other properties.
         public var raw: Data?
 
-        /// All parameters are what the properties say.
+        /// Makes an answer with these properties.
         public init(_ status: Int = 200, _ fields: [String] = [], _ body: Data = Data(), cut: Int? = nil) {
             (self.status, self.fields, self.body, self.cut) = (status, fields, body, cut)
         }
     }
 
-    /// Where it listens.
+    /// The port of the server.
     public let port: UInt16
     private let listening: Int32
     private let log = Locked<[Request]>([])
     private let isStopped = Locked(false)
 
-    /// Answers with `answer`, which may block, until it is stopped.
+    /// Starts a server that answers with `answer`, which may block, until it is stopped.
     public init(_ answer: @escaping @Sendable (Request) -> Answer) throws {
         let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
@@ -77,20 +77,20 @@ public final class WebServer: Sendable {
         }
     }
 
-    /// Refuses connections from now on.
+    /// Stops the server, which then refuses connections.
     public func stop() {
         let isFirst = isStopped.withLock { isStopped in
             defer { isStopped = true }
             return !isStopped
         }
-        // Wakes the thread that accepts, which closes it: later the number may be another file's.
+        // This wakes the accepting thread, which closes the socket: a close here could hit a reused descriptor.
         if isFirst { shutdown(listening, Int32(SHUT_RDWR)) }
     }
 
-    /// Where something is there.
+    /// Returns the URL of a path.
     public func url(_ path: String = "/") -> String { "http://127.0.0.1:\(port)\(path)" }
 
-    /// What it was asked so far.
+    /// The requests so far.
     public var requests: [Request] { log.withLock { $0 } }
 
     private func serve(_ number: Int32, _ answer: @Sendable (Request) -> Answer) {
@@ -129,7 +129,7 @@ public final class WebServer: Sendable {
         Self.send(Data(head.utf8) + body, number)
     }
 
-    /// Nil at the end.
+    /// Returns the received bytes, or nil at the end.
     private static func receive(_ number: Int32) -> Data? {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = recv(number, &bytes, bytes.count, 0)
@@ -155,14 +155,14 @@ public final class WebServer: Sendable {
 }
 
 extension WebServer.Answer {
-    /// A head of these lines and a body, byte by byte; then the connection is closed.
+    /// Returns an answer of exactly these header lines and body, after which the connection is closed.
     public static func raw(_ lines: [String], _ body: Data = Data()) -> WebServer.Answer {
         var answer = WebServer.Answer()
         answer.raw = Data((lines + ["Connection: close", "", ""]).joined(separator: "\r\n").utf8) + body
         return answer
     }
 
-    /// A resource with a tag, as a server that knows conditions and ranges gives it.
+    /// Returns a resource with an entity tag, as a server does that supports conditions and ranges.
     public static func resource(
         _ request: WebServer.Request,
         _ body: Data,

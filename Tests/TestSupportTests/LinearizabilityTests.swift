@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-/// The check that judges what processes saw of each other.
+/// The check of the histories that processes have recorded.
 @Suite(.takesTurns) struct LinearizabilityTests {
     private typealias Operation = RegisterOperation
 
@@ -11,7 +11,7 @@ import Testing
         Linearizability.violations(of: history).map(\.kind)
     }
 
-    @Test func `reads of the value before or after, while it is being overwritten, are fine`() {
+    @Test func `a read during a write may return the value before or after it`() {
         let history = [
             Operation(.write(1), 0, 10), Operation(.write(2), 20, 60),
             Operation(.read(1), 30, 40), Operation(.read(2), 45, 50), Operation(.miss, 52, 55),
@@ -19,7 +19,7 @@ import Testing
         #expect(kinds(history).isEmpty)
     }
 
-    @Test func `the old value after one that saw the new value is found`() throws {
+    @Test func `a read of the old value after a read of the new one is detected`() throws {
         let history = [
             Operation(.write(1), 0, 10), Operation(.write(2), 20, 60),
             Operation(.read(2), 30, 40), Operation(.read(1), 45, 50),
@@ -29,7 +29,7 @@ import Testing
         #expect(found.operations.count == 4 && found.operations.allSatisfy(history.contains))
     }
 
-    @Test func `the old value after the write of the new one has returned is found`() {
+    @Test func `a read of the old value after the new value's write returned is detected`() {
         let history = [
             Operation(.write(1), 0, 10), Operation(.write(2), 20, 30), Operation(.read(1), 31, 40),
         ]
@@ -37,21 +37,21 @@ import Testing
         #expect(kinds(history.reversed()) == [.overwritten], "in whatever order they are told")
     }
 
-    @Test func `a value after the register was emptied is found, a miss is fine`() {
+    @Test func `a read of a value after a remove is detected, and misses are allowed`() {
         let history = [Operation(.write(1), 0, 10), Operation(.remove, 20, 30)]
         #expect(kinds(history + [Operation(.read(1), 31, 40)]) == [.overwritten])
         #expect(kinds(history + [Operation(.read(1), 30, 40)]).isEmpty, "at the same instant")
         #expect(kinds(history + [Operation(.miss, 5, 6), Operation(.read(1), 7, 25)]).isEmpty)
     }
 
-    @Test func `a value from nowhere, from the future, or written twice is found`() {
+    @Test func `a value never written, read before its write, or written twice is detected`() {
         #expect(kinds([Operation(.read(1), 0, 10)]) == [.neverWritten])
         #expect(kinds([Operation(.read(1), 0, 10), Operation(.write(1), 11, 20)]).contains(.readBeforeWrite))
         let twice = [Operation(.write(1), 0, 10), Operation(.write(1), 20, 30)]
         #expect(kinds(twice).contains(.writtenTwice))
     }
 
-    @Test func `a write that was cut off counts if it was seen, and only then`() {
+    @Test func `a pending write counts only if its value was read`() {
         let pending = Operation(.write(2), 20, 100, isPending: true)
         let before = Operation(.write(1), 0, 10)
         #expect(kinds([before, pending, Operation(.read(1), 200, 210)]).isEmpty)
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(arguments: 0..<8)
-    func `it agrees with a search through all orders`(batch: Int) {
+    func `the check agrees with a search through all orders`(batch: Int) {
         var generator = SeededGenerator(seed: UInt64(batch))
         var verdicts = [true: 0, false: 0]
         for _ in 0..<5000 {
@@ -83,7 +83,7 @@ import Testing
         #expect(verdicts.values.allSatisfy { $0 > 500 }, "the histories must be of both kinds: \(verdicts)")
     }
 
-    @Test func `long histories are judged as well`() {
+    @Test func `long histories are checked`() {
         var history: [RegisterOperation] = []
         for value in UInt64(1)...50_000 {
             history.append(Operation(.write(value), value * 10, value * 10 + 12))

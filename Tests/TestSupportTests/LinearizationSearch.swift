@@ -2,10 +2,10 @@
 
 import TestSupport
 
-/// Looks for a sequential order by trying all of them: slow, and plainly right.
+/// A search for a sequential order that tries all orders: slow, but obviously correct.
 struct LinearizationSearch {
     private let operations: [RegisterOperation]
-    /// Sets of operations done, with the value then, from which there is no way on.
+    /// Sets of completed operations, with the resulting value, that no order continues.
     private var deadEnds: Set<State> = []
 
     private struct State: Hashable {
@@ -13,10 +13,9 @@ struct LinearizationSearch {
         var value: UInt64?
     }
 
-    /// Whether there is an order of the operations that keeps those apart which do not overlap, and in which
-    /// each read gives what was written last.
+    /// Whether the operations have an order in which each read returns the last written value.
     ///
-    /// Each pending write may be left out.
+    /// The order must keep the sequence of operations that do not overlap, and may omit pending writes.
     static func exists(for history: [RegisterOperation]) -> Bool {
         let told = history.filter { $0.kind != .miss && !($0.isPending && $0.isRead) }
         let pending = told.indices.filter { told[$0].isPending }
@@ -60,9 +59,9 @@ extension RegisterOperation {
     }
 }
 
-/// Short histories with times so small that ties are common.
+/// Short random histories with such small times that ties are common.
 enum RandomHistory {
-    /// What callers can see of a sequence of operations, each of which takes effect at its place.
+    /// Returns a history that callers can observe of operations that take effect in sequence.
     static func linearizable(using generator: inout SeededGenerator) -> [RegisterOperation] {
         var value: UInt64?
         var history: [RegisterOperation] = []
@@ -93,7 +92,7 @@ enum RandomHistory {
         return history.shuffled(using: &generator)
     }
 
-    /// Changes some of what was read and when.
+    /// Changes some read values, and the times of some operations.
     static func corrupt(_ history: inout [RegisterOperation], using generator: inout SeededGenerator) {
         for index in history.indices where Int.random(in: 0..<3, using: &generator) == 0 {
             if case .read = history[index].kind, Bool.random(using: &generator) {

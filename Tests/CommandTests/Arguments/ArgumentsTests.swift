@@ -13,7 +13,7 @@ import Testing
         Option("--scope TEXT"), Option("--prefix TEXT…"), Option("--glob PATTERN…"),
     ]
 
-    /// As if the scanner had found these.
+    /// Arguments as if the scanner had found these options and operands.
     static func arguments(
         _ found: [(String, String?)] = [],
         operands: [String] = [],
@@ -30,21 +30,21 @@ import Testing
         return Arguments(scanned, options: options, command: "test", directory: directory)
     }
 
-    @Test func `an option is there if it was given`() {
+    @Test func `an option is present only if it was given`() {
         let arguments = Self.arguments([("json", nil)])
         #expect(arguments.has("json"))
         #expect(!arguments.has("ttl"))
     }
 
-    @Test func `of several values the last counts`() {
+    @Test func `the last of several values of an option counts`() {
         #expect(Self.arguments([("ttl", "1"), ("ttl", "2")]).value("ttl") == "2")
     }
 
-    @Test func `an option that can be repeated keeps its order`() {
+    @Test func `the values of a repeatable option keep their order`() {
         #expect(Self.arguments([("tag", "b"), ("tag", "a")]).all("tag") == ["b", "a"])
     }
 
-    @Test func `a value that does not parse is said to be the option's`() {
+    @Test func `the error for a value that does not parse names the option`() {
         #expect {
             try Self.arguments([("ttl", "soon")]).value("ttl", as: Quantity.duration)
         } throws: {
@@ -60,13 +60,13 @@ import Testing
         }
     }
 
-    @Test func `how many operands there can be is read off their names`() {
+    @Test func `the number of operands is derived from their names`() {
         #expect(HasCommand.operandCount == 1...1 && PutCommand.operandCount == 1...2)
         #expect(ListCommand.operandCount == 0...0 && LogCommand.operandCount == 0...1)
         #expect(RemoveCommand.operandCount == 0...Int.max && RunCommand.operandCount == 1...Int.max)
     }
 
-    @Test func `a lone operand is the value of an option that was given without one`() throws {
+    @Test func `a single operand becomes the value of an option that was given without a value`() throws {
         func arguments(_ value: String?, _ operands: String...) -> Arguments {
             Self.arguments(value.map { [("ttl", $0)] } ?? [], operands: operands).takingOperand(for: "ttl")
         }
@@ -80,14 +80,14 @@ import Testing
         #expect(throws: Failure.self) { try Self.arguments(operands: [""]).key() }
     }
 
-    @Test func `a scope stands before every key, and is no key`() throws {
+    @Test func `a scope is prefixed to every key, but is no key without an operand`() throws {
         let arguments = Self.arguments([("scope", "a/")], operands: ["k"])
         #expect(try arguments.key() == "a/k" && arguments.key("l") == "a/l")
         #expect(try Self.arguments([("scope", "")], operands: ["k"]).key() == "k")
         #expect(throws: Failure.self) { try Self.arguments([("scope", "a/")], operands: [""]).key() }
     }
 
-    @Test func `keys are selected by what was given, and else all of them`() throws {
+    @Test func `keys are selected by prefix, glob or tag, and all keys without such an option`() throws {
         #expect(try SelectionOptions.selection(Self.arguments()) == .all)
         for (option, selection) in [
             ("prefix", .prefix("x")), ("glob", .glob("x")), ("tag", .tagged("x")),
@@ -110,13 +110,13 @@ import Testing
         #expect(all == [.prefix("b"), .prefix("a"), .tagged("t")])
     }
 
-    @Test func `the command's own directory goes before the global one`() throws {
+    @Test func `the command's directory option takes precedence over the global one`() throws {
         #expect(try Self.arguments([("dir", "/a")], directory: "/b").directory() == "/a")
         #expect(try Self.arguments(directory: "/b").directory() == "/b")
     }
 
     @Test(arguments: [("a/", "a"), ("/a/b//", "/a/b"), ("/", "/"), ("//", "/"), ("a", "a")])
-    func `slashes at the end of the directory are left out`(given: String, directory: String) throws {
+    func `trailing slashes of the directory are removed`(given: String, directory: String) throws {
         #expect(try Self.arguments(directory: given).directory() == directory)
     }
 
@@ -125,9 +125,9 @@ import Testing
     }
 }
 
-/// What `gc` makes of its options.
+/// The request that `gc` makes of its options.
 @Suite(.takesTurns) struct CollectCommandTests {
-    /// Arguments made without getopt, whose state is global.
+    /// The request for these words, parsed without getopt, whose state is global.
     static func request(_ words: String...) throws -> CollectionOptions {
         try request(words)
     }
@@ -150,13 +150,13 @@ import Testing
     }
 
     @Test(arguments: ["--max-size", "--max-entries", "--max-age", "--max-idle"])
-    func `a limit beside expired-only is refused`(limit: String) {
+    func `a limit together with expired-only is refused`(limit: String) {
         #expect { try Self.request("--expired-only", limit, "1") } throws: {
             ($0 as? Failure)?.status == .usage
         }
     }
 
-    @Test func `the last collection is shown alone`() {
+    @Test func `last cannot be combined with the options of a collection`() {
         for words in [["--last", "--nice"], ["--last", "--watch", "1s"], ["--last", "--max-size", "1"]] {
             #expect { try Self.request(words) } throws: {
                 ($0 as? Failure)?.message
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func `every option becomes a part of the request`() throws {
+    @Test func `every option is reflected in the request`() throws {
         let request = try Self.request(
             "--max-size",
             "2G",
@@ -189,7 +189,7 @@ import Testing
         #expect(request.patience == .zero)
     }
 
-    @Test func `without options there are no limits`() throws {
+    @Test func `a request without options has no limits`() throws {
         let request = try Self.request()
         #expect(request.maximumSize == nil && request.maximumEntries == nil)
         #expect(request.maximumAge == nil && request.maximumIdleTime == nil)

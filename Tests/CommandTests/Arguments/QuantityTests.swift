@@ -17,7 +17,7 @@ import Testing
         #expect(try Quantity.size(text).bytes == bytes)
     }
 
-    @Test func `a moment in the future is said to be that, and not to lie a negative time back`() {
+    @Test func `a time in the future is shown as such, not as a negative time ago`() {
         let now = Date(timeIntervalSince1970: 1_700_000_000)
         #expect(Quantity.ago(now.addingTimeInterval(-90), now) == "1m 30s ago")
         #expect(Quantity.ago(now.addingTimeInterval(0.5), now) == "0s ago")
@@ -25,13 +25,13 @@ import Testing
     }
 
     @Test(arguments: ["", "K", "-1", "1X", "1 K", "1KK", "1e3", "nan", "inf", "0x10", "1.2.3", "8192P", "٣"])
-    func `what is no size is refused as usage`(text: String) {
+    func `an invalid size is refused as a usage error`(text: String) {
         #expect { try Quantity.size(text) } throws: { ($0 as? Failure)?.status == .usage }
     }
 
-    @Test func `a size of more digits than any number has is refused`() throws {
+    @Test func `a size that overflows is refused`() throws {
         #expect(throws: Failure.self) { try Quantity.size(String(repeating: "9", count: 500)) }
-        // What config.json can't hold.
+        // Sizes that config.json can't hold are refused.
         #expect(try Quantity.size("8191T").bytes == 8191 << 40)
         #expect(throws: Failure.self) { try Quantity.size("8P") }
     }
@@ -42,7 +42,7 @@ import Testing
         ("2w", .seconds(1_209_600)), ("1h30m", .seconds(5400)), ("1d12h", .seconds(129_600)),
         ("1m500ms", .milliseconds(60_500)), ("1w2d3h4m5s6ms", .milliseconds(788_645_006)),
     ])
-    func `spans have units`(text: String, span: Duration) throws {
+    func `time spans have units`(text: String, span: Duration) throws {
         #expect(try Quantity.duration(text) == span)
     }
 
@@ -50,11 +50,11 @@ import Testing
         "", "d", "-5", "-5d", "5 d", "5y", "soon", "1e9", "99999999999999999999d", "inf", "nan", "1h30",
         "30m1h", "1h1h", "1h m", "1h-5m", "1h30m ", "104000d500d", "1h\u{301}",
     ])
-    func `what is no span is refused as usage`(text: String) {
+    func `an invalid time span is refused as a usage error`(text: String) {
         #expect { try Quantity.duration(text) } throws: { ($0 as? Failure)?.status == .usage }
     }
 
-    @Test func `a digest is what sha256sum prints, in small or capital letters`() throws {
+    @Test func `a digest is parsed as sha256sum prints it, in lower or upper case`() throws {
         let digest = Digest(of: Data("hello".utf8))
         #expect(try Quantity.digest("\(digest)") == digest)
         #expect(try Quantity.digest("\(digest)".uppercased()) == digest)
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(arguments: ["", "-1", "1.5", "many", "99999999999999999999"])
-    func `what is no count is refused as usage`(text: String) {
+    func `an invalid count is refused as a usage error`(text: String) {
         #expect { try Quantity.count(text) } throws: { ($0 as? Failure)?.status == .usage }
     }
 
@@ -75,7 +75,7 @@ import Testing
         (.seconds(90000), "1d 1h"),
         (.seconds(86401), "1d"), (.seconds(-61), "-1m 1s"),
     ])
-    func `spans are written in their two leading units`(span: Duration, text: String) {
+    func `time spans are written in their two leading units`(span: Duration, text: String) {
         #expect(Quantity.text(span) == text)
     }
 
@@ -87,7 +87,7 @@ import Testing
         #expect(Quantity.text(bytes: bytes) == text)
     }
 
-    @Test func `one is singular`() {
+    @Test func `a count of one is singular`() {
         #expect(Quantity.count(1, "key") == "1 key")
         #expect(Quantity.count(0, "key") == "0 keys")
     }
@@ -95,13 +95,13 @@ import Testing
 
 @Suite(.takesTurns) struct ExpirationOptionsTests {
     @Test(arguments: ["90000d", "soon"])
-    func `a lifetime that is none says what else there is`(text: String) {
+    func `the error for an invalid lifetime lists the alternatives`(text: String) {
         #expect { try ExpirationOptions.lifetime(text) } throws: {
             ($0 as? Failure)?.message.hasSuffix("or never") ?? false
         }
     }
 
-    @Test func `the latest moment is in the year 2262`() throws {
+    @Test func `the latest accepted time is in the year 2262`() throws {
         #expect(throws: Never.self) { try ExpirationOptions.moment("2262-04-11") }
         #expect { try ExpirationOptions.moment("2262-04-12") } throws: {
             ($0 as? Failure)?.message.contains("the latest is 2262-04-11") ?? false
@@ -123,7 +123,7 @@ import Testing
         "2030-01-31T18:00:00+2", "2030-01-31T18:00:00+02-00", "2030-01-31T18:00:00+٠٢:00",
         "2030-01-31T18:00:00+02:000", "2030-01-31T18:00:00+02:00\u{301}",
     ])
-    func `what is no time is refused as usage`(text: String) {
+    func `an invalid time is refused as a usage error`(text: String) {
         #expect { try ExpirationOptions.moment(text) } throws: { ($0 as? Failure)?.status == .usage }
     }
 
@@ -133,7 +133,7 @@ import Testing
             (86400 * 400, "in 400d"),
         ] as [(Double, String)]
     )
-    func `a moment is ago or to come`(seconds: Double, text: String) {
+    func `a time is shown relative to now, past or future`(seconds: Double, text: String) {
         let now = Date(timeIntervalSince1970: 1_700_000_000)
         #expect(Quantity.ago(now.addingTimeInterval(seconds), now) == text)
     }

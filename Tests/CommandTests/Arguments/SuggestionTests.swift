@@ -14,12 +14,12 @@ import Testing
         ("verfiy", "verify"), ("complet", "completions"), ("toch", "touch"), ("clera", "clear"),
         ("GET", "get"), ("Stat", "stats"),
     ])
-    func `a letter too few, too many, mistaken or swapped is seen through`(word: String, meant: String) {
+    func `a missing, extra, wrong or swapped letter is recognized`(word: String, meant: String) {
         #expect(Suggestion.nearest(to: word, among: Self.commands) == meant)
         #expect(Suggestion.words(for: word, among: Self.commands) == " (did you mean \(meant)?)")
     }
 
-    @Test func `who knows other caches is told our names`() {
+    @Test func `command names of other caches yield the equivalent command`() {
         for (word, meant) in [("set", "put"), ("Del", "rm"), ("list", "ls"), ("exists", "has")] {
             #expect(Suggestion.nearest(to: word, among: Self.commands) == meant)
         }
@@ -29,12 +29,12 @@ import Testing
     @Test(arguments: [
         "", "x", "colour", "frobnicate", "statistics of it all", String(repeating: "get", count: 99),
     ])
-    func `nothing is made of what is like nothing`(word: String) {
+    func `a word that resembles no command yields no suggestion`(word: String) {
         #expect(Suggestion.nearest(to: word, among: Self.commands) == nil)
         #expect(Suggestion.words(for: word, among: Self.commands).isEmpty)
     }
 
-    @Test func `options are told like words`() {
+    @Test func `options are suggested in the same way as commands`() {
         let names = PutCommand.options.map { "--\($0.specification.name)" }
         #expect(Suggestion.nearest(to: "--tll", among: names) == "--ttl")
         #expect(Suggestion.nearest(to: "--content-tpye", among: names) == "--content-type")

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.takesTurns) struct BenchHistogramTests {
     @Test(arguments: [0.01, 0.5, 0.9, 0.99, 0.999, 1])
-    func `percentiles of evenly spread values are right to 1 per cent`(share: Double) throws {
+    func `percentiles of evenly spread values are accurate to 1 percent`(share: Double) throws {
         var histogram = LatencyHistogram()
         for value in (1...100_000).shuffled() { histogram.record(nanoseconds: Int64(value) * 100) }
         let found = try #require(histogram.microseconds(atShare: share))
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 63, 64, 127, 128, 1_000, 123_456_789, 3_600_000_000_000, Int64.max])
-    func `a single value is told to 1 per cent, whatever its size`(nanoseconds: Int64) throws {
+    func `a single value is accurate to 1 percent, whatever its size`(nanoseconds: Int64) throws {
         var histogram = LatencyHistogram()
         histogram.record(nanoseconds: nanoseconds)
         let found = try #require(histogram.microseconds(atShare: 0.5)) * 1000
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test
-    func `one slow call in a hundred is the 99th percentile's neighbour, not its value`() throws {
+    func `one slow call in a hundred does not change the 99th percentile`() throws {
         var histogram = LatencyHistogram()
         for _ in 0..<99 { histogram.record(nanoseconds: 1_000) }
         histogram.record(nanoseconds: 1_000_000)
@@ -34,12 +34,12 @@ import Testing
     }
 
     @Test
-    func `without calls there is no percentile`() {
+    func `a histogram without calls has no percentile`() {
         #expect(LatencyHistogram().microseconds(atShare: 0.5) == nil)
     }
 
     @Test
-    func `merged histograms equal one of all values`() {
+    func `merged histograms equal one histogram of all values`() {
         var whole = LatencyHistogram()
         var parts = [LatencyHistogram(), LatencyHistogram(), LatencyHistogram()]
         for value in 0..<3000 {
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test
-    func `a histogram survives its way through a pipe`() throws {
+    func `a histogram survives encoding and decoding`() throws {
         var histogram = LatencyHistogram()
         for value in [0, 5, 5, 70, 1_000_000] { histogram.record(nanoseconds: Int64(value)) }
         let decoded = try JSONDecoder().decode(

@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test
-    func `every option arrives`() throws {
+    func `every option is reflected in the plan`() throws {
         let plan = try plan(
             "--workers",
             "8",
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test
-    func `letters stand for the common options`() throws {
+    func `the common options have short forms`() throws {
         let plan = try plan("-w2", "-s", "500ms")
         #expect(plan.workers == 2 && plan.seconds == 0.5)
     }
@@ -73,7 +73,7 @@ import Testing
         ["--puts", "101"], ["--removals", "91"], ["--repeat", "101"], ["--kill", "0"],
         ["--seconds", "1", "--operations", "1"],
     ])
-    func `what makes no sense is refused as a matter of usage`(words: [String]) {
+    func `values out of range and conflicting options are usage errors`(words: [String]) {
         #expect {
             _ = try plan(words)
         } throws: { error in
@@ -82,13 +82,13 @@ import Testing
     }
 
     @Test
-    func `a refusal names the option and what would be right`() {
+    func `an error names the option and the valid range`() {
         #expect(refusal("--size", "12") == "bench: --size: 12 is out of range: give 64 to 1G")
         #expect(refusal("--workers", "0") == "bench: --workers: 0 is out of range: give 1 to 256")
     }
 
     @Test
-    func `a worker's plan survives its way through a command line`() throws {
+    func `a worker's plan survives the round trip through a command line`() throws {
         var plan = BenchPlan()
         plan.puts = 30
         plan.operations = 12
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test
-    func `reports of several workers add up`() throws {
+    func `reports of several workers are summed`() throws {
         var report = BenchReport()
         report.counts.wrong = 5
         report.gets.record(nanoseconds: 100)
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test
-    func `the exit status tells wrong values from crashes and failed calls`() throws {
+    func `the exit status distinguishes wrong values, crashes and failed calls`() throws {
         #expect(try result().status == .done)
         #expect(try result(failures: 1).status == .inputOutput)
         #expect(try result(failures: 1, crashes: ["worker 1"]).status == .internal)
@@ -151,7 +151,7 @@ import Testing
 
 @Suite(.takesTurns) struct BenchDirectoryTests {
     @Test
-    func `the directory is inside a plain one and beside a cache or nothing`() throws {
+    func `the directory is created inside a plain directory and next to a cache or a missing path`() throws {
         let place = NSTemporaryDirectory() + "bench-directory-\(UUID())"
         #expect(BenchDirectory.base(near: place + "/cache") == place)
         try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
@@ -164,7 +164,7 @@ import Testing
     }
 
     @Test
-    func `it is fresh each time and goes when it is removed`() throws {
+    func `each benchmark directory is new, and remove deletes it`() throws {
         let one = try BenchDirectory(near: NSTemporaryDirectory())
         let other = try BenchDirectory(near: NSTemporaryDirectory())
         #expect(one.path != other.path)

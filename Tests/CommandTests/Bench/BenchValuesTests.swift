@@ -6,13 +6,13 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// The checker must see every kind of wrong byte, else a green benchmark says nothing.
+/// The checker must detect every kind of wrong byte, else a benchmark that passes proves nothing.
 @Suite(.takesTurns) struct BenchValuesTests {
     private static let sizes = [64, 65, 4096, 65536]
     private let version: UInt64 = 3 << 32 | 17
 
     @Test(arguments: sizes)
-    func `a value is found right`(size: Int) {
+    func `an intact value passes the check`(size: Int) {
         let values = SelfProvingValues(size: size)
         let data = values.value(7, version: version)
         #expect(data.count == size)
@@ -20,21 +20,21 @@ import Testing
     }
 
     @Test
-    func `a slice that does not begin at 0 is checked alike`() {
+    func `a slice with a nonzero start index passes the check`() {
         let values = SelfProvingValues(size: 100)
         let data = Data([1, 2, 3]) + values.value(7, version: version)
         #expect(values.problem(in: data[3...], of: 7) == nil)
     }
 
     @Test
-    func `two processes make the same value`() {
+    func `two generators make the same value for a key and a version`() {
         let one = SelfProvingValues(size: 4096).value(5, version: version)
         let other = SelfProvingValues(size: 4096).value(5, version: version)
         #expect(one == other)
     }
 
     @Test
-    func `each version of a key is different all over`() {
+    func `versions of a key differ in the whole body`() {
         let values = SelfProvingValues(size: 4096)
         let one = values.value(5, version: 1 << 32 | 1)
         let other = values.value(5, version: 1 << 32 | 2)
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: sizes)
-    func `any flipped byte is found`(size: Int) {
+    func `a flipped bit is detected anywhere`(size: Int) {
         let values = SelfProvingValues(size: size)
         let data = values.value(7, version: version)
         let step = max(1, size / 97)
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test
-    func `a wrong byte in the body is told by its place`() {
+    func `a wrong byte in the body is reported with its offset`() {
         let values = SelfProvingValues(size: 4096)
         var data = values.value(7, version: version)
         data[1234] ^= 1
@@ -65,14 +65,14 @@ import Testing
     }
 
     @Test
-    func `another key's value is found`() {
+    func `another key's value is detected`() {
         let values = SelfProvingValues(size: 4096)
         let other = values.value(8, version: version)
         #expect(values.problem(in: other, of: 7) == "the header of key 8")
     }
 
     @Test(arguments: [16, 40, 100, 2048, 4095])
-    func `a value torn between two versions is found`(position: Int) throws {
+    func `a value torn between two versions is detected`(position: Int) throws {
         let values = SelfProvingValues(size: 4096)
         let old = values.value(7, version: 1 << 32 | 1)
         let new = values.value(7, version: 1 << 32 | 2)
@@ -83,21 +83,21 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 15, 16, 4095])
-    func `a truncated value is found`(length: Int) {
+    func `a truncated value is detected`(length: Int) {
         let values = SelfProvingValues(size: 4096)
         let cut = values.value(7, version: version).prefix(length)
         #expect(values.problem(in: cut, of: 7) == "\(length) bytes instead of 4096")
     }
 
     @Test
-    func `a value that is too long is found`() {
+    func `a value that is too long is detected`() {
         let values = SelfProvingValues(size: 4096)
         let long = values.value(7, version: version) + [0]
         #expect(values.problem(in: long, of: 7) == "4097 bytes instead of 4096")
     }
 
     @Test
-    func `zeros and foreign bytes are no value`() {
+    func `zeros and foreign bytes are detected`() {
         let values = SelfProvingValues(size: 4096)
         #expect(values.problem(in: Data(count: 4096), of: 7) != nil)
         #expect(values.problem(in: Data(count: 4096), of: 0) != nil)

@@ -5,43 +5,43 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// What the shells are answered, and which keys are proposed.
+/// The answers to the shells, and the keys that are proposed.
 @Suite(.takesTurns) struct CompletionTests {
     static func candidates(_ prefix: String, _ keys: [String?], isLate: () -> Bool = { false }) -> [String] {
         KeyCandidates.keys(beginning: prefix, among: keys, isLate: isLate)
     }
 
-    @Test func `keys that begin like it come in order`() {
+    @Test func `keys with the prefix are proposed in order`() {
         #expect(Self.candidates("a", ["ab", "b", nil, "aa", "a"]) == ["a", "aa", "ab"])
         #expect(Self.candidates("", ["b", "a"]) == ["a", "b"])
     }
 
     @Test func `keys are compared as bytes`() {
-        // One letter, in two ways of writing it.
+        // The same letter, composed and decomposed.
         #expect(Self.candidates("e", ["e\u{301}"]) == ["e\u{301}"])
         #expect(Self.candidates("\u{E9}", ["e\u{301}"]).isEmpty)
     }
 
-    @Test func `a key is proposed as a command with a scope calls it`() {
+    @Test func `a key is proposed without the scope`() {
         #expect(KeyCandidates.name(of: "a/k", in: "") == "a/k")
         #expect(KeyCandidates.name(of: "a/k", in: "a/") == "k")
         #expect(KeyCandidates.name(of: "a/", in: "a/") == nil)
         #expect(KeyCandidates.name(of: "b/k", in: "a/") == nil)
-        // A mark that belongs to the letter before it.
+        // A combining mark that belongs to the letter before it.
         #expect(KeyCandidates.name(of: "e\u{301}", in: "e") == "\u{301}")
     }
 
     @Test(arguments: ["a\nb", "a\tb", "a\u{1B}[2J", "a\u{7F}", "a\u{9B}", "a\u{202E}"])
-    func `a key that would act on a terminal, or be two lines, is left out`(key: String) {
+    func `a key with control characters or line breaks is omitted`(key: String) {
         #expect(Self.candidates("a", [key, "a\\b"]) == ["a\\b"])
     }
 
-    @Test func `there are no more than fit a screen`() {
+    @Test func `the number of proposed keys is limited`() {
         let keys = (0..<1000).map { "k\($0)" }
         #expect(Self.candidates("k", keys).count == KeyCandidates.limit)
     }
 
-    @Test func `the search ends when it is late, also where nothing was found`() {
+    @Test func `the search ends when it is late, even without a match`() {
         var looks = 0
         let found = Self.candidates("x", Array(repeating: "y", count: 1000)) {
             looks += 1
@@ -50,7 +50,7 @@ import Testing
         #expect(found.isEmpty && looks == 3)
     }
 
-    @Test func `what an operand can be is read off its name`() {
+    @Test func `the completion of an operand is derived from its name`() {
         #expect(PutCommand.completion(ofOperand: 0) == Completion(placeholder: "KEY"))
         #expect(PutCommand.completion(ofOperand: 1) == Completion(placeholder: "FILE"))
         #expect(PutCommand.completion(ofOperand: 2) == Completion())
@@ -63,7 +63,7 @@ import Testing
         #expect(ListCommand.completion(ofOperand: 0) == Completion())
     }
 
-    @Test func `what a value can be is read off what stands for it, or off its choices`() {
+    @Test func `the completion of a value is derived from its placeholder or its choices`() {
         #expect(Option("--a FILE").completion == Completion(placeholder: "FILE"))
         #expect(Option("--a DIR").completion == Completion(placeholder: "DIR"))
         #expect(Option("--a NAME=KEY…").completion == Completion(placeholder: "NAME=KEY"))
@@ -82,7 +82,7 @@ import Testing
         for hidden in DiskCacheTool.hidden { #expect(!names.contains(hidden.name)) }
     }
 
-    @Test func `options are proposed where they count, and values where they are wanted`() {
+    @Test func `options and values are proposed only in valid positions`() {
         #expect(Self.words("ls", "--so") == ["--sort"])
         #expect(Self.words("ls", "--", "--so").isEmpty)
         #expect(Self.words("ls", "-ln", "").isEmpty, "a number")
@@ -106,7 +106,7 @@ import Testing
         #expect(Self.words("put", "--stale", "1h", "--sta").isEmpty)
     }
 
-    @Test func `the shell is told what it has to find out by itself`() {
+    @Test func `files, directories and commands are left to the shell`() {
         func kind(_ line: String...) -> String { Proposals(for: line).kind }
         #expect(kind("put", "k", "/t") == "files 0" && kind("put", "k", "f", "") == "words")
         #expect(kind("get", "-o/t") == "files 2" && kind("get", "--output=/t") == "files 9")
@@ -131,7 +131,7 @@ import Testing
         )
     }
 
-    @Test func `an option is read off its line`() {
+    @Test func `an option is parsed from its help line`() {
         let option = Option("-w, --watch[=SPAN]  every SPAN")
         #expect(option.specification.letter == "w" && option.specification.name == "watch")
         #expect(option.specification.argument == .optional && option.placeholder == "SPAN")
@@ -139,7 +139,7 @@ import Testing
         #expect(Option("-0, --null").spellings == ["-0", "--null"])
     }
 
-    @Test func `an option that can be repeated says so`() {
+    @Test func `the help of a repeatable option says so`() {
         #expect(Option("--tag TAG…  a word").help == "a word; can be repeated")
     }
 }

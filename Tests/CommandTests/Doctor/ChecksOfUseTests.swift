@@ -8,9 +8,9 @@ import Testing
 @testable import DiskCacheCommand
 @testable import Platform
 
-/// The policy of `doctor` for what changes while a cache is used: owners, versions, limits, collections.
+/// The policy of `doctor` for facts that change while a cache is used: owners, versions, limits, collections.
 @Suite(.takesTurns) struct ChecksOfUseTests {
-    /// Bytes; the file system of the tests has 50 of 100 free.
+    /// Limits in bytes; the file system of the tests has 50 of 100 bytes free.
     static func limits(
         _ size: Int64?,
         minimumFree: CacheLimits.FreeSpace? = nil
@@ -20,7 +20,7 @@ import Testing
         return DirectoryConfiguration(limits)
     }
 
-    @Test func `parts of another owner are a risk, and named, three of them`() throws {
+    @Test func `files of another owner are a risk, and the first three are named`() throws {
         let findings = ChecksTests.findings { $0.foreignFiles = ["a", "b", "c", "d", "e"] }
         let owner = try #require(findings.first { $0.subject == "owner" })
         #expect(owner.level == .risk && owner.state == "user 1000, but others own a, b, c and 2 more")
@@ -34,14 +34,14 @@ import Testing
     @Test(arguments: [
         (AccessTimes.never, [:]), (.seldom, [:]), (.always, ["access times": Finding.Level.fallback]),
     ])
-    func `only a file system that notes every read costs anything`(
+    func `access times are a fallback only if every read updates them`(
         times: AccessTimes,
         troubles: [String: Finding.Level]
     ) {
         #expect(ChecksTests.troubles { $0.space = ChecksTests.space(accessTimes: times) } == troubles)
     }
 
-    @Test func `what the kernel or the processor lacks is a fallback`() {
+    @Test func `missing features of the kernel or the processor are a fallback`() {
         #expect(ChecksTests.troubles { $0.hasAttributeCalls = false } == ["kernel": .fallback])
         #expect(ChecksTests.troubles { $0.hasEmptyPathLinks = false } == ["kernel": .fallback])
         #expect(ChecksTests.troubles { $0.hasHashInstructions = false } == ["processor": .fallback])
@@ -53,7 +53,7 @@ import Testing
         (Duration.seconds(2), nil as Duration?, false), (.milliseconds(2001), nil, true),
         (.seconds(-100), nil, false), (.seconds(3), .seconds(2), false), (.seconds(5), .seconds(2), true),
     ])
-    func `files of the future show that the clock was set back`(
+    func `files with future change times show that the clock was set back`(
         newest: Duration,
         skew: Duration?,
         isRisk: Bool
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: [(Duration.seconds(60), false), (.seconds(61), true)])
-    func `values of the future show that the clock was ahead`(newest: Duration, isRisk: Bool) throws {
+    func `values with future times show that the clock was ahead`(newest: Duration, isRisk: Bool) throws {
         let findings = ChecksTests.findings { $0.newestValue = newest }
         let clock = try #require(findings.first { $0.subject == "clock" })
         #expect((clock.level == .risk) == isRisk)
@@ -79,7 +79,7 @@ import Testing
         (Duration.seconds(60), false, false), (.seconds(3600), false, false), (.seconds(3601), false, true),
         (.seconds(1), true, true),
     ])
-    func `who is at a collection for an hour, or stopped in one, is a risk`(
+    func `a collector that runs for over an hour, or is stopped, is a risk`(
         duration: Duration,
         isStopped: Bool,
         isRisk: Bool
@@ -105,7 +105,7 @@ import Testing
 
     // MARK: Limits
 
-    @Test func `a configuration that can't be read, or has a slip of the pen, is a risk`() throws {
+    @Test func `an unreadable configuration, or one with a misspelled key, is a risk`() throws {
         #expect(
             ChecksTests.troubles { $0.configurationProblem = "it is not a JSON object" } == [
                 "config.json": .risk
@@ -115,7 +115,7 @@ import Testing
         #expect(ChecksTests.troubles { $0.configuration = misspelt } == ["config.json": .risk])
     }
 
-    @Test func `no limit at all is a fallback, unless it is what is free`() {
+    @Test func `a cache without a limit or a minimum of free space is a fallback`() {
         #expect(ChecksTests.troubles { $0.configuration = Self.limits(nil) } == ["limit": .fallback])
         #expect(
             ChecksTests.troubles { $0.configuration = Self.limits(nil, minimumFree: .percent(10)) }.isEmpty
@@ -127,7 +127,7 @@ import Testing
         (61, 10, false, true),
         (99, 0, true, false),
     ])
-    func `a limit is a risk that the file system can't keep`(
+    func `a limit that exceeds the space of the file system is a risk`(
         limit: Int64,
         used: Int64,
         hasMinimumFree: Bool,
@@ -145,7 +145,7 @@ import Testing
         (.percent(60), 10, false),
         (.bytes(.bytes(60)), 10, false), (.bytes(.bytes(61)), 10, true),
     ])
-    func `more to stay free than an empty cache would leave is a risk`(
+    func `a minimum of free space that an empty cache could not keep is a risk`(
         floor: CacheLimits.FreeSpace,
         used: Int64?,
         isRisk: Bool
@@ -157,7 +157,7 @@ import Testing
         #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
     }
 
-    @Test func `a limit below what an empty cache takes is a risk`() {
+    @Test func `a limit below an empty cache's size is a risk`() {
         for (overhead, isRisk) in [(Int64(40), false), (41, true)] {
             let troubles = ChecksTests.troubles {
                 $0.configuration = Self.limits(40)
@@ -171,7 +171,7 @@ import Testing
         (1000, 900, 4000, 400, true), (1000, 499, 4000, 400, false), (1000, 900, 4000, 399, false),
         (1000, 900, 300, 255, false), (0, 0, 4000, 400, false),
     ])
-    func `evictions are a risk where a tenth of the misses would have been hits`(
+    func `evictions are a risk if a tenth of the misses would have been hits`(
         evictions: Int,
         young: Int,
         misses: Int,
@@ -187,7 +187,7 @@ import Testing
     @Test(arguments: [
         (Int64(50), nil as Int64?, false), (49, nil, true), (20, 30, false), (19, 30, true), (0, 10, false),
     ])
-    func `in memory a cache that may outgrow it is a risk`(memory: Int64, limit: Int64?, isRisk: Bool) {
+    func `a cache in memory that may outgrow it is a risk`(memory: Int64, limit: Int64?, isRisk: Bool) {
         let troubles = ChecksTests.troubles {
             $0.fileSystem = FileSystemKind(magic: 0x0102_1994)
             $0.memory = (available: memory, swap: 0)
@@ -200,7 +200,7 @@ import Testing
     }
 }
 
-/// What processes have done that have missed and evicted so much.
+/// Returns the activity of processes with these numbers of misses and evictions.
 func activity(evictions: Int, young: Int, misses: Int, ghosts: Int) -> CacheActivity {
     var activity = CacheActivity()
     activity.collected = [.size: evictions]

@@ -8,9 +8,9 @@ import Testing
 @testable import DiskCacheCommand
 @testable import Platform
 
-/// The policy of `doctor`, on made-up facts.
+/// The policy of `doctor`, applied to made-up facts.
 @Suite(.takesTurns) struct ChecksTests {
-    /// The findings on a directory that nothing is wrong with, after `change`.
+    /// Returns the findings for a healthy directory to whose facts `change` was applied.
     static func findings(_ change: (inout DirectoryFacts) -> Void = { _ in }) -> [Finding] {
         var facts = DirectoryFacts(
             owner: 1000,
@@ -43,7 +43,7 @@ import Testing
         )
     }
 
-    /// What is not fine: subjects and levels.
+    /// Returns the subjects and levels of the findings that are not fine.
     static func troubles(_ change: (inout DirectoryFacts) -> Void) -> [String: Finding.Level] {
         let troubles = findings(change).filter { $0.level != .fine }
         return Dictionary(uniqueKeysWithValues: troubles.map { ($0.subject, $0.level) })
@@ -53,7 +53,7 @@ import Testing
         #expect(Self.findings().allSatisfy { $0.level == .fine && $0.advice == nil })
     }
 
-    @Test func `everything that is not fine comes with advice`() {
+    @Test func `every finding that is not fine has advice`() {
         let findings = Self.findings {
             $0.isWritable = false
             $0.hasAttributes = false
@@ -74,7 +74,7 @@ import Testing
         #expect(findings.allSatisfy { ($0.level == .fine) == ($0.advice == nil) })
     }
 
-    @Test func `entries that have lost their records are a risk, one that was never finished is none`() {
+    @Test func `many entries without records are a risk, and a few unfinished ones are not`() {
         #expect(
             Self.troubles {
                 $0.sampledEntries = 100
@@ -110,7 +110,7 @@ import Testing
         #expect(troubles == ["file system": .fallback])
     }
 
-    @Test func `a file system that is not known is named by its number, and local only where that is said`() {
+    @Test func `an unknown file system is named by its number, and is a risk unless assumed local`() {
         let findings = Self.findings { $0.fileSystem = FileSystemKind(magic: 0xABC) }
         let found = findings.first { $0.subject == "file system" }
         #expect(found?.level == .risk && found?.state.hasPrefix("type 0xabc: ") == true)
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(arguments: [(true, [:]), (nil, [:]), (false, ["locks": Finding.Level.risk])])
-    func `locks that fail are a risk`(hasLocks: Bool?, troubles: [String: Finding.Level]) {
+    func `failing locks are a risk`(hasLocks: Bool?, troubles: [String: Finding.Level]) {
         #expect(Self.troubles { $0.hasLocks = hasLocks } == troubles)
     }
 
@@ -158,18 +158,18 @@ import Testing
     }
 
     @Test(arguments: [(Int64(5), false), (4, true), (0, true)])
-    func `less than 5 per cent of space is a risk`(percent: Int64, isRisk: Bool) {
+    func `less than 5 percent of free space is a risk`(percent: Int64, isRisk: Bool) {
         let troubles = Self.troubles { $0.space = Self.space(bytes: percent) }
         #expect(troubles == (isRisk ? ["space": .risk] : [:]))
     }
 
     @Test(arguments: [(UInt64(5), false), (4, true)])
-    func `less than 5 per cent of inodes is a risk`(percent: UInt64, isRisk: Bool) {
+    func `less than 5 percent of free inodes is a risk`(percent: UInt64, isRisk: Bool) {
         let troubles = Self.troubles { $0.space = Self.space(inodes: percent) }
         #expect(troubles == (isRisk ? ["inodes": .risk] : [:]))
     }
 
-    @Test func `a file system that counts no inodes is fine`() {
+    @Test func `a file system without an inode count is fine`() {
         #expect(Self.troubles { $0.space = Self.space(inodes: 0, totalInodes: 0) }.isEmpty)
     }
 
@@ -181,11 +181,11 @@ import Testing
         #expect(Self.troubles { $0.clockSkew = skew } == (isRisk ? ["clock": .risk] : [:]))
     }
 
-    @Test func `a clock that can't be compared is no risk`() {
+    @Test func `a clock that can't be compared is not a risk`() {
         #expect(Self.troubles { $0.clockSkew = nil }.isEmpty)
     }
 
-    @Test func `where nothing can be written, nothing is said about what could not be tried`() {
+    @Test func `checks that need writing are not reported if the directory is not writable`() {
         let findings = Self.findings {
             $0.isWritable = false
             $0.hasAttributes = false

@@ -11,21 +11,21 @@ import Testing
         DirectoryBench.Row("op", 1...10, microseconds.map { .microseconds($0) }, keys: keys)
     }
 
-    @Test func `a row has the rate, the median and what is usual`() {
+    @Test func `a row has the rate, the median, the 99th percentile and the usual range`() {
         let row = Self.row([70, 5, 25])
         #expect(row.count == 3 && row.perSecond == 30_000)
         #expect(row.medianMicroseconds == 25 && row.p99Microseconds == 70)
         #expect(row.usualMicroseconds == [1, 10])
     }
 
-    @Test func `of one call there is no percentile, and its time is that of all its keys`() {
+    @Test func `a single call has no percentile, and its time is divided among its keys`() {
         let row = Self.row([500], keys: 100)
         #expect(row.count == 100 && row.perSecond == 200_000)
         #expect(row.medianMicroseconds == 5 && row.p99Microseconds == nil)
     }
 
     @Test(arguments: [([Int64(9), 9, 99], false), ([11, 11, 1], true)])
-    func `slow is what has a median above the usual one`(times: [Int64], isSlow: Bool) {
+    func `a row is slow if its median is above the usual range`(times: [Int64], isSlow: Bool) {
         #expect(Self.row(times).isSlow == isSlow)
         #expect(DirectoryBench.text([Self.row(times)]).contains("SLOW") == isSlow)
     }

@@ -9,7 +9,7 @@ import Testing
 @testable import DiskCache
 @testable import DiskCacheCommand
 
-/// What `doctor` gathers about a directory.
+/// The facts that `doctor` gathers about a directory.
 @Suite(.takesTurns) struct DirectoryFactsTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
@@ -22,7 +22,7 @@ import Testing
         try cache.put("value", forKey: "key")
     }
 
-    @Test func `a cache that was just made is healthy, and sampled`() throws {
+    @Test func `a new cache is healthy, and its entries are sampled`() throws {
         let facts = try DirectoryFacts(of: cache)
         #expect(facts.isCurrent && facts.isWritable && facts.hasLocks == true)
         #expect(facts.owner == facts.user && facts.permissions == 0o700)
@@ -34,7 +34,7 @@ import Testing
         #expect(facts.overhead >= (try cache.directory.statistics().overheadBytes))
     }
 
-    @Test func `what has the wrong type is named, and makes no permissions`() throws {
+    @Test func `files of the wrong type are named, and do not affect the permissions`() throws {
         let path = place.path + "/cache"
         try FileManager.default.createDirectory(
             atPath: path + "/locks/name",
@@ -46,7 +46,7 @@ import Testing
         #expect(facts.misplacedFiles == ["locks/name", "tmp"] && facts.permissions == 0o700)
     }
 
-    @Test func `a process that collects is named only if it can be seen`() throws {
+    @Test func `the collecting process is named only if it is visible`() throws {
         let store = try Store(at: cache.path)
         let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
         guard let lock else { throw CancellationError() }
@@ -54,7 +54,7 @@ import Testing
         record.write(to: lock.descriptor)
         let seen = try #require(try DirectoryFacts(of: cache).collector)
         #expect(seen.process == CurrentProcess.identifier && !seen.isStopped)
-        // As in another namespace of processes, where it is 1.
+        // As if the collector ran in another PID namespace, as process 1.
         record.process = 1
         record.write(to: lock.descriptor)
         let unseen = try #require(try DirectoryFacts(of: cache).collector)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// What `doctor` says of servers.
+/// The findings of `doctor` about servers.
 @Suite(.takesTurns) struct RemoteChecksTests {
     private func healthy() -> RemoteExamination {
         var found = RemoteExamination("http://a/")
@@ -24,25 +24,25 @@ import Testing
         findings(found).filter { $0.level == .risk }.map(\.state)
     }
 
-    @Test func `a server in order is fine in all respects`() {
+    @Test func `a healthy server is fine in all checks`() {
         let findings = findings(healthy())
         #expect(findings.count == 5 && findings.allSatisfy { $0.level == .fine && $0.advice == nil })
         #expect(findings.first?.state == "answers in 2.0 ms")
     }
 
-    @Test func `one that can't be reached is one risk`() {
+    @Test func `an unreachable server is a single risk`() {
         var found = RemoteExamination("http://a/")
         found.obstacle = "connection refused"
         #expect(risks(found) == ["can't be reached: connection refused"])
     }
 
-    @Test func `one that takes half of the limit is too slow`() {
+    @Test func `a server that takes more than half of the limit is a risk`() {
         var found = healthy()
         found.roundTrip = .milliseconds(126)
         #expect(risks(found) == ["answers in 126.0 ms"])
     }
 
-    @Test func `what it refuses is a risk, and what is not to be done is not looked at`() {
+    @Test func `a refused operation is a risk, and writes are ignored for a reader`() {
         var found = healthy()
         (found.writing, found.removing) = (.failed("403"), nil)
         #expect(risks(found) == ["does not do it (stores): 403"])
@@ -56,7 +56,7 @@ import Testing
         #expect(risks(found) == ["its clock is 3s \(words) this machine's"])
     }
 
-    @Test func `what is configured is told without asking anybody`() {
+    @Test func `the configuration is reported without a request to a server`() {
         var remote = CacheConfiguration.Remote(servers: ["http://a/", "http://b/"])
         #expect(RemoteChecks.configured(remote, isReachable: true).state == "2 servers, mode readWrite")
         let finding = RemoteChecks.configured(remote, isReachable: false)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// What a response is called, and what it means to whoever called.
+/// The outcome of a response, and the exit status for it.
 @Suite(.takesTurns) struct FetchOutcomeTests {
     @Test(arguments: [
         ("diskcache; hit; ttl=30", FetchOutcome.hit), ("diskcache; hit", .hit),
@@ -19,7 +19,7 @@ import Testing
         ("diskcache; fwd=miss; key=\"a; hit; collapsed\"", .fetched),
         ("diskcache; fwd=miss; key=\"a\\\"; hit\"", .fetched), ("", .fetched),
     ])
-    func `it is read off Cache-Status`(status: String, outcome: FetchOutcome) {
+    func `the outcome is derived from Cache-Status`(status: String, outcome: FetchOutcome) {
         #expect(FetchOutcome(cacheStatus: status) == outcome)
     }
 
@@ -44,7 +44,7 @@ import Testing
             (504, .unavailable),
         ] as [(Int, DiskCacheCommand.ExitStatus?)]
     )
-    func `a status of 300 and above is an error, by what to do about it`(
+    func `a status of 300 and above, except 304, is an error with an exit status by kind`(
         status: Int,
         exit: DiskCacheCommand.ExitStatus?
     ) {
@@ -53,13 +53,13 @@ import Testing
         if let refusal { #expect(refusal.message.hasPrefix("http://host/a: \(status) ")) }
     }
 
-    @Test func `where nobody may be asked a 504 is a miss, unless it is stored`() {
+    @Test func `a 504 is a miss if it means not cached, and an error if it is a stored response`() {
         let refusal = Self.response(504, "diskcache; detail=not-cached").refusal("u")
         #expect(refusal?.kind == .notStored)
         #expect(Self.response(504, "diskcache; hit").refusal("u")?.kind == .unreachable)
     }
 
-    @Test func `the head is that of HTTP, with what the cache did`() {
+    @Test func `the head is an HTTP head with Cache-Status`() {
         let head = Self.response(200, "diskcache; hit").head
         #expect(
             head == "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Status: diskcache; hit\r\n\r\n"
@@ -67,7 +67,7 @@ import Testing
         #expect(Self.response(299).head.hasPrefix("HTTP/1.1 299 Status 299\r\n"))
     }
 
-    @Test func `JSON has what applies`() throws {
+    @Test func `the JSON omits fields that do not apply`() throws {
         let response = Self.response(200, "diskcache; hit; ttl=5")
         let line = try JSON.line(response.json(asked: "http://host/a", file: nil))
         #expect(
@@ -80,7 +80,7 @@ import Testing
         )
     }
 
-    @Test func `each kind of failure has a status that is no success`() {
+    @Test func `each kind of failure has a nonzero exit status`() {
         for kind in NetworkFailure.Kind.allCases { #expect(DiskCacheCommand.ExitStatus(kind) != .done) }
     }
 }

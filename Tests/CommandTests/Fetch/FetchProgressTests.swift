@@ -20,7 +20,7 @@ import Testing
         return text.line(at: Self.start + .seconds(seconds))
     }
 
-    @Test func `one download has its share, its rate and what is left`() {
+    @Test func `a single download shows percentage, rate and remaining time`() {
         let heard = [
             (0, DownloadProgress(received: 0, total: 8 << 20), 0.0),
             (0, DownloadProgress(received: 2 << 20, total: 8 << 20), 2.0),
@@ -28,7 +28,7 @@ import Testing
         #expect(line(["http://a/x"], heard, at: 2) == "http://a/x: 25 %, 2.0 MiB, 1.0 MiB/s, 6s left")
     }
 
-    @Test func `what was there before says nothing of the rate`() {
+    @Test func `bytes present at the start do not count towards the rate`() {
         let heard = [
             (0, DownloadProgress(received: 6 << 20, total: 8 << 20), 0.0),
             (0, DownloadProgress(received: 7 << 20, total: 8 << 20), 1.0),
@@ -36,16 +36,16 @@ import Testing
         #expect(line(["u"], heard, at: 1) == "u: 87 %, 7.0 MiB, 1.0 MiB/s, 1s left")
     }
 
-    @Test func `without a length there is no share, and at first no rate`() {
+    @Test func `an unknown length shows no percentage, and the first second no rate`() {
         #expect(line(["u"], [(0, DownloadProgress(received: 512), 0)], at: 0.5) == "u: 512 B")
     }
 
-    @Test func `whoever waits is told for whom`() {
+    @Test func `a waiting download names the process that fetches`() {
         let heard = [(0, DownloadProgress(received: 512, total: 1024, process: 42), 0.0)]
         #expect(line(["u"], heard, at: 0) == "u: process 42 fetches it, 50 %, 512 B")
     }
 
-    @Test func `of several what has come counts`() {
+    @Test func `several downloads show the sum of the received bytes`() {
         var text = FetchProgressText(names: ["a", "b", "c"])
         text.hear(DownloadProgress(received: 0), of: 0, at: Self.start)
         text.hear(DownloadProgress(received: 0), of: 1, at: Self.start)

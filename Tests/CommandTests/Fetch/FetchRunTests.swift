@@ -8,12 +8,12 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// Several downloads at once, from a network that is none.
+/// Several downloads at once, from a fake network.
 @Suite(.takesTurns) struct FetchRunTests {
-    /// Answers with the path of the URL as body, and with the status that the query says.
+    /// Responds with the last path component of the URL as body, and with the status in the query.
     private final class FakeDownloads: Downloads {
         let present = Locked((now: 0, most: 0))
-        /// How many have to be under way before any of them goes on.
+        /// The number of downloads that must have started before any of them continues.
         let crowd: Int
         private let met = Monitored(0)
 
@@ -30,7 +30,7 @@ import Testing
             defer { present.withLock { $0.now -= 1 } }
             met.withLock { $0 += 1 }
             met.wakeAll()
-            // Where fewer are under way, the test says so afterwards.
+            // If fewer have started, the test fails afterwards.
             _ = met.wait(until: .now + .seconds(60)) { $0 >= crowd ? true : nil }
             progress(DownloadProgress(received: 1))
             let parts = order.url.split(separator: "?")
@@ -72,7 +72,7 @@ import Testing
         try String(contentsOfFile: "\(place.path)/\(name)", encoding: .utf8)
     }
 
-    @Test func `as many are under way as were asked for, and each has its file`() throws {
+    @Test func `as many downloads run in parallel as requested, each into its file`() throws {
         let names = (0..<12).map { "f\($0)" }
         var words = ["-p", "4"]
         for name in names { words += ["-o", "\(place.path)/\(name)"] }
@@ -82,7 +82,7 @@ import Testing
         for name in names { #expect(try text(name) == name) }
     }
 
-    @Test func `the first that failed counts, and the others are fetched`() throws {
+    @Test func `the first failure determines the exit status, and the other URLs are fetched`() throws {
         let words = ["-o", "\(place.path)/a", "-o", "\(place.path)/b", "-o", "\(place.path)/c"]
         let urls = ["http://host/a?404", "http://host/b?gone", "http://host/c"]
         #expect(try run(words + urls, with: FakeDownloads()) == .miss)
@@ -91,7 +91,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: place.path + "/b"))
     }
 
-    @Test func `with include a file has head and body, also those of an error`() throws {
+    @Test func `with include a file has head and body, even for an error`() throws {
         let words = ["-i", "-o", "\(place.path)/a", "-o", "\(place.path)/b"]
         #expect(try run(words + ["http://host/x", "http://host/y?404"], with: FakeDownloads()) == .miss)
         #expect(try text("a").hasPrefix("HTTP/1.1 200 OK\r\n") && text("a").hasSuffix("\r\n\r\nx"))

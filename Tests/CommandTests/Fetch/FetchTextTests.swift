@@ -6,7 +6,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// URLs, fields and plans of `fetch`, as they are written.
+/// URLs, fields and plans of `fetch`, parsed from the command line.
 @Suite(.takesTurns) struct FetchTextTests {
     @Test(arguments: [
         ("http://me:secret@host/a?b=c#d", "http://host/a?b=c#d"), ("https://host/a@b", "https://host/a@b"),
@@ -16,7 +16,7 @@ import Testing
         ("me:secret@host/", "host/"), ("http:/me:secret@host/", "host/"),
         ("http://me:secret@\u{301}host/", "http://\u{301}host/"),
     ])
-    func `user and password are taken out of a URL, and nothing else`(url: String, shown: String) {
+    func `only the user and the password are removed from a URL`(url: String, shown: String) {
         #expect(FetchText.withoutCredentials(url) == shown)
     }
 
@@ -27,7 +27,7 @@ import Testing
     @Test(arguments: [
         "", "host/", "ftp://host/", "http:/host", "http://", "http://host/a b", "file:///etc/passwd",
     ])
-    func `what is no URL of HTTP is refused`(text: String) {
+    func `anything but an HTTP URL is refused`(text: String) {
         #expect { _ = try FetchText.url(text) } throws: { ($0 as? Failure)?.status == .usage }
     }
 
@@ -48,11 +48,11 @@ import Testing
     }
 
     @Test(arguments: ["", "nothing", ": value", "a name: value", "A: b\r\nC: d", "A: \u{7F}"])
-    func `what is no field is refused`(line: String) {
+    func `an invalid field is refused`(line: String) {
         #expect { _ = try FetchText.field(line) } throws: { ($0 as? Failure)?.status == .usage }
     }
 
-    @Test func `a file has a field in each line`() throws {
+    @Test func `a file of fields has a field in each line, and may have comments`() throws {
         let place = try TemporaryDirectory()
         let path = place.path + "/fields"
         try Data("A: 1\r\n\r\n# B: 2\n  C: 3\n".utf8).write(to: URL(fileURLWithPath: path))
@@ -60,7 +60,7 @@ import Testing
         #expect { _ = try FetchText.fields("@\(path)-") } throws: { ($0 as? Failure)?.status == .inputOutput }
     }
 
-    @Test func `a digest can have its name before it`() throws {
+    @Test func `a digest can be preceded by its algorithm`() throws {
         let digits = String(repeating: "ab", count: 32)
         #expect(try FetchText.digest(digits) == "sha256:" + digits)
         #expect(try FetchText.digest("SHA256:" + digits.uppercased()) == "sha256:" + digits)
@@ -75,7 +75,7 @@ import Testing
         return try FetchPlan(arguments)
     }
 
-    @Test func `each URL gets the terms, and its file`() throws {
+    @Test func `each URL gets all options, and its own file`() throws {
         let plan = try plan(
             "-t",
             "1h",
@@ -105,7 +105,7 @@ import Testing
         #expect(plan.parallel == 1 && !plan.includesHead && !plan.isVerbose && !plan.isJSON)
     }
 
-    @Test func `a body that has to wait for something goes through a file of ours`() throws {
+    @Test func `a body that can't be written directly goes through a temporary file`() throws {
         #expect(try plan("-o", "x", "http://a/").target(0) == .file("x"))
         #expect(try plan("-i", "-o", "x", "http://a/").target(0) == nil)
         #expect(try plan("-p", "2", "http://a/", "http://b/").target(1) == nil)

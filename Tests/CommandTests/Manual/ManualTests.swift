@@ -6,13 +6,13 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// The page of the manual, and the text that it is made of.
+/// The manual page, and its roff source.
 @Suite(.takesTurns) struct ManualTests {
     static func isInstalled(_ program: String) -> Bool {
         FileManager.default.isExecutableFile(atPath: "/usr/bin/" + program)
     }
 
-    /// What groff makes of `lines`, without blanks at the ends of lines.
+    /// Returns the lines that groff renders from `lines`, trimmed and without empty lines.
     static func rendered(_ lines: [String]) throws -> [String] {
         let page = [".TH X 1", ".nh", ".ad l", ".SH X"] + lines
         let run = try Tool().shell(
@@ -21,7 +21,7 @@ import Testing
         )
         #expect(run.status == 0 && run.errorData.isEmpty, "\(run.error)")
         let text = run.lines.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
-        // Less the line above and "X", the line below.
+        // Without the header, the heading "X" and the footer.
         return Array(text.dropFirst(2).dropLast())
     }
 
@@ -30,7 +30,7 @@ import Testing
         ("~/x `y` \"z\" ^", "\\(ti/x \\(gay\\(ga \\(dqz\\(dq \\(ha"), ("KEY…", "KEY..."), ("…", "\\&..."),
         ("ü🙂", "\\[u00FC]\\[u1F642]"),
     ])
-    func `nothing in a text is taken for roff`(text: String, line: String) {
+    func `text is escaped so that roff does not interpret it`(text: String, line: String) {
         #expect(Roff.line(text) == line)
     }
 
@@ -42,7 +42,7 @@ import Testing
             "\\&.x",
         ]
     )
-    func `text comes out as it went in`(text: String) throws {
+    func `groff renders escaped text unchanged`(text: String) throws {
         #expect(try Self.rendered([Roff.line(text)]) == [text])
         #expect(
             try Self.rendered(Roff.item(Roff.bold(text + "tag so long"), "it")) == [
@@ -52,7 +52,7 @@ import Testing
         #expect(try Self.rendered(Roff.paragraphs("X:\n  " + text)) == ["X:", text])
     }
 
-    @Test func `words between backticks are bold, where each has its partner`() {
+    @Test func `words between paired backticks are bold`() {
         #expect(Roff.prose("see `x -y`.") == "see \\fBx \\-y\\fR.")
         #expect(Roff.prose("`x` it") == "\\fBx\\fR it")
         #expect(Roff.prose("a ` b") == "a \\(ga b")
@@ -60,7 +60,7 @@ import Testing
         #expect(Roff.prose(".`x`") == "\\&.\\fBx\\fR")
     }
 
-    @Test func `indented lines are examples, each on a line of its own`() {
+    @Test func `indented lines are examples that keep their line breaks`() {
         #expect(
             Roff.paragraphs("One\ntwo:\n  a -b\n    c\nthree\n\nfour") == [
                 ".PP", "One\ntwo:", ".RS 4", ".EX", "a \\-b", "  c", ".EE", ".RE", "three", ".PP", "four",
@@ -81,7 +81,7 @@ import Testing
         )
     }
 
-    @Test func `every command is there with every option, and no hidden one`() throws {
+    @Test func `the page has every command with every option, but no hidden command`() throws {
         func sections(_ command: any Command.Type) -> ArraySlice<String> {
             let title = ".SS \"\(Roff.escaped(command.name))\"\n"
             return Manual.page.components(separatedBy: title).dropFirst()
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `every exit status of the overview is there`() {
+    @Test func `the page has every exit status of the overview`() {
         for status in [0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78] {
             #expect(Manual.page.contains("\n.TP\n\\fB\(status)\\fR\n"))
         }
@@ -113,13 +113,13 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled("groff"), "there is no groff: the page is not checked"))
-    func `groff finds nothing to warn of`() throws {
+    func `groff renders the page without a warning`() throws {
         let run = try Tool().shell("\"$TOOL\" man-page | groff -man -ww -z")
         #expect(run.status == 0 && run.errorData.isEmpty && run.outputData.isEmpty, "\(run.error)")
     }
 
     @Test(.enabled(if: isInstalled("groff"), "there is no groff: the page is not rendered"))
-    func `no word of the page is broken at the end of a line`() throws {
+    func `no word of the page is hyphenated`() throws {
         let run = try Tool().shell("\"$TOOL\" man-page | groff -man -Tutf8 -P-c -P-b -P-u -rLL=60n")
         #expect(run.status == 0 && run.lines.count > 500)
         #expect(!run.lines.contains { $0.hasSuffix("\u{2010}") })

@@ -6,7 +6,7 @@ import Testing
 @testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct NetworkProgramTests {
-    @Test func `it is looked for beside the program, and where it is installed`() {
+    @Test func `the network program is searched for next to the tool and in libexec`() {
         #expect(
             NetworkProgram.places(beside: "/opt/it/bin/diskcache") == [
                 "/opt/it/bin/diskcache-net", "/opt/it/bin/../libexec/diskcache/diskcache-net",
@@ -19,15 +19,15 @@ import Testing
         ("{\"remote\":{}}", true), ("{\"maximumSize\":1}", false), ("", false), ("\"remote", false),
         ("{\n  \"maximumSize\": 1,\n  \"remote\" : null }", true),
     ])
-    func `whether a directory is shared is read off its configuration`(json: String, isShared: Bool) {
+    func `the configuration shows whether a directory is shared`(json: String, isShared: Bool) {
         #expect(RemoteNotice.mentionsRemote(Array(json.utf8)) == isShared)
     }
 
-    @Test func `where there is no directory nothing is shared`() {
+    @Test func `a missing directory is not shared`() {
         #expect(!RemoteNotice.isPresent(in: "/nonexistent"))
     }
 
-    @Test func `what needs the network says so`() {
+    @Test func `exactly fetch, push and pull need the network`() {
         let names = DiskCacheTool.shown.filter { $0.needsNetwork }.map { $0.name }
         #expect(names == ["fetch", "push", "pull"])
     }

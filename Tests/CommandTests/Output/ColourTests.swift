@@ -13,7 +13,7 @@ import Testing
             (false, nil, "xterm", false),
         ] as [(Bool, String?, String?, Bool)]
     )
-    func `colours are for terminals that can show them, if their user wants any`(
+    func `colours are used only on capable terminals, and not if NO_COLOR has a value`(
         isTerminal: Bool,
         refusal: String?,
         terminal: String?,
@@ -27,7 +27,7 @@ import Testing
         #expect(found == isWanted)
     }
 
-    @Test func `a newline is left out of the colour`() {
+    @Test func `a trailing newline is not coloured`() {
         #expect(Colour.red.paint("x") == "\u{1B}[31mx\u{1B}[0m")
         #expect(Colour.bold.paint("a b\n") == "\u{1B}[1ma b\u{1B}[0m\n")
     }

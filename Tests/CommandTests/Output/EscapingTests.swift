@@ -19,12 +19,12 @@ import Testing
         #expect(text.escaped == escaped)
     }
 
-    @Test func `different texts never look the same`() {
+    @Test func `different texts are escaped differently`() {
         let texts = ["\n", "\\n", "\\\n", "\\\\n", "\u{1B}", "\\x1b"]
         #expect(Set(texts.map(\.escaped)).count == texts.count)
     }
 
-    @Test func `lines stay lines, and what is escaped already is not escaped again`() {
+    @Test func `harmless keeps line breaks, and escaped text is not escaped again`() {
         #expect("a\u{1B}b\r\nc\td\n".harmless == "a\\x1bb\\r\nc\\td\n")
         let texts = [
             "\u{1B}\\x1b", "👩\u{200D}\u{200D}👩\u{2066}", "\u{85}e\u{301}\u{7F}\u{E0067}🏴\u{E0067}\u{E007F}",
@@ -49,14 +49,14 @@ import Testing
         #expect(table.text == "a        1\nlong  1000\n")
     }
 
-    @Test func `cells that are missing are empty and lines have no spaces at the end`() {
+    @Test func `missing cells are empty, and lines have no trailing spaces`() {
         var table = Table(.left, .left, .left)
         table.add("a", "b", "c")
         table.add("a")
         #expect(table.text == "a  b  c\na\n")
     }
 
-    @Test func `characters count, not bytes`() {
+    @Test func `column widths count characters, not bytes`() {
         var table = Table(.left, .left)
         table.add("üb", "x")
         table.add("ab", "y")
@@ -67,7 +67,7 @@ import Testing
         ("", 0), ("abc", 3), ("ü", 1), ("e\u{301}", 1), ("🙂", 2), ("👩‍👩‍👧‍👦", 2), ("❤️", 2), ("❤", 1),
         ("漢字", 4), ("한글", 4), ("ｱ", 1), ("Ａ", 2), ("🏴󠁧󠁢󠁥󠁮󠁧󠁿", 2),
     ])
-    func `what is wide takes two columns`(text: String, columns: Int) {
+    func `wide characters take two columns`(text: String, columns: Int) {
         #expect(text.columns == columns)
     }
 
@@ -75,13 +75,13 @@ import Testing
         ("abcdef", 6, "abcdef"), ("abcdef", 5, "abcd…"), ("漢字漢字", 6, "漢字…"), ("漢字漢字", 5, "漢字…"),
         ("👩‍👩‍👧‍👦ab", 3, "👩‍👩‍👧‍👦…"), ("ab", 1, "…"), ("ab", 0, ""),
     ])
-    func `what is too long for a line ends in dots`(text: String, limit: Int, fitted: String) {
+    func `text that is too long for a line ends in an ellipsis`(text: String, limit: Int, fitted: String) {
         #expect(text.fitted(to: limit) == fitted)
         #expect(fitted.columns <= limit)
         #expect(text.fitted(to: nil) == text)
     }
 
-    @Test func `a cell that is too wide pushes the rest`() {
+    @Test func `a cell that is too wide shifts the following cells`() {
         #expect(Table.line(["12345", "x"], [.right, .left], widths: [3, 1]) == "12345  x\n")
     }
 }

@@ -7,11 +7,11 @@ import Testing
 @testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct JSONTests {
-    @Test func `names are in order and slashes as they are`() throws {
+    @Test func `names are sorted, and slashes are not escaped`() throws {
         #expect(try JSON.line(["b": "x/y", "a": "\n"]) == "{\"a\":\"\\n\",\"b\":\"x/y\"}\n")
     }
 
-    @Test func `every millisecond is written as it is`() throws {
+    @Test func `every millisecond is written exactly`() throws {
         for millisecond in 0..<1000 {
             let date = Date(timeIntervalSince1970: 1_795_223_197 + Double(millisecond) / 1000)
             let digits = String(1000 + millisecond).dropFirst()
@@ -19,11 +19,11 @@ import Testing
         }
     }
 
-    @Test func `spans are seconds`() {
+    @Test func `time spans are written in seconds`() {
         #expect(Duration.milliseconds(1500).inSeconds == 1.5)
     }
 
-    @Test func `nothing that a terminal acts upon is in a string`() throws {
+    @Test func `strings contain no characters that act on a terminal`() throws {
         let text =
             "a\u{7F}\u{9B}\u{85}\u{61C}\u{200E}\u{200F}\u{202A}\u{202E}\u{2028}\u{2029}\u{2066}\u{2069}\u{E0067}é👩‍👧"
         let line = try JSON.line([text])

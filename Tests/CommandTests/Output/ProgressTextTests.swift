@@ -27,12 +27,12 @@ import Testing
         return text.line(last, at: Self.start + .seconds(seconds))
     }
 
-    @Test func `at first only the share is known`() {
+    @Test func `only the percentage is shown in the first second`() {
         #expect(line(progress(0, of: 100), progress(5, of: 100), after: 0.9) == "verifying values: 5 %")
         #expect(line(progress(0, of: 0), progress(0, of: 0), after: 2) == "verifying values: 0 %")
     }
 
-    @Test func `what went before tells what is to come`() {
+    @Test func `the remaining time is extrapolated from the elapsed time`() {
         let text = line(progress(0, of: 1000), progress(250, of: 1000), after: 30)
         #expect(text == "verifying values: 25 %, 1m 30s left")
         #expect(
@@ -40,11 +40,11 @@ import Testing
         )
     }
 
-    @Test func `nothing done yet is no ground for a guess`() {
+    @Test func `no remaining time is shown if nothing is done yet`() {
         #expect(line(progress(0, of: 10), progress(0, of: 10), after: 60) == "verifying values: 0 %")
     }
 
-    @Test func `files and bytes are told by the second`() {
+    @Test func `files and bytes are shown per second`() {
         let first = progress(0, of: 100, items: 0, bytes: 0)
         let last = progress(50, of: 100, items: 24_690, bytes: 3 << 30)
         #expect(
@@ -53,7 +53,7 @@ import Testing
         )
     }
 
-    @Test func `numbers that can't be are shown, and nothing overflows`() {
+    @Test func `impossible numbers are shown without an overflow`() {
         let last = progress(1, of: 2, items: .max, bytes: .max)
         #expect(
             line(progress(0, of: 2, items: 0, bytes: 0), last, after: 1)
@@ -61,7 +61,7 @@ import Testing
         )
     }
 
-    @Test func `rates are those of the phase, which begins where it is first heard of`() {
+    @Test func `rates count from the first report of the current phase`() {
         let first = progress(400, of: 1000, .deleting, items: 400)
         let last = progress(500, of: 1000, .deleting, items: 500)
         #expect(line(first, last, after: 10) == "deleting: 50 %, 500, 10/s, 50s left")

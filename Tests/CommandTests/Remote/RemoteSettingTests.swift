@@ -6,7 +6,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// The settings of what other machines share, as texts.
+/// The settings for shared servers, as text.
 @Suite(.takesTurns) struct RemoteSettingTests {
     private func setting(_ name: String) throws -> RemoteSetting {
         try #require(RemoteSetting.all.first { $0.name == "remote." + name })
@@ -20,7 +20,7 @@ import Testing
         ("maximumSize", "1048576"), ("tags", "a,b"), ("credentials", "/etc/it"),
         ("authorityFile", "/etc/it"), ("certificateFile", "/etc/it"), ("certificateKeyFile", "/etc/it"),
     ])
-    func `what is shown is what set takes, and unset takes it away`(name: String, text: String) throws {
+    func `set accepts the shown text, and unset removes the setting`(name: String, text: String) throws {
         let setting = try setting(name)
         var remote = CacheConfiguration.Remote(levels: [])
         #expect(setting.texts(remote) == nil)
@@ -30,17 +30,17 @@ import Testing
         #expect(remote == CacheConfiguration.Remote(levels: []))
     }
 
-    @Test func `all are in the help`() {
+    @Test func `the help lists all settings`() {
         for setting in RemoteSetting.all { #expect(RemoteSetting.help.contains(setting.name)) }
     }
 
-    @Test func `a server that was there keeps its weight`() {
+    @Test func `a server that was configured before keeps its weight`() {
         let before = [[CacheConfiguration.Remote.Server("http://a/", weight: 2)]]
         let after: [[CacheConfiguration.Remote.Server]] = [[.init("http://b/"), .init("http://a/")]]
         #expect(RemoteSetting.kept(after, from: before).joined().map(\.weight) == [1, 2])
     }
 
-    @Test func `JSON has the keys of config json`() throws {
+    @Test func `the JSON has the keys of the configuration file`() throws {
         var remote = CacheConfiguration.Remote(servers: ["http://a/"])
         remote.tags = ["x"]
         let line = try JSON.line(remote.described)

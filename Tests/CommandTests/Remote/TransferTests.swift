@@ -7,25 +7,25 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// Lists of keys, and values on their way.
+/// Lists of keys, and the transfer of values.
 @Suite(.takesTurns) struct TransferTests {
-    @Test func `a list of keys is read as it was written`() {
+    @Test func `a list of keys survives the round trip, and invalid keys are skipped`() {
         let keys = ["a", "b\nc", "ü", "-x"]
         #expect(KeyList.keys(in: KeyList.data(keys), for: .all) == keys)
         #expect(KeyList.keys(in: Data(), for: .all).isEmpty)
         #expect(KeyList.keys(in: Data([0, 0xFF, 0, 0x61]), for: .all) == ["a"])
     }
 
-    @Test func `of a list from elsewhere only what was asked for is taken`() {
+    @Test func `only requested keys are taken from a remote list`() {
         let list = KeyList.data(["thumbs/1", "http GET https://a/", "thumb", "diskcache:list all", "thumbs/"])
         #expect(KeyList.keys(in: list, for: .prefix("thumbs/")) == ["thumbs/1", "thumbs/"])
-        // By characters e and an accent would be one.
+        // Compared by characters, e and the accent would be one character.
         #expect(KeyList.keys(in: KeyList.data(["te\u{301}"]), for: .prefix("te")) == ["te\u{301}"])
         #expect(KeyList.keys(in: list, for: .prefix("diskcache:")).isEmpty)
         #expect(KeyList.keys(in: list, for: .tagged("t")).count == 4, "the values tell")
     }
 
-    @Test func `a list is kept under what was asked for, and is in none itself`() throws {
+    @Test func `the key of a list names its selection, and lists contain no list`() throws {
         #expect(KeyList.key(for: .prefix("thumbs/")) == "diskcache:list prefix thumbs/")
         #expect(KeyList.key(for: .tagged("t")) == "diskcache:list tag t")
         let place = try TemporaryDirectory()
@@ -36,7 +36,7 @@ import Testing
         #expect(try Set(KeyList.keys(of: .all, in: cache)) == ["a/1", "a/2", "b"])
     }
 
-    @Test func `what stays on this machine is on no list`() throws {
+    @Test func `lists omit local-only entries and downloads`() throws {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
         try cache.put(Data(), forKey: "a/1", options: PutOptions(tags: ["t"]))
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `each key is asked for once, and all are counted`() throws {
+    @Test func `each key is transferred once, and all outcomes are counted`() throws {
         let keys = (0..<100).map { "k\($0)" }
         let transfer = Transfer(verb: "pulling", count: 100, parallel: 4)
         let tally = try transfer.run(keys) { (key) throws(CacheError) -> Transfer.Outcome in
@@ -64,7 +64,7 @@ import Testing
         #expect(tally == expected)
     }
 
-    @Test func `an error of the cache ends it`() {
+    @Test func `an error of the cache ends the transfer`() {
         let failure = CacheError(.noSpace, "full")
         #expect(throws: failure) {
             let transfer = Transfer(verb: "pulling", count: 1, parallel: 1)
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `the line has share, rate and what is left`() {
+    @Test func `the progress line shows percentage, rate and remaining time`() {
         var tally = TransferTally()
         (tally.done, tally.bytes, tally.missing) = (400, 4 << 20, 100)
         #expect(
@@ -85,7 +85,7 @@ import Testing
         )
     }
 
-    @Test func `what became of all is said in a line`() {
+    @Test func `the summary line shows the counts of all outcomes`() {
         var tally = TransferTally()
         (tally.done, tally.bytes) = (1, 5)
         #expect(tally.text("pushed") == "pushed 1 key, 5 B\n")

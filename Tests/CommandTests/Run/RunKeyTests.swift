@@ -8,7 +8,7 @@ import Testing
 @testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct RunKeyTests {
-    /// Each must have a key of its own.
+    /// Runs that must all have different keys.
     static let different: [RunKey] = [
         RunKey(words: ["a", "b"]), RunKey(words: ["a b"]), RunKey(words: ["ab"]),
         RunKey(words: ["a", "b", ""]),
@@ -33,13 +33,13 @@ import Testing
         RunKey(words: ["ü"]), RunKey(words: ["u\u{308}"]),
     ]
 
-    @Test func `what differs in anything has another key`() {
+    @Test func `runs that differ in any part have different keys`() {
         #expect(Set(Self.different.map(\.text)).count == Self.different.count)
         // Also without the digest: the encoding itself is unambiguous.
         #expect(Set(Self.different.map(\.encoded)).count == Self.different.count)
     }
 
-    @Test func `the same gives the same key, in whatever order names were given`() {
+    @Test func `the key does not depend on the order of the environment variables`() {
         let names: [(String, [UInt8]?)] = [("A", [1]), ("B", nil), ("C", [3])]
         let one = RunKey(words: ["x"], environment: Dictionary(uniqueKeysWithValues: names))
         let other = RunKey(words: ["x"], environment: Dictionary(uniqueKeysWithValues: names.reversed()))
@@ -50,20 +50,20 @@ import Testing
         (["date", "+%s"], "date +%s"), (["sh", "-c", "a; b"], "sh -c 'a; b'"), (["x", ""], "x ''"),
         (["it's"], "'it'\\''s'"), (["ls", "ü/*"], "ls 'ü/*'"),
     ])
-    func `a key shows the command as a shell takes it`(words: [String], text: String) {
+    func `a key contains the command with shell quoting`(words: [String], text: String) {
         let key = RunKey(words: words).text
         #expect(key.hasPrefix("run:") && key.hasSuffix(" " + text))
         #expect(key.utf8.count == "run:".count + 32 + 1 + text.utf8.count)
     }
 
-    @Test func `the key of a long command is short, and its own`() {
+    @Test func `the key of a long command is short and still unique`() {
         let long = String(repeating: "ü", count: 5000)
         let keys = [[long, "1"], [long, "2"]].map { RunKey(words: $0).text }
         #expect(keys[0] != keys[1])
         #expect(keys.allSatisfy { $0.utf8.count < 250 })
     }
 
-    @Test func `words are bytes, and different bytes have different keys`() {
+    @Test func `words are bytes, and words of different bytes have different keys`() {
         let keys = [[0xFF], [0xFE], [0xC3], Array("\u{FFFD}".utf8)].map {
             RunKey(words: [$0 as [UInt8]]).text
         }
@@ -73,7 +73,7 @@ import Testing
 }
 
 extension RunKey {
-    /// Of words that are text.
+    /// Makes the key of a run whose words are text.
     fileprivate init(
         words: [String],
         environment: [String: [UInt8]?] = [:],

@@ -17,19 +17,19 @@ struct RunOrderTests {
         return try RunOrder(Arguments(scanned, options: options, command: "run", directory: "/nowhere"))
     }
 
-    @Test func `the command's own options are left to it`() throws {
+    @Test func `options after the command's name belong to the command`() throws {
         func words(_ order: RunOrder) -> [String] { order.words.map { String(decoding: $0, as: UTF8.self) } }
         #expect(try words(Self.order("sh", "-c", "x", "--ttl", "1")) == ["sh", "-c", "x", "--ttl", "1"])
         #expect(try words(Self.order("--cwd", "--", "--odd")) == ["--odd"])
     }
 
-    @Test func `a minute is the lifetime of results, and failures have none`() throws {
+    @Test func `results live for a minute by default, and failures are not cached`() throws {
         let order = try Self.order("x")
         #expect(order.lifetime == .after(.seconds(60)))
         #expect(order.failures == nil)
     }
 
-    @Test func `failures live as long as results, or as long as was said`() throws {
+    @Test func `failures live as long as results unless they have a time to live`() throws {
         #expect(try Self.order("--ttl", "5", "--cache-failures", "x").failures == .after(.seconds(5)))
         #expect(try Self.order("--cache-failures=2s", "x").failures == .after(.seconds(2)))
         #expect(try Self.order("--ttl", "never", "--cache-failures", "x").failures == .never)
@@ -43,7 +43,7 @@ struct RunOrderTests {
         ["--env", "", "x"], ["--modtime", "", "x"], ["--hash", "", "x"],
         ["--cache-failures=soon", "x"],
     ])
-    func `what makes no sense is refused`(words: [String]) {
+    func `invalid and conflicting options are usage errors`(words: [String]) {
         let options = RunCommand.options + Option.common
         #expect {
             let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: true)
@@ -53,7 +53,7 @@ struct RunOrderTests {
         }
     }
 
-    @Test func `a scope stands before the key, whoever has made that`() throws {
+    @Test func `a scope is prefixed to given and to generated keys`() throws {
         #expect(try Self.order("--scope", "s/", "--key", "k", "x").key == "s/k")
         let plain = try Self.order("x").key
         #expect(plain.hasPrefix("run:"))
@@ -61,7 +61,7 @@ struct RunOrderTests {
         #expect(try Self.order("--scope", "", "x").key == plain)
     }
 
-    @Test func `the content of a file is a part of the key, and so is that there is none`() throws {
+    @Test func `the content of a hashed file, or its absence, is part of the key`() throws {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/file"
         var keys = [try Self.order("x").key, try Self.order("--hash", file, "x").key]
@@ -70,22 +70,22 @@ struct RunOrderTests {
             keys.append(try Self.order("--hash", file, "x").key)
         }
         #expect(Set(keys).count == 4)
-        // Whenever it was written.
+        // The time at which the file was written does not matter.
         makeFile(file, "1")
         #expect(try Self.order("--hash", file, "x").key == keys[2])
-        // CMD runs all the same.
+        // CMD runs even if a file can't be read.
         let order = try Self.order("--hash", directory.path, "x")
         #expect(order.key.isEmpty && order.obstacle?.status == .inputOutput)
     }
 
-    /// An entry that was stored with these lifetimes.
+    /// Returns an entry that was stored with these lifetimes.
     static func entry(_ expires: Expiration, staleFor: Duration? = nil) throws -> CacheEntry {
         let cache = try SharedCache(at: TemporaryDirectory().path + "/cache")
         try cache.put("x", forKey: "k", options: PutOptions(expires: expires, staleFor: staleFor))
         return try #require(try cache.entry(forKey: "k", reading: ReadOptions(acceptsStale: true)))
     }
 
-    @Test func `both who stored a result and who asks limit its age`() throws {
+    @Test func `the age of a result is limited by the entry's and by the reader's time to live`() throws {
         let entry = try Self.entry(.seconds(100), staleFor: .seconds(1000))
         func verdict(_ order: RunOrder, age: Double, status: Int32 = 0) -> RunOrder.Verdict {
             order.judge(entry, status: status, now: entry.created.addingTimeInterval(age))
@@ -100,7 +100,7 @@ struct RunOrderTests {
         #expect(verdict(try Self.order("--ttl", "never", "x"), age: 101) == .useless)
     }
 
-    @Test func `a failure is only for who asks for failures, and never stale`() throws {
+    @Test func `a failure is used only with cache-failures, and never stale`() throws {
         let entry = try Self.entry(.never)
         func verdict(_ order: RunOrder, age: Double) -> RunOrder.Verdict {
             order.judge(entry, status: 1, now: entry.created.addingTimeInterval(age))

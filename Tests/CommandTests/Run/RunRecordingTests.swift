@@ -20,7 +20,7 @@ import Testing
             + RecordingFormat.end(status: status)
     }
 
-    /// What comes out: neighbouring pieces of one stream joined.
+    /// Returns the parsed pieces, with adjacent pieces of the same stream joined.
     static func parse(_ chunks: [[UInt8]]) -> (pieces: [Piece], status: Int32?) {
         var parser = RecordingParser()
         var pieces: [Piece] = []
@@ -44,7 +44,7 @@ import Testing
         #expect(found.pieces.map(\.bytes) == joined)
     }
 
-    @Test func `a recording comes out as it went in, wherever it is split`() {
+    @Test func `a recording is parsed alike wherever it is split`() {
         let bytes = Self.recording()
         for place in 0...bytes.count {
             Self.expectAll(Self.parse([Array(bytes[..<place]), Array(bytes[place...])]))
@@ -52,7 +52,7 @@ import Testing
         Self.expectAll(Self.parse(bytes.map { [$0] }))
     }
 
-    @Test func `it is as documented, byte by byte`() {
+    @Test func `the format is as documented, byte by byte`() {
         let bytes = Self.recording([(.output, Array("ab\n".utf8)), (.errors, Array("x\n".utf8))], status: 7)
         let expected =
             Array("diskcache run 1\n".utf8) + [1, 0, 0, 0, 3] + Array("ab\n".utf8) + [2, 0, 0, 0, 2]
@@ -60,12 +60,12 @@ import Testing
         #expect(bytes == expected)
     }
 
-    @Test func `without output there is still a status`() {
+    @Test func `a recording without output has a status`() {
         #expect(Self.parse([Self.recording([], status: 255)]).status == 255)
         #expect(Self.parse([Self.recording([], status: 0)]).status == 0)
     }
 
-    @Test func `what was cut off anywhere is none`() {
+    @Test func `a truncated recording has no status`() {
         let bytes = Self.recording()
         for length in 0..<bytes.count {
             #expect(Self.parse([Array(bytes[..<length])]).status == nil, "\(length)")
@@ -77,12 +77,12 @@ import Testing
         Array("x".utf8) + recording(), RecordingFormat.header + [3, 0, 0, 0, 0],
         RecordingFormat.header + [0, 0, 0, 1, 0], RecordingFormat.header + [0, 255, 255, 255, 255],
     ])
-    func `what is no recording of this version is none`(bytes: [UInt8]) {
+    func `malformed data and other format versions have no status`(bytes: [UInt8]) {
         #expect(Self.parse([bytes]).status == nil)
         #expect(Self.parse(bytes.map { [$0] }).status == nil)
     }
 
-    @Test func `a damaged header is noticed at each place`() {
+    @Test func `a damaged byte anywhere in the header is detected`() {
         for place in RecordingFormat.header.indices {
             var bytes = Self.recording()
             bytes[place] ^= 1

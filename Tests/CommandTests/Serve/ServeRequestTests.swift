@@ -8,13 +8,13 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// What `serve` makes of a line.
+/// The requests that `serve` parses from lines.
 @Suite(.takesTurns) struct ServeRequestTests {
     static func request(_ json: String) throws -> ServeRequest {
         try JSONDecoder().decode(ServeRequest.self, from: Data(json.utf8))
     }
 
-    @Test func `fields are what they are named, and others are ignored`() throws {
+    @Test func `known fields are parsed, and unknown fields are ignored`() throws {
         let line = #"{"op":"get","id":7,"key":"k","stale":true,"length":5,"colour":"red"}"#
         let request = try Self.request(line)
         #expect(request.operation == "get" && request.id == .number(7) && request.length == 5)
@@ -22,7 +22,7 @@ import Testing
         #expect(request.stale == true && request.entry == nil && request.fault == nil)
     }
 
-    @Test func `null is as if it were not there`() throws {
+    @Test func `null is treated as a missing field`() throws {
         let request = try Self.request(#"{"op":"get","id":null,"length":null,"ttl":null}"#)
         #expect(request.id == nil && request.length == nil && request.terms.ttl == nil)
         #expect(request.fault == nil)
@@ -32,14 +32,14 @@ import Testing
         "key", "keys", "file", "prefix", "tag", "all", "stale", "entry", "scan", "ttl", "expiresAt", "renew",
         "staleFor",
     ])
-    func `a field of another type is a fault that names it`(field: String) throws {
+    func `a field of the wrong type is a fault that names the field`(field: String) throws {
         let request = try Self.request(#"{"op":"get","id":"x","\#(field)":{}}"#)
         #expect(request.fault?.code == "badRequest" && request.fault?.isFatal == false)
         #expect(request.fault?.message.hasPrefix(field + " must be") == true)
         #expect(request.id == .text("x"), "so that it can be answered")
     }
 
-    @Test func `a length that is no number is none that can be gone past`() throws {
+    @Test func `an invalid length is parsed as -1, and a missing length as nil`() throws {
         for length in ["-1", "\"5\"", "1.5", "[]", "true"] {
             #expect(try Self.request(#"{"op":"put","length":\#(length)}"#).length == -1, "\(length)")
         }
@@ -47,11 +47,11 @@ import Testing
     }
 
     @Test(arguments: ["", "[]", "5", "\"op\"", "{", "{}{}"])
-    func `what is no object is no request`(line: String) {
+    func `a line that is not a JSON object is not a request`(line: String) {
         #expect(throws: (any Error).self) { try Self.request(line) }
     }
 
-    @Test func `a span is a number of seconds or words`() throws {
+    @Test func `a time span is a number of seconds or a text with units`() throws {
         func terms(_ fields: String) throws -> ServeTerms { try Self.request("{\(fields)}").terms }
         #expect(try terms(#""ttl":1.5"#).expiration() == .after(.milliseconds(1500)))
         #expect(try terms(#""ttl":"15m""#).expiration() == .after(.seconds(900)))
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `errors have the codes of the cache, or of the protocol`() throws {
+    @Test func `errors have codes of the cache or of the protocol`() throws {
         struct Other: Error {}
         let full = CacheError(.noSpace, "full")
         #expect(ServeFault(full as any Error) == ServeFault(full))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// `stats --prometheus`: the text format, checked by a parser of its grammar.
+/// The text format of `stats --prometheus`, checked by a parser of its grammar.
 @Suite(.takesTurns) struct ExpositionTests {
     /// One metric with its samples.
     private struct Metric {
@@ -20,7 +20,7 @@ import Testing
         let line: Substring
     }
 
-    /// Reads an exposition by the grammar of version 0.0.4, and insists on HELP and TYPE before all samples.
+    /// Parses an exposition by the grammar of version 0.0.4, and requires HELP and TYPE before all samples.
     private static func parse(_ text: String) throws -> [String: Metric] {
         var metrics: [String: Metric] = [:]
         guard text.hasSuffix("\n") else { throw Malformed(line: text.suffix(20)) }
@@ -74,7 +74,7 @@ import Testing
         return Exposition(totals, try present.lastCollection(), directory: directory).text
     }
 
-    @Test func `counters end in total, gauges do not, and all say what they are`() throws {
+    @Test func `only counters end in total, and all metrics have help and samples`() throws {
         try cache.put("value", forKey: "key")
         try cache.directory.collect()
         let metrics = try Self.parse(exposition())
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `the article lists each metric`() throws {
+    @Test func `the documentation lists each metric`() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
         let file = root.appendingPathComponent("Sources/DiskCache/DiskCache.docc/Capacity.md")
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `what was done is in it`() throws {
+    @Test func `the metrics reflect operations and collections`() throws {
         try cache.put("value", forKey: "key")
         try cache.put("old", forKey: "expired", options: PutOptions(expires: .expired))
         #expect(try cache.get(forKey: "key") != nil)
@@ -130,9 +130,9 @@ import Testing
         #expect(abs(start - Date.now.timeIntervalSince1970) < 3600)
     }
 
-    @Test func `nothing is said of a collection that never was, nor of a usage that nobody counted`() throws {
+    @Test func `metrics of a missing collection or an uncounted usage are omitted`() throws {
         #expect(try !exposition().contains("last_collection"))
-        // Made anew in a cache that is in use, it does not know what was there before.
+        // A control file that is recreated in a cache in use does not count the existing entries.
         try cache.put("value", forKey: "key")
         try FileManager.default.removeItem(atPath: cache.path + "/control")
         let other = try SharedCache(at: cache.path)
@@ -144,19 +144,19 @@ import Testing
     }
 
     @Test(arguments: ["/plain", "/qu\"ote", "/back\\slash\\n", "/line\nfeed", "/ünï 🙂", "/\\\"\n\\"])
-    func `a directory's name comes through`(directory: String) throws {
+    func `a directory's name is escaped so that it parses back`(directory: String) throws {
         let metrics = try Self.parse(exposition(directory: directory))
         #expect(metrics.values.allSatisfy { $0.samples.allSatisfy { $0.labels["directory"] == directory } })
         #expect(Exposition.escaped("a\\b\"c\nd") == #"a\\b\"c\nd"#)
     }
 
     @Test(.enabled(if: Promtool.path != nil, "promtool is not installed"))
-    func `promtool has nothing to say against it`() throws {
+    func `promtool accepts the metrics`() throws {
         try cache.put("value", forKey: "key")
         try cache.directory.collect()
         let run = try Promtool.check(exposition(directory: "/qu\"ote\\n\n"))
         #expect(run.status == 0 && run.output == "", "\(run.output)")
-        // It does object where there is reason to.
+        // promtool does report errors in other texts.
         #expect(try Promtool.check("# TYPE a_total gauge\na_total 1\n").status != 0)
     }
 }

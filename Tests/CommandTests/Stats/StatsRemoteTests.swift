@@ -6,7 +6,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// How `stats` shows the stores of other machines.
+/// The output of `stats` for shared servers.
 @Suite(.takesTurns) struct StatsRemoteTests {
     private func activity() -> CacheActivity.Remote {
         var activity = CacheActivity.Remote()
@@ -22,7 +22,7 @@ import Testing
         return activity
     }
 
-    @Test func `each server has its breaker, and its times if there are any`() {
+    @Test func `each server is shown with its breaker state and its latencies, if any`() {
         let lines = StatsText.shared(activity()).split(separator: "\n")
         #expect(
             lines.map { $0.split(separator: " ").joined(separator: " ") } == [
@@ -33,7 +33,7 @@ import Testing
         #expect(StatsText.shared(nil).isEmpty && StatsText.shared(CacheActivity.Remote()).isEmpty)
     }
 
-    @Test func `JSON has seconds`() throws {
+    @Test func `the JSON has latencies in seconds`() throws {
         let line = try JSON.line(activity().json)
         #expect(line.contains("\"medianSeconds\":0.0012,") && line.contains("\"waiting\":1234"), "\(line)")
         #expect(line.contains("{\"answers\":0,\"breaker\":\"open\",\"name\":\"redis://b/0\"}"), "\(line)")

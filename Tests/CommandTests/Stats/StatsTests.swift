@@ -9,7 +9,7 @@ import Testing
 @testable import DiskCacheCommand
 @testable import Platform
 
-/// What `stats` is asked for, and how its counts are put.
+/// The options of `stats`, and the text of its counts.
 @Suite(.takesTurns) struct StatsTests {
     // MARK: Options
 
@@ -20,12 +20,12 @@ import Testing
     }
 
     @Test(arguments: [[], ["--quick"], ["--prometheus"], ["--reset", "--json"], ["--quick", "--json"]])
-    func `each form is an option`(words: [String]) throws {
+    func `each valid combination of options is accepted`(words: [String]) throws {
         _ = try arguments(words)
     }
 
     @Test(arguments: [("--watch", 1.0), ("--watch=2s", 2), ("--watch 2s", 2), ("-w500ms --json", 0.5)])
-    func `the span of a watch needs no sign before it`(line: String, seconds: Double) throws {
+    func `the interval of watch needs no equals sign`(line: String, seconds: Double) throws {
         let words = line.split(separator: " ").map(String.init)
         #expect(try arguments(words).value("watch", as: StatsCommand.interval)?.inSeconds == seconds)
     }
@@ -37,7 +37,7 @@ import Testing
         ["--watch=soon"],
         ["--quick", "1s"], ["--watch", "1s", "2s"],
     ])
-    func `what makes no sense is refused`(words: [String]) {
+    func `conflicting options and invalid intervals are usage errors`(words: [String]) {
         #expect {
             _ = try arguments(words).value("watch", as: StatsCommand.interval)
         } throws: {
@@ -47,7 +47,7 @@ import Testing
 
     // MARK: Counts
 
-    /// Counts that are known: 3 hits, 1 stale hit, 1 miss, 3 puts, 1 removal.
+    /// Returns a cache with known counts: 3 hits, 1 stale hit, 1 miss, 3 puts, 1 removal.
     private func cache() throws -> (SharedCache, TemporaryDirectory) {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
@@ -66,7 +66,7 @@ import Testing
         return (cache, place)
     }
 
-    @Test func `rows that are always there, and those of what happened`() throws {
+    @Test func `some rows are always shown, others only if their events happened`() throws {
         let (cache, place) = try cache()
         let rows = StatsCounter.rows(cache.directory.activity, nil)
         func total(_ name: String) -> String? { rows.first { $0.name == name }?.total }
@@ -80,7 +80,7 @@ import Testing
         withExtendedLifetime(place) {}
     }
 
-    @Test func `an interval has rates of its own`() throws {
+    @Test func `an interval's rates count only its operations`() throws {
         let (cache, place) = try cache()
         let before = cache.directory.activity
         for _ in 0..<5 { #expect(try cache.get(forKey: "a") != nil) }
@@ -94,7 +94,7 @@ import Testing
         withExtendedLifetime(place) {}
     }
 
-    @Test func `counts that were reset meanwhile begin at 0`() throws {
+    @Test func `counts that were reset during an interval start at 0`() throws {
         let (cache, place) = try cache()
         let before = try #require(try cache.directory.totals()).activity
         #expect(try cache.directory.resetTotals())
@@ -105,7 +105,7 @@ import Testing
         withExtendedLifetime(place) {}
     }
 
-    @Test func `a ratio is rounded down, and there is none without a get`() throws {
+    @Test func `the hit ratio is rounded down, and missing without a get`() throws {
         #expect(StatsCounter.percent(1) == "100.0 %")
         #expect(StatsCounter.percent(0.9999) == "99.9 %")
         #expect(StatsCounter.percent(0) == "0.0 %")
@@ -116,7 +116,7 @@ import Testing
         #expect(rows.first { $0.name == "hit ratio" }?.total == "-")
     }
 
-    @Test func `a line of the watch has a cell for each column`() throws {
+    @Test func `a watch line has a cell for each column`() throws {
         let (cache, place) = try cache()
         let totals = try #require(try cache.directory.totals())
         let interval = StatsInterval(activity: totals.activity, seconds: 3)
@@ -129,8 +129,8 @@ import Testing
         withExtendedLifetime(place) {}
     }
 
-    /// The most that is taken for a count, of everything, in no time.
-    @Test func `counts that somebody has forged are shown, and nothing overflows`() throws {
+    /// All counts have the maximum that is accepted, in a short interval.
+    @Test func `forged counts are shown without an overflow`() throws {
         let (cache, place) = try cache()
         let interval = StatsInterval(activity: CacheActivity { _ in 1 << 56 }, seconds: 0.001)
         let rows = StatsCounter.rows(interval.activity, interval)
@@ -147,7 +147,7 @@ import Testing
 
     // MARK: The last collection
 
-    @Test func `a collection in one line, and with its details`() throws {
+    @Test func `a collection is described in one line, and with its details`() throws {
         let (cache, place) = try cache()
         #expect(StatsText.lastCollection(nil, now: .now) == "last collection: none yet\n")
         try cache.directory.collect()
@@ -163,7 +163,7 @@ import Testing
         withExtendedLifetime(place) {}
     }
 
-    @Test func `a screen has as many lines and columns as the terminal, and no more`() {
+    @Test func `a screen is clipped to the terminal's lines and columns`() {
         let text = "/a/long/path\nkeys   12\n漢字漢字\nlast\n"
         let whole = StatsWatch.screen(text, nil)
         #expect(
@@ -171,7 +171,7 @@ import Testing
         )
         let small = StatsWatch.screen(text, Terminal.Size(rows: 4, columns: 6))
         #expect(small == "\u{1B}[H/a/lo…\u{1B}[K\nkeys …\u{1B}[K\n漢字…\u{1B}[K\n\u{1B}[J")
-        // Whatever a line has in it.
+        // Control characters in a line are escaped.
         #expect(!StatsWatch.screen("\u{9B}2J\n", nil).contains("\u{9B}"))
     }
 }

@@ -8,7 +8,7 @@ import Testing
 @testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct ListSorterTests {
-    /// Sorts lines by their keys.
+    /// Returns the lines sorted by their keys.
     private func sorted(
         _ lines: [(key: String, line: String)],
         limit: Int = .max,
@@ -24,13 +24,13 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 500, 40_000], [false, true])
-    func `any number comes in order`(count: Int, isReversed: Bool) throws {
+    func `any number of lines is sorted`(count: Int, isReversed: Bool) throws {
         let lines = (0..<count).map { (key: String(format: "%08d", $0), line: "line \($0)\n") }
         let wanted = isReversed ? lines.reversed() : lines
         #expect(try sorted(lines.shuffled(), isReversed: isReversed) == wanted.map(\.line))
     }
 
-    @Test func `only so many are handed out`() throws {
+    @Test func `no more lines than the limit are returned`() throws {
         let lines = ["c", "a", "b"].map { (key: $0, line: $0) }
         #expect(try sorted(lines, limit: 2) == ["a", "b"])
         #expect(try sorted(lines, limit: 0).isEmpty)
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `keys are compared as bytes, whatever is in them`(isReversed: Bool) throws {
+    func `keys are compared as bytes, whatever they contain`(isReversed: Bool) throws {
         let keys = [
             "", "\0", "\0\0", "\0a", "\u{1}", "\u{1}\0", "\u{2}", "\u{2}a", "\u{3}", "A", "B", "a", "a\0",
             "a\u{1}", "a\u{2}", "a\n", "ab", "z", "\u{7F}", "é", "e\u{301}", "🙂",

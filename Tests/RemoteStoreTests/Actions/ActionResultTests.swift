@@ -62,7 +62,7 @@ import Testing
     @Test("what others add is skipped")
     func unknownFields() throws {
         let sent = result(inlined: true)
-        // A number, 8 bytes, bytes, 4 bytes, in fields 9, 10, 1000 and 12.
+        // A varint, 8 bytes, a byte string and 4 bytes, in fields 9, 10, 1000 and 12.
         let added: [UInt8] = [
             0x48, 0x96, 0x01, 0x51, 1, 2, 3, 4, 5, 6, 7, 8, 0xc2, 0x3e, 2, 7, 7, 0x65, 1, 2, 3, 4,
         ]

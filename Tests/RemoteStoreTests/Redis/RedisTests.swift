@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteStore
 
 @Suite(.takesTurns) struct RedisTests {
-    /// All answers, from pieces of `size` bytes.
+    /// Decodes all replies from pieces of `size` bytes.
     private func replies(
         _ bytes: [UInt8],
         pieces size: Int = .max,
@@ -103,7 +103,7 @@ import Testing
         #expect(fault("*1\r\n*1\r\n*1\r\n*1\r\n", limits) == .tooLong)
         #expect(fault("*3\r\n*2\r\n:1\r\n:1\r\n*2\r\n:1\r\n:1\r\n", limits) == .tooLong)
         #expect(fault("$9223372036854775807\r\n") == .tooLong)
-        // Answers one after another do not add up.
+        // The limits apply to each reply, not to their sum.
         #expect(fault(String(repeating: "*2\r\n:1\r\n:2\r\n", count: 100), limits) == nil)
     }
 
@@ -134,7 +134,7 @@ import Testing
             let whole = try? replies(bytes, pieces: .max)
             let cut = try? replies(bytes, pieces: 1)
             #expect((whole == nil) == (cut == nil))
-            // Without a number that is none, they are the same.
+            // NaN is not equal to itself, so replies that may contain a double are not compared.
             if !bytes.contains(UInt8(ascii: ",")) { #expect(whole == cut) }
         }
     }

@@ -6,28 +6,28 @@ import Testing
 @testable import Models
 @testable import RemoteStore
 
-/// Every interleaving of two processes that use one word, each step a load, a compare-and-swap or an answer,
-/// with a server that comes and goes, and processes that are killed.
+/// Every interleaving of two processes that share one word, with a server that goes up and down and a process that
+/// is killed.
 ///
-/// It drives ``Breaker`` itself.
+/// Each step is a load, a compare-and-swap or an answer. The model drives ``Breaker`` itself.
 struct BreakerModel: ExploredModel {
     enum Mistake: CaseIterable {
-        /// The word is stored, without a look at what has become of it.
+        /// The word is stored without a comparison with its present value.
         case storedBlindly
-        /// What any request says counts as what the probe says.
+        /// The verdict of any request counts as the probe's verdict.
         case anyVerdictCounts
-        /// Nobody gives up a probe.
+        /// A probe never times out.
         case probeNeverGivenUp
     }
 
     enum Step: Hashable {
         case idle
-        /// Knows the word, and what it will ask with.
+        /// The process has loaded the word, and has decided how to send its request.
         case decided(Breaker.Ticket, from: Breaker, to: Breaker)
         case asked(Breaker.Ticket)
-        /// Has its answer.
+        /// The process has its answer.
         case answered(Breaker.Ticket, Breaker.Verdict)
-        /// Knows the word that its verdict is to change.
+        /// The process has loaded the word that its verdict will change.
         case judging(Breaker.Ticket, Breaker.Verdict, from: Breaker)
         case killed
     }
@@ -39,7 +39,7 @@ struct BreakerModel: ExploredModel {
         var isBroken = false
         var steps: [Step] = [.idle, .idle]
         var closedWithoutProbe = false
-        /// What each may still send, which keeps the space small.
+        /// The number of requests that each may still send, which keeps the state space small.
         var requestsLeft = [3, 2]
         var changes = 0
     }
@@ -59,7 +59,7 @@ struct BreakerModel: ExploredModel {
         self.terms = terms
     }
 
-    /// One fault opens it from here, which keeps the space small.
+    /// A state in which one more fault opens the breaker, which keeps the state space small.
     var initialStates: [State] {
         var state = State()
         for _ in 0..<2 { state.word = state.word.judged(.fault, .ordinary, at: 0, terms) }
@@ -123,7 +123,7 @@ struct BreakerModel: ExploredModel {
         }
     }
 
-    /// Whether another process has sent a probe that is still in its time.
+    /// Whether another process has sent a probe that has not timed out.
     private func isProbedByOthers(than index: Int, _ state: State) -> Bool {
         state.steps.indices.contains { other in
             guard other != index, case .asked(.probe(let until)) = state.steps[other] else { return false }
@@ -131,7 +131,7 @@ struct BreakerModel: ExploredModel {
         }
     }
 
-    /// Whether a process alone, with a server that answers, would close it soon.
+    /// Whether a single process would soon close the breaker if the server answers.
     func closesByItself(_ state: State) -> Bool {
         var breaker = state.word
         for now in state.now...state.now + 6 where breaker.phase != .closed {

@@ -8,7 +8,7 @@ import Testing
 @Suite(.takesTurns) struct BreakerTests {
     private let terms = Breaker.Terms()
 
-    /// One that three faults have opened at a time.
+    /// Returns a breaker that three faults have opened at the given time.
     private func opened(at now: UInt64 = 1_000_000) -> Breaker {
         (0..<3).reduce(Breaker()) { breaker, _ in breaker.judged(.fault, .ordinary, at: now, terms) }
     }
@@ -106,7 +106,7 @@ import Testing
         for _ in 0..<2_000 {
             var found = Breaker(word: generator.next())
             let now = generator.next() >> UInt64.random(in: 0..<64, using: &generator)
-            // A server that answers closes it, whatever the word was.
+            // A server that answers closes the breaker, whatever the word was.
             var tries = 0
             var time = now
             while found.phase != .closed, tries < 4 {

@@ -13,7 +13,7 @@ import Testing
         (0..<count).map { Server(name: "server-\($0)") }
     }
 
-    /// The name of the server of each digest.
+    /// Returns the name of each digest's server.
     private func places(_ servers: [Server]) -> [String?] {
         let rendezvous = Rendezvous(servers)
         return Self.digests.map { rendezvous.server(for: $0).map { servers[$0].name } }

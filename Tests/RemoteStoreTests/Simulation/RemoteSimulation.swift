@@ -4,25 +4,26 @@ import CacheStore
 
 @testable import RemoteStore
 
-/// Machines that ask shared servers for values, without sockets and clocks: a discrete simulation that drives
-/// ``Rendezvous`` and ``Breaker`` themselves.
+/// A discrete simulation of machines that request values from shared servers, without sockets and clocks.
 ///
-/// All begin with nothing. A machine looks on its disk, then at the server that has the key (one request a
-/// key and machine), and computes where that has nothing, fails, or is too late. What was computed goes to
-/// the server in the background: at once, or, from the queue on disk, when the server is well again.
+/// It drives ``Rendezvous`` and ``Breaker`` themselves. All machines and servers start empty. A machine reads its disk,
+/// then asks the key's server (one request per key and machine), and computes the value if the server misses, fails or
+/// is too late. A computed value is sent to the server in the background: at once, or from the queue on disk when the
+/// server has recovered.
 struct RemoteSimulation {
     private typealias Verdict = (place: Int, ticket: Breaker.Ticket, verdict: Breaker.Verdict)
 
     private let terms: SimulationTerms
-    /// Of each key.
+    /// The server of each key.
     private let serverOfKey: [Int]
     private var demand: ZipfDemand
     private var servers: SimulatedServers
-    /// One for each machine and server.
+    /// One breaker for each machine and server.
     private var breakers: [Breaker]
     private var verdicts = TimedQueue<Verdict>()
-    /// Since when the servers have a key, and since when a machine has it on disk; both may be moments to
-    /// come.
+    /// The times from which the servers have a key, and from which a machine has it on disk.
+    ///
+    /// Both may be in the future.
     private var stored: [Int: Double] = [:]
     private var disks: [Int: Double] = [:]
     private var outcome = SimulationOutcome()
@@ -37,7 +38,7 @@ struct RemoteSimulation {
         disks.reserveCapacity(terms.requests)
     }
 
-    /// Runs it through.
+    /// Runs the whole simulation.
     static func run(_ terms: SimulationTerms) -> SimulationOutcome {
         var simulation = RemoteSimulation(terms)
         let gap = terms.duration / Double(terms.requests)
@@ -71,7 +72,7 @@ struct RemoteSimulation {
         }
     }
 
-    /// When the machine has it.
+    /// Returns the time at which the machine has the value.
     private mutating func fetch(_ key: Int, on machine: Int, at now: Double) -> Double {
         let server = serverOfKey[key]
         let (wait, isAnswered) = ask(server, on: machine, at: now)
@@ -87,7 +88,7 @@ struct RemoteSimulation {
         return end
     }
 
-    /// How long the server is waited for, and whether it answers in time.
+    /// Returns how long the machine waits for the server, and whether it answers in time.
     private mutating func ask(
         _ server: Int,
         on machine: Int,
@@ -114,7 +115,7 @@ struct RemoteSimulation {
         return (wait, isAnswered)
     }
 
-    /// What came of requests so far.
+    /// Reports the outcomes of requests to the breakers up to this time.
     private mutating func judge(until now: Double) {
         while let (time, verdict) = verdicts.popFirst(until: now) {
             let machine = verdict.place / terms.servers

@@ -8,7 +8,7 @@ import Testing
 struct RemoteSimulationTests {
     typealias Terms = SimulationTerms
 
-    /// A small one, for claims: few of its gets are hits on disk, so that the servers matter.
+    /// Runs a small simulation in which few gets are hits on disk, so that the servers matter.
     private func run(_ change: (inout Terms) -> Void = { _ in }) -> SimulationOutcome {
         var terms = Terms()
         (terms.machines, terms.servers, terms.minutes) = (10, 4, 10)
@@ -17,7 +17,7 @@ struct RemoteSimulationTests {
         return RemoteSimulation.run(terms)
     }
 
-    /// Those that are in trouble and give no answer in time.
+    /// The kinds of trouble in which a server gives no answer in time.
     private static let silent = [Terms.Trouble.slow, .dead]
 
     @Test("every get ends in one way")
@@ -57,7 +57,7 @@ struct RemoteSimulationTests {
 
     @Test("a slow server is asked by so many as it can answer")
     func overload() {
-        // Up to 200 requests a second for it, of which it can answer 100.
+        // The server gets up to 200 requests a second, of which it can answer 100.
         func outcome(_ hasBreaker: Bool) -> SimulationOutcome {
             run {
                 ($0.machines, $0.servers, $0.minutes) = (100, 1, 1)
@@ -72,7 +72,7 @@ struct RemoteSimulationTests {
     @Test("a server in trouble costs its own share only", arguments: silent)
     func share(_ trouble: Terms.Trouble) {
         let (well, ill) = (run(), run { $0.trouble = trouble })
-        // A quarter of the keys for a third of the time, with some room for chance.
+        // A quarter of the keys for a third of the time, which is 1/12, with a margin for chance.
         #expect(ill.computations - well.computations < well.misses / 8)
         #expect(ill.computations >= well.computations)
     }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Servers, each of which answers one request after the other.
+/// Servers that each answer one request at a time.
 struct SimulatedServers {
-    /// What they had to do.
+    /// The load of the servers.
     struct Load: Sendable {
-        /// Requests to each, those that it did not answer included.
+        /// The number of requests to each server, unanswered ones included.
         var requests: [Int] = []
-        /// The most that one of them had in a second.
+        /// The highest number of requests to one server in a second.
         var busiestSecond = 0
 
         var total: Int { requests.reduce(0, +) }
     }
 
-    /// How long an answer takes, with the way there and back; infinite where none comes.
+    /// An answer, which may be an error, and the time that it takes with the round trip.
     ///
-    /// An error is one, too.
+    /// The time is infinite if there is no answer.
     struct Answer {
         let wait: Double
         let isError: Bool
@@ -23,7 +23,7 @@ struct SimulatedServers {
     private let terms: SimulationTerms
     private(set) var load = Load()
     private var freeAt: [Double]
-    /// For each server, the present second and its requests so far.
+    /// The current second of each server, and its requests so far.
     private var seconds: [(number: Int, count: Int)]
 
     init(_ terms: SimulationTerms) {
@@ -33,14 +33,14 @@ struct SimulatedServers {
         load.requests = Array(repeating: 0, count: terms.servers)
     }
 
-    /// A request; times must not go back.
+    /// Sends a request; times must not decrease.
     mutating func ask(_ server: Int, at now: Double) -> Answer {
         note(server, at: now)
         let isTroubled = terms.isTroubled(server, at: now)
         if isTroubled, terms.trouble == .dead { return Answer(wait: .infinity, isError: false) }
         if isTroubled, terms.trouble == .refusing { return Answer(wait: terms.roundTrip, isError: true) }
         let start = max(freeAt[server], now)
-        // Who gives up is gone from the queue before it is his turn.
+        // A client that gives up leaves the queue before its turn.
         guard start - now < terms.budget else { return Answer(wait: .infinity, isError: false) }
         let isSlow = isTroubled && terms.trouble == .slow
         freeAt[server] = start + (isSlow ? terms.slowService : terms.service)

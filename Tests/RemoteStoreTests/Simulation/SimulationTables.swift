@@ -4,12 +4,12 @@ import Foundation
 
 /// The tables of the article RemoteStores.md.
 enum SimulationTables {
-    /// The larger one is, the less each machine of it wants, and the shorter it is watched.
+    /// A fleet of machines: the larger it is, the fewer requests each machine sends, and the shorter the simulation.
     struct Fleet: Sendable {
         let machines: Int
         let servers: Int
         let minutes: Double
-        /// Of a machine.
+        /// The number of requests per machine.
         let requestsPerMinute: Double
 
         static let small = Fleet(machines: 10, servers: 1, minutes: 10, requestsPerMinute: 300)
@@ -34,7 +34,7 @@ enum SimulationTables {
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
 
-    /// What the servers have to do, and what one flight a machine saves them.
+    /// Returns a row with the servers' load, and what single-flight per machine saves them.
     static func load(_ fleet: Fleet) -> String {
         let outcome = RemoteSimulation.run(fleet.terms)
         var apart = fleet.terms
@@ -57,7 +57,7 @@ enum SimulationTables {
         "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
 
-    /// What a server in trouble costs, with and without breakers.
+    /// Returns a row with the cost of a server in trouble, with or without breakers.
     static func trouble(_ fleet: Fleet, _ trouble: SimulationTerms.Trouble, hasBreaker: Bool) -> String {
         var terms = fleet.terms
         (terms.trouble, terms.hasBreaker) = (trouble, hasBreaker)
@@ -72,7 +72,7 @@ enum SimulationTables {
         return row(cells)
     }
 
-    /// Both tables for these fleets.
+    /// Returns the lines of both tables for these fleets.
     static func all(_ fleets: [Fleet]) -> [String] {
         var lines = loadHead + fleets.map(load) + [""] + troubleHead
         for fleet in fleets {
@@ -96,7 +96,7 @@ enum SimulationTables {
         .deletingLastPathComponent()
         .appendingPathComponent("Sources/DiskCache/DiskCache.docc/RemoteStores.md")
 
-    /// Puts these lines in the place of what stands between the markers.
+    /// Replaces the text between the markers in the article.
     static func write(_ lines: [String]) throws {
         let text = try String(contentsOf: article, encoding: .utf8)
         guard let start = text.range(of: begin + "\n"), let stop = text.range(of: end),
@@ -113,7 +113,7 @@ enum SimulationTables {
         "| " + cells.joined(separator: " | ") + " |"
     }
 
-    /// With commas between thousands.
+    /// Returns the number with commas between thousands.
     private static func number(_ value: Int) -> String {
         var digits = Array(String(value))
         var place = digits.count - 3

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is simulated.
+/// The parameters of a simulation.
 ///
-/// Times are in milliseconds unless it says otherwise.
+/// Times are in milliseconds unless stated otherwise.
 struct SimulationTerms: Sendable {
-    /// What is wrong with the first server, in the middle third of the time.
+    /// The fault of the first server in the middle third of the time.
     enum Trouble: String, Sendable, CaseIterable {
         case none
-        /// It works at a two-hundredth of its rate.
+        /// It works at 1/200 of its rate.
         case slow
-        /// It takes requests and does not answer, like a process that is stopped.
+        /// It accepts requests and does not answer, like a stopped process.
         case dead
         /// It refuses connections at once.
         case refusing
@@ -18,22 +18,22 @@ struct SimulationTerms: Sendable {
     var machines = 10
     var servers = 1
     var minutes = 30.0
-    /// Of a machine, in a minute; what its processes' memories have is not among them.
+    /// Requests of one machine per minute, without hits in the memory of its processes.
     var requestsPerMinute = 20.0
-    /// Processes of a machine that want the same at the same time.
+    /// Processes of a machine that request the same key at the same time.
     var callers = 4
     var keys = 20_000
-    /// Of Zipf's law.
+    /// The exponent of Zipf's law.
     var exponent = 1.0
     var trouble = Trouble.none
     var hasBreaker = true
     var isSingleFlight = true
     var roundTrip = 1.0
-    /// What an answer takes a server, which works on one after the other.
+    /// The time that a server takes for an answer, one at a time.
     var service = 0.05
     var slowService = 10.0
     var budget = 250.0
-    /// What it takes to make a value.
+    /// The time that it takes to compute a value.
     var computation = 2_000.0
     var seed: UInt64 = 1
 
@@ -46,28 +46,28 @@ struct SimulationTerms: Sendable {
     }
 }
 
-/// What came of it.
+/// The outcome of a simulation.
 ///
-/// A request of a machine is that of all its processes that want the same; their number is that of gets.
+/// Each of a machine's processes that request the same key at the same time counts as a get.
 struct SimulationOutcome: Sendable {
     /// Gets that found the value on disk.
     var diskHits = 0
-    /// Gets that waited for another one of their machine.
+    /// Gets that waited for another get of their machine.
     var joined = 0
-    /// Gets that asked a server, or would have.
+    /// Gets whose value came from a server, and gets that computed it.
     var remoteHits = 0
     var computations = 0
-    /// Of these two, those whose server was not asked, as its breaker was open; and those that asked in vain.
+    /// Of these two, gets that did not ask the server because its breaker was open, and gets whose request failed.
     var skipped = 0
     var faults = 0
-    /// What these waited for the servers, sorted.
+    /// The times that these gets waited for the servers, sorted.
     var waits: [Double] = []
     var load = SimulatedServers.Load()
 
-    /// Gets that did not find the value on their machine, nor somebody who was fetching it.
+    /// Gets that found neither the value nor another fetch of it on their machine.
     var misses: Int { remoteHits + computations }
 
-    /// What so large a share of them waited at most.
+    /// Returns the wait at this quantile of the misses.
     func wait(_ share: Double) -> Double {
         waits.isEmpty ? 0 : waits[min(waits.count - 1, Int(Double(waits.count) * share))]
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What happens later: a binary heap, the soonest first; of the same time in the order in which it came.
+/// A queue of future events: a binary heap ordered by time, and by insertion for the same time.
 struct TimedQueue<Element> {
     private struct Item {
         let time: Double
@@ -27,7 +27,7 @@ struct TimedQueue<Element> {
         }
     }
 
-    /// The soonest, if its time has come.
+    /// Removes and returns the earliest event, if it is due.
     mutating func popFirst(until now: Double) -> (time: Double, element: Element)? {
         guard let first = items.first, first.time <= now else { return nil }
         let last = items.removeLast()

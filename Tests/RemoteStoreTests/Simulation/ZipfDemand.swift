@@ -2,10 +2,10 @@
 
 import TestSupport
 
-/// Which machine wants what: any machine as likely as another, keys by Zipf's law.
+/// A generator of requests: machines are uniformly distributed, and keys by Zipf's law.
 struct ZipfDemand {
     private let machines: Int
-    /// For each key, the chance of it and all before it, times a constant.
+    /// The cumulative probability of each key, times a constant.
     private let chances: [Double]
     private var generator: SeededGenerator
 
@@ -33,14 +33,15 @@ struct ZipfDemand {
         return (machine, low)
     }
 
-    /// At least 0, less than 1.
+    /// Returns a random number of at least 0 and less than 1.
     private mutating func fraction() -> Double {
         Double(generator.next() >> 11) * 0x1p-53
     }
 }
 
-/// `base` to the power of `exponent`, by halving the exponent: no mathematics library is at hand on every
-/// platform.
+/// Returns `base` to the power of `exponent`, computed by square roots.
+///
+/// Not every platform has a mathematics library.
 private func power(_ base: Double, _ exponent: Double) -> Double {
     var result = 1.0
     var (whole, rest) = (Int(exponent), exponent - Double(Int(exponent)))

@@ -9,11 +9,11 @@ import Testing
 
 @testable import RemoteStore
 
-/// Entries that somebody has put on a server for others to find.
+/// Forged entries on a server that other machines read.
 @Suite(.takesTurns) struct ForgedEntryTests {
     private static let blob = Data("what others need".utf8)
 
-    /// An action result of `key` that names the blob, whatever else it says.
+    /// Returns an action result for `key` that names the blob, with these other fields.
     private static func entry(_ key: String, length: Int, contents: [UInt8]?, record: Record) -> Data {
         let named = ActionResult.File(
             path: ActionResult.valuePath,
@@ -25,11 +25,11 @@ import Testing
         return Data(ActionResult(files: [named], standardOutput: bytes).encoded())
     }
 
-    @Test func `an entry that names a value of others is removed, and never that value`() throws {
+    @Test func `a forged entry that names another value is removed, and the value is kept`() throws {
         let own = Record(content: Content(of: Self.blob.span), created: .now)
         let other = Record(content: Content(of: Data("another".utf8).span), created: .now)
         let entries = [
-            // Other bytes than those of the digest, another length, another record.
+            // Bytes that do not match the digest, another length, another record.
             "inlined": Self.entry("inlined", length: 4, contents: Array("fake".utf8), record: own),
             "length": Self.entry("length", length: 1, contents: nil, record: own),
             "record": Self.entry("record", length: Self.blob.count, contents: nil, record: other),

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RemoteStore
 
-/// A server that has no room for more.
+/// A server without room for more values.
 @Suite(.takesTurns) struct FullServerTests {
     private struct State {
         var bodies: [String: Data] = [:]
@@ -16,7 +16,7 @@ import Testing
         var refusals = 0
     }
 
-    @Test func `it still serves what it has, and gets the rest when it has room again`() throws {
+    @Test func `a full server still serves its values, and gets the others once it has room`() throws {
         let state = Locked(State())
         let server = try WebServer { request in
             state.withLock { state in

@@ -10,7 +10,7 @@ import Transport
 
 @testable import RemoteStore
 
-/// A server of HTTP, asked without a cache in between.
+/// An HTTP server, used without a cache.
 @Suite(.takesTurns) struct HTTPStoreTests {
     private func store(_ server: WebServer, longest: Int64 = 16 << 20) throws -> HTTPStore {
         let paths = try #require(RemotePaths())
@@ -19,7 +19,7 @@ import Transport
         return HTTPStore(address, paths, .action, as: .anybody, security, longest: longest, over: Transport())
     }
 
-    @Test func `heads that begin with a folded line are errors, and what follows them is right`() throws {
+    @Test func `a head that begins with a folded line is an error, and later requests succeed`() throws {
         let gets = Locked(0)
         let long = (0..<40).map { "X-\($0): \(String(repeating: "x", count: 10 + $0 * 40))" }
         let server = try WebServer { request in
@@ -45,9 +45,9 @@ import Transport
         #expect(gets.withLock { $0 } == 300)
     }
 
-    /// 412: there is one; 409: S3 is storing another; 501: the server doesn't know the condition.
+    /// 412: the entry exists; 409: S3 is storing another one; 501: the server does not support the condition.
     @Test(arguments: [(201, 1), (412, 1), (409, 1), (501, 2)])
-    func `an entry that must not replace another is put on that condition`(status: Int, count: Int) throws {
+    func `a put that must not replace an entry is conditional`(status: Int, count: Int) throws {
         let requests = Locked<[String?]>([])
         let server = try WebServer { request in
             let condition = request["If-None-Match"]
@@ -67,7 +67,7 @@ import Transport
     }
 
     @Test(arguments: [Int64.max, Int64.max - 1, Int64.max / 2 + 1])
-    func `the longest value may be as long as a number can say`(size: Int64) throws {
+    func `the maximum size can be close to the maximum integer`(size: Int64) throws {
         let bodies = Locked<[String: Data]>([:])
         let server = try WebServer { request in
             bodies.withLock { bodies in
@@ -86,7 +86,7 @@ import Transport
         for number in 0..<8 { #expect(try cache.get(forKey: "\(number)") == nil) }
     }
 
-    @Test func `no proxy of the environment gets to see a store, nor its password`() throws {
+    @Test func `requests to a store ignore the environment's proxy`() throws {
         let address = try RemoteAddress("http://store.example:8080/base")
         let store = HTTPStore(
             address,

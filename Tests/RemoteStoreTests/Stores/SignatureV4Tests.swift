@@ -7,8 +7,9 @@ import Testing
 
 @testable import RemoteStore
 
-/// The examples of Amazon's documentation ("Signature Calculations for the Authorization Header", Amazon S3
-/// API Reference) and of its test suite for version 4.
+/// The examples of Amazon's documentation and of its test suite for version 4.
+///
+/// The documentation is "Signature Calculations for the Authorization Header" in the Amazon S3 API Reference.
 @Suite(.takesTurns) struct SignatureV4Tests {
     private let signer = SignatureV4(
         credentials: SignatureV4.Credentials(

@@ -8,13 +8,13 @@ import TestSupport
 @testable import DiskCache
 @testable import RemoteStore
 
-/// A server in memory that does what a test wants.
+/// An in-memory server whose behaviour a test controls.
 final class FakeClient: RemoteClient {
     enum Mood: Sendable {
         case usual, failing, hanging, refusingWrites, denyingWrites
-        /// Answers everything as if it had worked.
+        /// Answers every request with success: changes are not stored, and gets return a wrong answer.
         case agreeing
-        /// Takes changes, and neither carries them out (``carryOutLate()``) nor answers.
+        /// Accepts changes without an answer, and applies them only in ``carryOutLate()``.
         case dawdling
     }
 
@@ -33,19 +33,19 @@ final class FakeClient: RemoteClient {
     var writes: Int { state.withLock { $0.writes } }
     var count: Int { state.withLock { $0.parcels.count } }
 
-    /// Has something done when the next value comes, before it is there.
+    /// Runs `body` during the next put, before its value is stored.
     func interfere(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.interference = body } }
 
     func be(_ mood: Mood) { state.withLock { $0.mood = mood } }
 
-    /// The text that it has for a key.
+    /// Returns the stored text of a key.
     func text(_ key: String) -> String? {
         state.withLock { $0.parcels[Digest(ofKey: key)].map { String(decoding: $0.bytes, as: UTF8.self) } }
     }
 
     func has(_ key: String) -> Bool { state.withLock { $0.parcels[Digest(ofKey: key)] != nil } }
 
-    /// Has this value with this record.
+    /// Stores this value with this record.
     func set(_ text: String, _ key: String, _ record: Record) {
         let name = Digest(ofKey: key)
         let bytes = RecordCodec.encode(record, for: name)
@@ -53,7 +53,7 @@ final class FakeClient: RemoteClient {
         state.withLock { $0.parcels[name] = parcel }
     }
 
-    /// Carries out the changes that it has not answered, in their order.
+    /// Applies the unanswered changes in their order.
     func carryOutLate() {
         state.withLock { state in
             for (key, parcel) in state.late { state.parcels[key] = parcel }
@@ -61,12 +61,12 @@ final class FakeClient: RemoteClient {
         }
     }
 
-    /// Changes the bytes that it has for a key.
+    /// Damages the stored bytes of a key.
     func damage(_ key: String) {
         state.withLock { $0.parcels[Digest(ofKey: key)]?.bytes = Data("damaged".utf8) }
     }
 
-    /// Gives one key what belongs to another.
+    /// Stores another key's value under this key.
     func mix(_ key: String, with other: String) {
         state.withLock { $0.parcels[Digest(ofKey: key)] = $0.parcels[Digest(ofKey: other)] }
     }
@@ -125,7 +125,7 @@ final class FakeClient: RemoteClient {
     }
 }
 
-/// Machines, each with a directory, that share servers in memory.
+/// Machines, each with its own directory, that share in-memory servers.
 struct Machines {
     let directory: TemporaryDirectory
     var configuration = CacheConfiguration.Remote(servers: ["http://fake"])
@@ -135,7 +135,7 @@ struct Machines {
         configuration.limit = .seconds(60)
     }
 
-    /// A cache of a machine whose levels have one server each.
+    /// Opens a machine's cache with levels of one server each.
     func cache(
         _ machine: String,
         _ clients: FakeClient...,
@@ -145,7 +145,7 @@ struct Machines {
         var options = CacheConfiguration()
         options.now = now
         options.janitor.isEnabled = false
-        // So that a get asks the disk.
+        // So that a get reads the disk.
         options.memory = .none
         options.onEvent = events
         var terms = Breaker.Terms()
@@ -160,7 +160,7 @@ struct Machines {
         }
     }
 
-    /// The same directory without servers.
+    /// Opens the same directory without servers.
     func plain(_ machine: String) throws -> SharedCache {
         var options = CacheConfiguration()
         options.janitor.isEnabled = false
@@ -169,12 +169,12 @@ struct Machines {
 }
 
 extension SharedCache {
-    /// The text that a get finds.
+    /// Returns the text that a get finds.
     func text(_ key: String) throws -> String? {
         try get(forKey: key).map { String(decoding: $0.value, as: UTF8.self) }
     }
 
-    /// Removes a key's entry without telling anybody, as a collection evicts it.
+    /// Removes a key's entry without a record in the outbox, as an eviction by a collection does.
     func evict(_ key: String) throws {
         try withStore { (store, _) throws(CacheError) in
             guard let stored = try store.entries.read(Digest(ofKey: key)) else { return }

@@ -9,7 +9,7 @@ import Testing
 @testable import CacheStore
 @testable import RemoteStore
 
-/// The outbox as processes follow it, while another file takes its place.
+/// Views of the outbox in several processes, while another file replaces it.
 @Suite(.takesTurns) struct OutboxViewTests {
     private let directory: TemporaryDirectory
 
@@ -17,7 +17,7 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    /// The outbox of a cache, as a process that has just opened it sees it.
+    /// Returns the outbox of a cache as opened by a new process.
     private func outbox(_ name: String = "cache") throws -> OutboxFile {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -31,7 +31,7 @@ import Testing
 
     private func known(_ view: OutboxView) -> [UInt64] { view.pending.map(\.number).sorted() }
 
-    @Test func `wherever a replacement ends nothing is lost, nor missed by who looks`() throws {
+    @Test func `a replacement that is interrupted anywhere loses no records, and views see all`() throws {
         for step in 0..<100 {
             let (sender, writer) = (try outbox("\(step)"), try outbox("\(step)"))
             let early = OutboxView()
@@ -40,7 +40,7 @@ import Testing
             let (read, offset) = (
                 early.pending.flatMap { $0.encoded() }, try #require(try sender.mark()).size
             )
-            // What has come since it was read, with something that is done.
+            // Records appended since the read, one of them done.
             for late in [
                 record(4), record(5), OutboxRecord(number: 5, entry: Digest(ofKey: "5"), work: .done),
             ] {
@@ -49,7 +49,7 @@ import Testing
             let count = Locked(0)
             var isWhole = true
             do {
-                // From one call on all fail, as if it had been killed there.
+                // From this step on all system calls fail, as if the process had been killed.
                 try SystemCall.withFaults { _ in
                     count.withLock { count in
                         count += 1
@@ -70,7 +70,7 @@ import Testing
             try early.follow(sender)
             try fresh.follow(sender)
             #expect(known(early) == [1, 2, 3, 4, 6] && known(fresh) == known(early), "step \(step)")
-            // The next sender.
+            // The next sender carries over the records.
             try sender.carryOver()
             try writer.append(record(7))
             try early.follow(sender)
@@ -91,13 +91,14 @@ import Testing
         Issue.record("it never ends")
     }
 
-    @Test func `a file that replaces another with its inode and length is read from its beginning`() throws {
+    @Test func `a new outbox with the inode and length of the old one is read from the start`() throws {
         let file = try outbox()
         let view = OutboxView()
         for number in UInt64(1)...2 { try file.append(record(number)) }
         try view.follow(file)
         #expect(known(view) == [1, 2])
-        // As where an inode is used again at once: the same file with other records. Its time of change is that of a tick.
+        // As if the inode were reused at once: the same file with other records. Change times have the resolution of a
+        // tick, so the write is repeated until the time differs.
         let (before, bytes) = (try file.mark(), Data(record(3).encoded() + record(4).encoded()))
         waitUntil("it has another time of change") {
             let handle = FileHandle(forWritingAtPath: directory.path + "/cache/outbox")
@@ -109,7 +110,7 @@ import Testing
         #expect(known(view) == [3, 4])
     }
 
-    @Test func `what is appended beside a backup of hard links is not lost`() throws {
+    @Test func `records appended while a backup has a hard link are not lost`() throws {
         let (sender, writer) = (try outbox(), try outbox())
         try writer.append(record(1))
         try FileManager.default.linkItem(
@@ -124,7 +125,7 @@ import Testing
         #expect(known(view) == [1, 2])
     }
 
-    @Test func `a file that was deleted is made anew by who appends`() throws {
+    @Test func `an append recreates a deleted file`() throws {
         let file = try outbox()
         let view = OutboxView()
         try file.append(record(1))

@@ -10,7 +10,7 @@ import Testing
 
 @testable import RemoteStore
 
-/// Machines that share servers, which may be down, slow or lying.
+/// Machines that share servers, which may be down or slow, or give wrong answers.
 @Suite(.takesTurns) struct ServerTierTests {
     let machines: Machines
     let server = FakeClient()
@@ -19,7 +19,7 @@ import Testing
         machines = try Machines()
     }
 
-    @Test func `what one machine has stored the other one finds, with its terms`() throws {
+    @Test func `a machine finds the value that another machine has stored, with its options`() throws {
         let (one, other) = (try machines.cache("one", server), try machines.cache("other", server))
         try one.put("value", forKey: "key", options: PutOptions(expires: .days(1), tags: ["tag"]))
         waitUntil("it is sent") { server.has("key") }
@@ -31,7 +31,7 @@ import Testing
         #expect(other.directory.activity.remoteBytesReceived == 5)
     }
 
-    @Test func `what one machine has removed goes, and never comes back to it`() throws {
+    @Test func `a removed value is deleted from the server, and never returned again`() throws {
         let (one, other) = (try machines.cache("one", server), try machines.cache("other", server))
         try one.put("value", forKey: "key")
         waitUntil("it is sent") { server.has("key") }
@@ -43,7 +43,7 @@ import Testing
         #expect(try one.text("key") == nil && other.text("key") == nil)
     }
 
-    @Test func `a value that was replaced and evicted does not come back as it was`() throws {
+    @Test func `an old value is not returned after its replacement was evicted`() throws {
         let one = try machines.cache("one", server)
         try one.put("old", forKey: "key")
         waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
@@ -55,7 +55,7 @@ import Testing
         #expect(found == nil || found == "new")
     }
 
-    /// A wrong clock would do; this one goes on when the test says so.
+    /// The system's clock with an offset that the test advances.
     private final class Clock: Sendable {
         private let offset = Locked<TimeInterval>(0)
         var now: Date { Date(timeIntervalSinceNow: offset.withLock { $0 }) }
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a request without an answer that is carried out late does not bring an older value back`(
+    func `an unanswered request that takes effect late does not bring back an older value`(
         isRemoval: Bool
     ) throws {
         let clock = Clock()
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `processes without the tier note what they change`() throws {
+    @Test func `processes without the tier record their changes`() throws {
         let one = try machines.cache("one", server)
         let plain = try machines.plain("one")
         try plain.put("value", forKey: "key")
@@ -109,7 +109,7 @@ import Testing
         waitUntil("it is told") { !server.has("key") }
     }
 
-    @Test func `what was not sent is sent by the next process`() throws {
+    @Test func `the next process sends pending changes`() throws {
         server.be(.failing)
         let first = try machines.cache("one", server)
         try first.put("value", forKey: "key")
@@ -121,7 +121,7 @@ import Testing
         withExtendedLifetime(next) {}
     }
 
-    @Test func `a wrong value is a miss, counted, reported and removed there`() throws {
+    @Test func `a wrong value is a miss that is counted, reported and removed from the server`() throws {
         let reports = Locked<[String]>.Box([])
         let one = try machines.cache("one", server)
         let other = try machines.cache("other", server) { event in
@@ -136,7 +136,7 @@ import Testing
         waitUntil("it is removed") { !server.has("key") }
     }
 
-    @Test func `another key's value is wrong, however sound it is`() throws {
+    @Test func `another key's intact value is a wrong value`() throws {
         let (one, other) = (try machines.cache("one", server), try machines.cache("other", server))
         try one.put("a", forKey: "a")
         try one.put("b", forKey: "b")
@@ -146,7 +146,7 @@ import Testing
         #expect(other.directory.activity.remoteCorruptions == 1)
     }
 
-    @Test func `three failures open the breaker for all processes, and it closes by itself`() throws {
+    @Test func `three failures open the breaker for all processes, and it closes automatically`() throws {
         let one = try machines.cache("one", server)
         let second = try machines.cache("one", server)
         server.be(.failing)
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func `the sender does not go over the outbox while every breaker is open`() throws {
+    @Test func `the sender does not traverse the outbox while all breakers are open`() throws {
         server.be(.failing)
         var options = CacheConfiguration()
         options.janitor.isEnabled = false
@@ -182,7 +182,7 @@ import Testing
             let before = sender.work.withLock { $0.rounds }
             waitUntil("it looks again") { sender.work.withLock { $0.rounds } >= before + rounds }
         }
-        // One may be under way.
+        // One round may be in progress.
         try wait(rounds: 2)
         let passes = sender.work.withLock { $0.passes }
         for number in 0..<5 {
@@ -193,7 +193,7 @@ import Testing
         #expect(cache.directory.remote?.waiting == 6)
     }
 
-    @Test func `a server that hangs takes a call's limit three times and then nothing`() throws {
+    @Test func `a server that hangs delays only some calls, as the breaker opens`() throws {
         var machines = machines
         machines.configuration.limit = .milliseconds(100)
         let one = try machines.cache("one", server)
@@ -204,7 +204,7 @@ import Testing
             #expect(try one.text("\(number)") == nil)
             if ContinuousClock.now - start >= .milliseconds(100) { slow += 1 }
         }
-        // Probes are among them: one in a pause of at least 10 ms and 100 ms of its own.
+        // Probes are among the slow calls: each takes 100 ms, after a pause of at least 10 ms.
         #expect(slow < 40)
         #expect(one.directory.activity.remoteTimeouts >= 3)
         #expect(one.directory.activity.remoteSkips > 0)
@@ -222,7 +222,7 @@ import Testing
         #expect(try other.text("key") == "value")
     }
 
-    @Test func `what a later level has is written to the earlier one, which had nothing`() throws {
+    @Test func `a value found in a later level is written to an earlier level that lacks it`() throws {
         let second = FakeClient()
         let one = try machines.cache("one", second)
         try one.put("value", forKey: "key", options: PutOptions(tags: ["tag"]))
@@ -250,7 +250,7 @@ import Testing
         #expect(server.text("key") == "new")
     }
 
-    @Test func `who only reads writes nothing to an earlier level`() throws {
+    @Test func `mode read writes nothing to an earlier level`() throws {
         var machines = machines
         let second = FakeClient()
         let one = try machines.cache("one", second)
@@ -263,7 +263,7 @@ import Testing
         #expect(server.writes == 0)
     }
 
-    @Test func `what was changed here meanwhile is not written to an earlier level as it was`() throws {
+    @Test func `a value that was changed locally since is not written to an earlier level`() throws {
         let second = FakeClient()
         let one = try machines.cache("one", second)
         for number in 0..<20 { try one.put("old", forKey: "\(number)") }
@@ -282,7 +282,7 @@ import Testing
         for number in 0..<20 { #expect(server.text("\(number)") == (number % 2 == 0 ? "new" : nil)) }
     }
 
-    @Test func `while one level is down the others are told once`() throws {
+    @Test func `a change is sent to a level once even while another level is down`() throws {
         let second = FakeClient()
         second.be(.failing)
         let one = try machines.cache("one", server, second)
@@ -294,7 +294,7 @@ import Testing
         #expect(server.writes == 1)
     }
 
-    @Test func `what a server refuses is given up, and not taken from it`() throws {
+    @Test func `a refused change is dropped, and the server's old value is not returned`() throws {
         let one = try machines.cache("one", server)
         try one.put("old", forKey: "key")
         waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
@@ -305,7 +305,7 @@ import Testing
         #expect(try one.text("key") == nil)
     }
 
-    @Test func `what a server does not allow for now waits, is not taken from it, and is told when it does`()
+    @Test func `denied changes stay pending until they are allowed, and old values are not returned`()
         throws
     {
         let one = try machines.cache("one", server)
@@ -325,7 +325,7 @@ import Testing
         waitUntil("it is told") { server.text("key") == "new" && !server.has("gone") }
     }
 
-    @Test func `a value that is removed in mode off does not come back in mode readWrite`() throws {
+    @Test func `a value that was removed in mode off is not returned in mode readWrite`() throws {
         let one = try machines.cache("one", server)
         for key in ["key", "kept"] { try one.put("value", forKey: key) }
         waitUntil("it is sent") { server.count == 2 && one.directory.remote?.waiting == 0 }
@@ -342,7 +342,7 @@ import Testing
         #expect(try on.text("key") == nil && on.text("kept") == "value")
     }
 
-    @Test func `a value that is removed while changes are not noted does not come back`() throws {
+    @Test func `a value that was removed while changes are not recorded is not returned`() throws {
         let one = try machines.cache("one", server)
         try one.put("value", forKey: "key")
         waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
@@ -354,7 +354,7 @@ import Testing
         #expect(try machines.cache("two", server).text("key") == "value")
     }
 
-    @Test func `a value that is removed after the control file was lost does not come back`() throws {
+    @Test func `a value that was removed after the control file was lost is not returned`() throws {
         let one = try machines.cache("one", server)
         for key in ["key", "kept"] { try one.put("value", forKey: key) }
         waitUntil("it is sent") { server.count == 2 && one.directory.remote?.waiting == 0 }
@@ -367,14 +367,14 @@ import Testing
         #expect(try again.text("key") == nil && again.text("kept") == "value")
     }
 
-    @Test func `a value that was removed by its prefix does not come back after the control file is lost`()
+    @Test func `a value removed by prefix is not returned after the control file is lost`()
         throws
     {
         let one = try machines.cache("one", server)
         try one.put("value", forKey: "a/1")
         waitUntil("it is sent") { server.count == 1 && one.directory.remote?.waiting == 0 }
         try one.removeAll(.prefix("a/"))
-        // The rule has done its work, and its file says nothing of it any more.
+        // The rule has been carried out, and is no longer in its file.
         _ = try one.directory.collect()
         one.close()
         try FileManager.default.removeItem(atPath: machines.directory.path + "/one/control")
@@ -387,7 +387,7 @@ import Testing
     }
 
     @Test(arguments: [Timestamp.now, .distantFuture])
-    func `the sender appends a barrier that only the control file has, once`(moment: Timestamp) throws {
+    func `the sender appends a barrier of the control file exactly once`(moment: Timestamp) throws {
         let one = try machines.cache("one", server)
         try one.withStore { (store, _) throws(CacheError) in
             // As a writer does that finds the outbox full.
@@ -397,7 +397,7 @@ import Testing
                 _ = try? view.follow(store.outbox)
                 return view.barrier > Timestamp(nanoseconds: 0)
             }
-            // Each append wakes the sender: it must not append again and again.
+            // Each append wakes the sender, which must not append the barrier again.
             try? one.put("value", forKey: "key")
             waitUntil("it is sent") { server.has("key") }
             let barriers = (try? store.outbox.read(from: 0)).map {
@@ -410,7 +410,7 @@ import Testing
         }
     }
 
-    @Test func `what answers everything with a success has stored nothing`() throws {
+    @Test func `a server that answers every request with success is not trusted`() throws {
         server.be(.agreeing)
         let one = try machines.cache("one", server)
         try one.put("value", forKey: "key")
@@ -419,7 +419,7 @@ import Testing
         #expect(one.directory.remote?.waiting == 1)
         server.be(.usual)
         waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
-        // Also where it begins to do so later, and a wrong answer tells.
+        // This also holds if the server starts to do so later, which a wrong answer reveals.
         server.be(.agreeing)
         #expect(try one.text("other") == nil)
         let writes = server.writes
@@ -430,7 +430,7 @@ import Testing
         waitUntil("it is sent") { server.has("late") }
     }
 
-    @Test func `a record that claims to be for one machine alone is removed from its server as any other`()
+    @Test func `a remote record that claims to be local-only is removed from the server like others`()
         throws
     {
         let one = try machines.cache("one", server)
@@ -443,7 +443,7 @@ import Testing
         #expect(try one.text("key") == nil)
     }
 
-    @Test func `who only reads tells nothing, and takes back nothing that it has changed`() throws {
+    @Test func `mode read sends nothing, and does not return remote values of changed keys`() throws {
         var machines = machines
         let writer = try machines.cache("one", server)
         try writer.put("theirs", forKey: "key")
@@ -459,7 +459,7 @@ import Testing
         #expect(server.writes == writes)
     }
 
-    @Test func `what goes there is chosen by size and by tags`() throws {
+    @Test func `only values of the configured sizes and tags are sent`() throws {
         var machines = machines
         machines.configuration.minimumSize = 2
         machines.configuration.maximumSize = 4
@@ -474,7 +474,7 @@ import Testing
         #expect(server.count == 1)
     }
 
-    @Test func `what is for this machine alone does not go there, and is not looked for there`() throws {
+    @Test func `local-only values are not sent to the server nor requested from it`() throws {
         let one = try machines.cache("one", server)
         var options = PutOptions()
         options.staysHere = true
@@ -482,7 +482,7 @@ import Testing
         try one.put("all", forKey: "key")
         waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
         #expect(server.count == 1)
-        // Put on the list, as push does.
+        // Recorded in the outbox, as push does.
         let entry = try #require(try one.entry(forKey: "own"))
         try one.withStore { (store, _) throws(CacheError) in
             store.noteForRemote(entry.keyDigest, .put(content: entry.digest, length: entry.size))
@@ -498,7 +498,7 @@ import Testing
         #expect(server.requests == requests)
     }
 
-    @Test func `nobody is told that what is for this machine alone was removed`() throws {
+    @Test func `the removal of a local-only value is not sent`() throws {
         let one = try machines.cache("one", server)
         var options = PutOptions()
         options.staysHere = true
@@ -514,18 +514,18 @@ import Testing
         #expect(server.writes == 1)
     }
 
-    @Test func `removing many has nothing older taken from there`() throws {
+    @Test func `older remote values are not returned after removeAll`() throws {
         let one = try machines.cache("one", server)
         try one.put("value", forKey: "key")
         waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
-        // Of the next millisecond at the earliest, as records know no less.
+        // The removal must be in a later millisecond, as records have times in milliseconds.
         sleepThread(for: .milliseconds(2))
         try one.removeAll()
         #expect(try one.text("key") == nil)
         #expect(server.has("key"), "nobody has looked for what to remove there")
     }
 
-    @Test func `a computed value is sent, and another machine does not compute it`() throws {
+    @Test func `a computed value is sent, and another machine does not compute it again`() throws {
         let (one, other) = (try machines.cache("one", server), try machines.cache("other", server))
         _ = one.value(forKey: "key") { Data("computed".utf8) }
         waitUntil("it is sent") { server.has("key") }
@@ -534,7 +534,7 @@ import Testing
         #expect(other.directory.activity.computations == 0)
     }
 
-    @Test func `a journal that has grown is made shorter where nothing is sent, too`() throws {
+    @Test func `a journal that has grown is compacted even if nothing is sent`() throws {
         var machines = machines
         machines.configuration.mode = .read
         let one = try machines.cache("one", server)
@@ -550,7 +550,7 @@ import Testing
         #expect(server.requests == requests, "what was changed here is still not asked for")
     }
 
-    @Test func `a journal that has grown is made shorter`() throws {
+    @Test func `a journal that has grown is compacted`() throws {
         let one = try machines.cache("one", server)
         for number in 0..<1500 { try one.put("\(number)", forKey: "key") }
         waitUntil("all is sent and the file is short") {
