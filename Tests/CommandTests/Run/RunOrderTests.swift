@@ -80,9 +80,12 @@ struct RunOrderTests {
 
     /// Returns an entry that was stored with these lifetimes.
     static func entry(_ expires: Expiration, staleFor: Duration? = nil) throws -> CacheEntry {
-        let cache = try SharedCache(at: TemporaryDirectory().path + "/cache")
-        try cache.put("x", forKey: "k", options: PutOptions(expires: expires, staleFor: staleFor))
-        return try #require(try cache.entry(forKey: "k", reading: ReadOptions(acceptsStale: true)))
+        let directory = try TemporaryDirectory()
+        return try withExtendedLifetime(directory) {
+            let cache = try SharedCache(at: directory.path + "/cache")
+            try cache.put("x", forKey: "k", options: PutOptions(expires: expires, staleFor: staleFor))
+            return try #require(try cache.entry(forKey: "k", reading: ReadOptions(acceptsStale: true)))
+        }
     }
 
     @Test func `the age of a result is limited by the entry's and by the reader's time to live`() throws {

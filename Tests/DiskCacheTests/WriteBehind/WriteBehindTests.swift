@@ -108,7 +108,9 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
     }
 
     @Test func `a caller that cannot tell whether a put is current waits until the put ends`() throws {
-        let store = try Store(at: try TemporaryDirectory().path + "/cache")
+        let directory = try TemporaryDirectory()
+        defer { withExtendedLifetime(directory) {} }
+        let store = try Store(at: directory.path + "/cache")
         let gate = Valve()
         let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { write in
             write.noteWriting(at: nil)
