@@ -3,51 +3,54 @@
 public import CacheStore
 public import FoundationEssentials
 
-/// How a process uses a cache directory.
+/// The configuration of a ``SharedCache``: how this process uses the directory.
 ///
-/// Each process may choose its own.
+/// Processes that share a directory may use different configurations.
 public struct CacheConfiguration: Sendable {
-    /// What a power cut can do to a value whose put has returned.
+    /// Whether stored values survive a power failure.
     public enum Durability: Sendable {
-        /// Recent values may be lost. A damaged one is detected when it is read, and is a miss. As fast as the
-        /// page cache.
-        case none
-        /// Nothing: what a put writes reaches the medium before the put returns.
+        /// Recent values may be lost.
         ///
-        /// That includes bytes that a process without this has stored earlier. Slower by as much as the disk
-        /// takes.
+        /// A damaged value is detected when it is read (``CacheConfiguration/Verification/checksum``), and is a miss. Puts
+        /// are as fast as the page cache.
+        case none
+        /// A value is on the storage device before its put returns.
+        ///
+        /// This includes bytes that another process has already stored without `fsync`. Puts take as much longer as the
+        /// device needs.
         case fsync
     }
 
-    /// How much of a key is stored besides its digest.
+    /// Whether keys are stored in addition to their digests.
     public enum KeyNames: Sendable {
-        /// The key itself, so that it can be listed (up to 1 KiB).
+        /// Keys of up to 1 KiB are stored, so that they can be listed.
         case stored
-        /// Nothing, because keys may be secret.
+        /// Only digests are stored, for keys that may be secret.
         case hashedOnly
     }
 
-    /// Where the metadata of an entry is written.
+    /// Where the metadata of an entry is stored.
     ///
-    /// A directory that was made without extended attributes never has any, whoever uses it. One that was made with them
-    /// has both forms, and a process that can't read extended attributes can't open it.
+    /// A directory that was created without extended attributes never uses them, whichever process opens it. One that was
+    /// created with them can contain both forms, and a process that cannot read extended attributes cannot open it.
     public enum MetadataForm: Sendable {
-        /// An extended attribute, or a file where the directory was made without them.
+        /// In an extended attribute, or in a file if the directory was created without extended attributes.
         case automatic
-        /// Always a file. A directory that this makes is one without extended attributes.
+        /// Always in a file.
+        ///
+        /// A directory created with this setting does not use extended attributes.
         case sidecar
     }
 
-    /// What a get checks before it returns a value from disk.
+    /// How a get verifies a value from disk before it returns it.
     public enum Verification: Sendable {
-        /// That value and metadata are byte for byte as they were stored, by a checksum (CRC-32C).
+        /// Verifies the value and its metadata with a checksum (CRC-32C): they are exactly the stored bytes.
         case checksum
-        /// That the value has the right length.
+        /// Verifies only the length of the value.
         ///
-        /// Saves at least 20 µs per MiB, and gives up the promise that damage is detected: bytes or metadata
-        /// that changed on the medium, or in a power cut, are returned as they are, until `verify` finds them.
-        /// Other processes, killed or not, are no reason to avoid it: either way a value is never torn or
-        /// mixed.
+        /// Saves at least 20 µs per MiB, but does not detect damage: bytes or metadata that changed on the medium, or in a
+        /// power failure, are returned as they are until `verify` finds them. Other processes, killed or not, are no reason
+        /// to avoid this setting: with either one a value is never torn or mixed.
         case length
     }
 
@@ -55,74 +58,83 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Default: never.
     public var defaultExpiration = Expiration.never
-    /// What an access does to the expiration of values that are stored without saying so.
+    /// The effect of an access on the expiration of values that are stored without ``PutOptions/onAccess``.
     ///
-    /// Default: nothing.
+    /// Default: ``Expiration/OnAccess/keep``, no effect.
     public var defaultOnAccess = Expiration.OnAccess.keep
-    /// Default: none, as in every cache.
-    public var durability = Durability.none
-    /// Default: the checksum.
-    public var verification = Verification.checksum
-    /// Default: keys are kept.
-    public var keyNames = KeyNames.stored
-    /// Default: what suits the file system.
-    public var metadataForm = MetadataForm.automatic
-    /// How old the last access recorded on disk may be before a hit records another one, which costs a system
-    /// call.
+    /// Whether stored values survive a power failure.
     ///
-    /// Default: 225 seconds. A sliding expiration is renewed at least every 1/16 of its length.
+    /// Default: ``CacheConfiguration/Durability/none``.
+    public var durability = Durability.none
+    /// How a get verifies a value from disk before it returns it.
+    ///
+    /// Default: ``CacheConfiguration/Verification/checksum``.
+    public var verification = Verification.checksum
+    /// Whether keys are stored in addition to their digests.
+    ///
+    /// Default: ``CacheConfiguration/KeyNames/stored``.
+    public var keyNames = KeyNames.stored
+    /// Where the metadata of entries is stored.
+    ///
+    /// Default: ``CacheConfiguration/MetadataForm/automatic``, which suits the file system.
+    public var metadataForm = MetadataForm.automatic
+    /// How old the recorded access of a value on disk may be before a hit records a new one.
+    ///
+    /// Recording an access costs a system call. Default: 225 seconds. A sliding expiration is extended at least every 1/16
+    /// of its length.
     public var accessGranularity: Duration = Accesses.defaultGranularity
     /// The limits that the directory gets if it has none yet.
     ///
-    /// If it has some, those hold and these are ignored, which ``CacheEvent/limitsDiffer(given:present:)``
-    /// reports unless they agree. Use `updateLimits` to change the limits of a directory. Default: nil, none.
+    /// If the directory already has limits, these are ignored, and ``CacheEvent/limitsDiffer(given:present:)`` reports any
+    /// difference. Use `updateLimits` to change the limits of a directory. Default: nil, no limits.
     public var limits: CacheLimits?
-    /// How long a put waits for room, if the directory is at one of its limits or the disk is full, while this
-    /// or another process makes some.
+    /// How long a put waits for space if the directory is at one of its limits or the disk is full.
     ///
-    /// After that it fails with the code `noRoom` or `noSpace`. It waits no longer than a second for a process
-    /// that makes no progress because it is stopped or hangs, and not at all while that is known.
-    /// `value(forKey:orCompute:)` waits a second at most, and then returns the value without storing it. Zero:
-    /// make room only if that is possible at once. Default: a minute.
+    /// Meanwhile this or another process evicts values.
+    ///
+    /// After this time the put fails with the code `noRoom` or `noSpace`. It waits at most a second for a process that makes
+    /// no progress because it is stopped or hangs, and not at all while that is known. `value(forKey:orCompute:)` waits at
+    /// most a second, and then returns the value without storing it. Zero: evict only if that is possible at once. Default:
+    /// one minute.
     public var roomPatience: Duration = .seconds(60)
-    /// What this process keeps in its own memory.
+    /// The memory tier of this process.
     ///
     /// Default: up to 64 MiB.
     public var memory = Memory()
-    /// What the program's own metrics and logs call this cache.
+    /// The name of this cache in the program's own metrics and logs.
     ///
-    /// The library only hands it on, with ``SharedCache/configuration``. Default: nil;
-    /// ``SharedCache/standard(name:configuration:)`` sets it to the name that it is given.
+    /// The library does not use it; it is available from ``SharedCache/configuration``. Default: nil;
+    /// ``SharedCache/standard(name:configuration:)`` then sets it to its `name` argument.
     public var name: String?
-    /// When a put returns, unless its options say otherwise.
+    /// When a put returns, if its options do not specify it.
     ///
-    /// Default: once the value is on disk.
+    /// Default: ``CacheConfiguration/Writing/through``, once the value is on disk.
     public var writing = Writing.through
-    /// How much may wait to be published in the background.
+    /// The limits of the write-behind queue.
     public var writeBehind = WriteBehind()
-    /// Called for each event, on the thread where it happens.
+    /// A callback for each event, on the thread where the event occurs.
     ///
-    /// It should return soon, and must not use the cache.
+    /// It should return quickly and must not use the cache.
     ///
     /// Default: nil. See also ``SharedCache/events``.
     public var onEvent: (@Sendable (CacheEvent) -> Void)?
-    /// What this cache does in the background, and on closing.
+    /// The background maintenance of this cache, and its work on closing.
     public var janitor = Janitor()
-    /// The clock by which values expire; nil for the system's.
+    /// The clock that decides when values expire; nil for the system clock.
     ///
     /// For tests.
     public var now: (@Sendable () -> Date)?
     /// Whether a value in memory is returned only while its key's generation is unchanged.
     ///
-    /// False breaks the promise of coherence. It is for the test that such a break would be found.
+    /// False breaks coherence: for the test that such a failure is detected.
     package var checksGenerations = true
-    /// The capabilities to assume of the file system, for tests of the fallbacks.
+    /// The capabilities to assume for the file system, to test the fallbacks.
     package var assumedCapabilities: Capabilities?
 
-    /// The defaults.
+    /// Creates the default configuration.
     public init() {}
 
-    /// The defaults, with a size limit for the directory if it has no limits yet; see ``limits``.
+    /// Creates the default configuration with a size limit, for a directory that has no limits yet; see ``limits``.
     public init(maximumSize: ByteCount) {
         limits = CacheLimits(maximumSize: maximumSize)
     }
@@ -142,61 +154,61 @@ public struct CacheConfiguration: Sendable {
 extension CacheConfiguration {
     /// When a put returns.
     public enum Writing: Sendable, Equatable {
-        /// Once the value is on disk and every process sees it.
+        /// Once the value is on disk and visible to all processes.
         case through
-        /// Once this process sees it; a background thread publishes it soon.
+        /// Once the value is visible to this process; a background thread publishes it soon afterwards.
         ///
-        /// For callers that can afford to lose what they put: a crash loses what is not published yet, and
-        /// nothing else; so does an exit without ``SharedCache/close(deadline:)-7uv4d`` or
-        /// ``SharedCache/flush(within:)-6e5rf``. Until a value is published, other processes see the previous
-        /// one, and this one does not see what they put meanwhile, which publishing then replaces. If
-        /// publishing fails, which an event reports, all processes see the previous value again.
+        /// For callers that can afford to lose a put. A crash loses the values that are not published yet, and nothing else;
+        /// so does an exit without ``SharedCache/close(deadline:)-7uv4d`` or ``SharedCache/flush(within:)-6e5rf``. Until a
+        /// value is published, other processes see the previous one, and this process does not see their puts of the same
+        /// key, which publishing then replaces. If publishing fails, which an event reports, all processes see the previous
+        /// value again.
         case behind
     }
 
-    /// How many puts may wait to be published in the background.
+    /// The limits of the write-behind queue: values that are waiting to be published.
     public struct WriteBehind: Sendable, Equatable {
-        /// Bytes of all values that are waiting.
+        /// The maximum size of all values in the queue.
         ///
-        /// A put that would exceed them waits itself.
+        /// A put that would exceed it waits.
         ///
-        /// Default: 64 MiB: a second's work of a disk that writes 64 MiB/s.
+        /// Default: 64 MiB, one second of work for a disk that writes 64 MiB/s.
         public var size: ByteCount
-        /// How many values may be waiting.
+        /// The maximum number of values in the queue.
         ///
-        /// Default: 10,000: a second's work at 100 µs each.
+        /// Default: 10,000, one second of work at 100 µs each.
         public var count: Int
 
-        /// Limits, both of which are optional.
+        /// Creates limits; both are optional.
         public init(size: ByteCount = .mebibytes(64), count: Int = 10_000) {
             self.size = size
             self.count = count
         }
     }
 
-    /// What a cache does in the background, and on closing.
+    /// The background maintenance of a cache, and its work on closing.
     public struct Janitor: Sendable, Equatable {
-        /// Whether a thread of this cache looks after the directory.
+        /// Whether this cache runs a maintenance thread.
         ///
-        /// It wakes up once a second to record the last uses of values in memory, to let those go that have expired,
-        /// to check that the directory and its control file are still there and its limits the same (about nine
-        /// system calls), and to collect garbage unless another process does. Default: true. Without it values still
-        /// expire to the instant, but only other processes reclaim their space, and in memory they stay until they are
-        /// asked for or evicted.
+        /// Once a second the thread records the last accesses of values in memory, drops expired values from memory, checks
+        /// that the directory and its control file still exist and that the limits are unchanged (about nine system calls),
+        /// and collects garbage unless another process does. Default: true. Without it values still expire on time, but only
+        /// other processes reclaim their space on disk, and in memory they stay until they are requested or evicted.
         public var isEnabled = true
-        /// The time between two collections, by whichever process.
+        /// The time between two collections, by any process.
         ///
-        /// Default: a minute, so that expired values don't take space for long. A collection of 100,000 keys
-        /// takes half a second of one processor, in slices. The interval is at least 50 times as long as the
-        /// last one worked, so that collections never take more than a fiftieth. Each process adds up to a
-        /// tenth, so that they don't all wake up at once. Less than a second counts as one.
+        /// Default: one minute, so that expired values do not take up space for long. A collection of 100,000 keys takes
+        /// half a second of CPU time, in slices. The interval is at least 50 times the working time of the last collection,
+        /// so that collections never use more than 2 % of one CPU. Each process adds up to 10 %, so that they do not all
+        /// wake up at once. Less than a second counts as one second.
         public var interval: Duration = .seconds(60)
-        /// Whether this cache counts as open: the last such cache to close removes expired values.
+        /// Whether this cache counts as open.
         ///
-        /// Default: true. A program that does one thing and ends can save that work.
+        /// The last open cache to close removes expired values. Default: true. A short-lived program can set this to false
+        /// to save that work.
         public var joinsSession = true
 
-        /// The defaults.
+        /// Creates the default settings.
         public init() {}
     }
 }

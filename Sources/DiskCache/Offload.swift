@@ -2,34 +2,35 @@
 
 import Platform
 
-/// The threads that do the blocking part of asynchronous calls: one pool for each kind of waiting, so that what waits
-/// for nobody never stands in line behind what does.
+/// A thread pool for the blocking part of asynchronous calls.
 ///
-/// Swift's own threads, of which there are as many as processors, must never wait.
+/// There is one pool for each kind of wait, so that work that waits for no other caller never queues behind work that does.
+/// Swift's own threads, one per processor, must never block.
 struct Lane: Sendable {
-    /// Waits for the medium, or a second for a put of this process that another one writes beside: it takes no lock and
-    /// runs nothing of the program's but codecs.
+    /// Work that waits for the medium, or for up to a second for the end of a put by this process that is being published.
     ///
-    /// 16: what keeps a fast disk busy.
+    /// It waits for no lock and runs no code of the program except codecs.
+    ///
+    /// 16 threads keep a fast disk busy.
     static let reading = Lane("diskcache-read", limit: 16)
-    /// Waits for locks and for room, within the patience for them, and for nothing that needs one of these threads.
+    /// Work that waits for locks and for space, within the patience for each, but never for other work of this pool.
     ///
-    /// 64, as many as there are stripes of a kind: all may wait for one that a stopped process holds, or for the medium
-    /// with ``CacheConfiguration/Durability/fsync``.
+    /// 64 threads, one per stripe of a kind: all of them may wait for a stripe that a stopped process holds, or for the
+    /// medium with ``CacheConfiguration/Durability/fsync``.
     static let writing = Lane("diskcache-write", limit: 64)
-    /// Takes as long as the caller's files and closures do, or a whole collection, or waits until others are done.
+    /// Work that takes as long as the caller's files and closures, a whole collection, or a wait for other calls.
     ///
-    /// 256: what was begun may wait for what stands in line, at the other end of a pipe for instance, so the line
-    /// begins late.
+    /// 256 threads, so that queueing begins late: running work may wait for queued work, for instance at the other end of a
+    /// pipe.
     static let lengthy = Lane("diskcache-long", limit: 256)
-    /// Computations in the background of the blocking form, for which nobody waits.
+    /// Background computations of the blocking form, whose result no caller awaits.
     ///
-    /// Without a line to stand in: one that waited there would keep others waiting for its flight. 64 at once.
+    /// Up to 64 run at once, without a queue: a queued computation would block the waiters of its flight.
     static let refreshing = Lane("diskcache-fresh", limit: 64)
 
-    /// Waits for other machines, no longer than the limit for that (`RemoteTier.limit`).
+    /// Work that waits for remote servers, no longer than their time limit (`RemoteTier.limit`).
     ///
-    /// Without a line to stand in, in which nobody would keep that limit. 64 at once.
+    /// Up to 64 run at once, without a queue, because time spent in a queue would not count towards that limit.
     static let asking = Lane("diskcache-ask", limit: 64)
 
     private let own: PerProcess<ThreadPool>
@@ -41,9 +42,9 @@ struct Lane: Sendable {
     var pool: ThreadPool { own.value }
 }
 
-/// Does blocking work on a thread of ours, and suspends the task until it is done.
+/// Runs blocking work on a library thread, and suspends the task until it is done.
 ///
-/// Where the system has no thread left it waits for one that there is; where there is none it is done on the calling
+/// If the system cannot create a thread, the work waits for an existing one; if the pool has none, it runs on the calling
 /// thread.
 func offload<Value: Sendable, Failure: Error>(
     on lane: Lane = .writing,
@@ -55,7 +56,7 @@ func offload<Value: Sendable, Failure: Error>(
     return try result.get()
 }
 
-/// The same if a thread is free or can be made now; else nil at once.
+/// Runs blocking work if a thread is free or can be created now; otherwise returns nil at once.
 func offloadIfFree<Value: Sendable>(
     on lane: Lane,
     _ work: @escaping @Sendable () -> Value?

@@ -3,8 +3,8 @@
 import CacheStore
 public import FoundationEssentials
 
-// The asynchronous forms: the same promises, with the system calls on threads of ours. In asynchronous code the compiler
-// takes these. All calls that have none go through `blocking`, and only that way.
+// The asynchronous forms give the same guarantees and make their system calls on library threads. Asynchronous code gets
+// them by overload resolution. Calls without an asynchronous form are available only through `blocking`.
 
 extension SharedCache {
     /// Opens the cache at `path`; see ``init(at:configuration:)``.
@@ -17,23 +17,23 @@ extension SharedCache {
         }
     }
 
-    /// Runs `body` on a thread of the library, which may wait for a disk or a lock.
+    /// Runs `body` on a library thread, where it may wait for a disk or a lock.
     ///
     /// ```swift
     /// let report = try await cache.blocking { try $0.directory.collect() }
     /// ```
     ///
-    /// - Returns: what `body` returns.
-    /// - Throws: what `body` throws.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`.
     public func blocking<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable (SharedCache) throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         try await offload(on: .lengthy) { () throws(Failure) in try body(self) }
     }
 
-    /// The value of `key`, or nil for a miss.
+    /// Returns the value of `key`, or nil for a miss.
     ///
-    /// A hit in memory doesn't change threads.
+    /// A hit in memory does not switch threads.
     public func get(
         forKey key: String,
         reading: ReadOptions = ReadOptions()
@@ -41,7 +41,7 @@ extension SharedCache {
         try await find(key, BytesCodec(), reading)
     }
 
-    /// What the cache knows about `key`, or nil for a miss.
+    /// Returns the metadata of `key`, or nil for a miss.
     public func entry(
         forKey key: String,
         reading: ReadOptions = ReadOptions()
@@ -49,7 +49,7 @@ extension SharedCache {
         if reading.source == .memory { return try await get(forKey: key, reading: reading)?.entry }
         let digest = try digest(ofKey: key)
         try core.checkOpen()
-        // The only thing that this may have to wait for, and mostly there is none.
+        // The only possible wait, for a queued put of this key; usually there is none.
         if writeBehind.latest({ digest }) != nil { await offload { self.writeBehind.settle(digest) } }
         return try await offload(on: .reading) { () throws(CacheError) in
             try self.publishedEntry(digest, key, reading)
@@ -58,7 +58,7 @@ extension SharedCache {
 
     /// Stores `data` under `key`.
     ///
-    /// With ``CacheConfiguration/Writing/behind`` this doesn't change threads, unless the queue is full.
+    /// With ``CacheConfiguration/Writing/behind`` this does not switch threads, unless the queue is full.
     public func put(_ data: Data, forKey key: String, options: PutOptions = PutOptions())
         async throws(CacheError)
     {
@@ -70,7 +70,7 @@ extension SharedCache {
         try await offload { () throws(CacheError) in try self.put(data, forKey: key, options: options) }
     }
 
-    /// Stores a file's bytes under `key`.
+    /// Stores the contents of a file under `key`.
     @discardableResult
     public func put(
         contentsOfFile path: String,
@@ -82,7 +82,7 @@ extension SharedCache {
         }
     }
 
-    /// Replaces the value of `key` by one that depends on it and its entry, atomically across processes.
+    /// Atomically reads and replaces the value of `key`, across processes.
     @discardableResult
     public func update(
         forKey key: String,
@@ -92,7 +92,7 @@ extension SharedCache {
         try await offload(on: .lengthy) { try self.update(forKey: key, options: options, decide) }
     }
 
-    /// Adds to the number that is the value of `key`, atomically across processes.
+    /// Atomically adds to the number stored under `key`, across processes.
     @discardableResult
     public func increment(
         forKey key: String,
@@ -104,7 +104,7 @@ extension SharedCache {
         }
     }
 
-    /// Copies the value of `key` to a file; nil for a miss.
+    /// Copies the value of `key` to a file; returns nil for a miss.
     @discardableResult
     public func copyValue(
         forKey key: String,
@@ -116,13 +116,13 @@ extension SharedCache {
         }
     }
 
-    /// Removes the value of `key`; false if there was none.
+    /// Removes the value of `key`; returns false if there was none.
     @discardableResult
     public func remove(forKey key: String) async throws(CacheError) -> Bool {
         try await offload { () throws(CacheError) in try self.remove(forKey: key) }
     }
 
-    /// Waits until all puts so far are published; false if `limit` passed first.
+    /// Waits until all earlier puts are published; returns false if `limit` passed first.
     @discardableResult
     public func flush(within limit: Duration? = nil) async -> Bool {
         await offload(on: .lengthy) { self.flush(within: limit) }

@@ -5,14 +5,14 @@ import FoundationEssentials
 import Platform
 
 extension SharedCache {
-    /// Stores a file's bytes under `key`.
+    /// Stores the contents of a file under `key`.
     ///
-    /// If the file system supports it (Btrfs, XFS), its extents are shared; otherwise the kernel copies it.
-    /// Needs 256 KiB of memory, whatever the size. What is stored is what was read, even if the file changes
-    /// meanwhile; the file itself is left alone.
+    /// If the file system supports it (Btrfs, XFS), the extents are shared; otherwise the kernel copies the bytes. Needs 256
+    /// KiB of memory, regardless of the size. The stored value is the bytes that were read, even if the file changes
+    /// meanwhile; the file itself is not modified.
     ///
     /// - Returns: the new entry.
-    /// - Throws: ``CacheError``; also if the file can't be read.
+    /// - Throws: ``CacheError``, also if the file cannot be read.
     @discardableResult
     public func put(
         contentsOfFile path: String,
@@ -24,12 +24,12 @@ extension SharedCache {
         }
     }
 
-    /// Stores what an open descriptor yields, from its offset to its end, under `key`.
+    /// Stores the contents of an open descriptor, from its offset to its end, under `key`.
     ///
-    /// It may be a pipe. It stays open.
+    /// The descriptor may be a pipe. It stays open.
     ///
     /// - Returns: the new entry.
-    /// - Throws: ``CacheError``; also if it can't be read.
+    /// - Throws: ``CacheError``, also if the descriptor cannot be read.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func put(
@@ -42,7 +42,7 @@ extension SharedCache {
         }
     }
 
-    /// The same, if `check` accepts the digest of what was read; if it throws, nothing is stored.
+    /// Stores the contents of an open descriptor if `check` accepts their digest; if `check` throws, nothing is stored.
     package func put(
         contentsOfDescriptor descriptor: Int32,
         forKey key: String,
@@ -63,7 +63,7 @@ extension SharedCache {
     ) throws(CacheError) -> CacheEntry {
         let digest = try settledDigest(ofKey: key)
         let source = try describing("read", name, open)
-        // Wrong terms are refused before anything is read, and a directory before it is half copied.
+        // Invalid options are rejected before anything is read, and a directory before anything is copied.
         let draft = try record(
             of: Content(digest: digest, length: 0, checksum: 0),
             key: key,
@@ -77,7 +77,7 @@ extension SharedCache {
             try store.stage(copying: source, for: digest, draft)
         }
         try check(staged.content.digest)
-        // A lifetime begins when the bytes are there, however long a pipe took to bring them.
+        // The lifetime begins once all bytes have arrived, however long a pipe took.
         let stored = now
         let record = try record(of: staged.content, key: key, options, now: stored)
         var slot = Optional(staged)
@@ -89,18 +89,17 @@ extension SharedCache {
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
-    /// Runs a collection because the disk is full; false if that has freed nothing.
+    /// Runs a collection because the disk is full; returns false if it freed nothing.
     package func makeSpace(_ bytes: Int) -> Bool {
         core.store.room.makeSpace(Int64(bytes), now: now)
     }
 
-    /// Copies the value of `key` to a file, which is replaced in one step once the whole value is there and
-    /// checked.
+    /// Copies the value of `key` to a file.
     ///
-    /// Anything that is not a regular file (a device, a pipe) is written to instead. Needs 256 KiB of memory. With
-    /// ``ReadOptions/Source/memory`` it finds nothing.
+    /// The file is replaced atomically, with the complete and verified value. Anything other than a regular file (a device,
+    /// a pipe) is written to instead. Needs 256 KiB of memory. With ``ReadOptions/Source/memory`` every call is a miss.
     ///
-    /// - Returns: nil for a miss, which leaves the file alone.
+    /// - Returns: the entry; nil for a miss, which leaves the file unchanged.
     @discardableResult
     public func copyValue(
         forKey key: String,
@@ -117,10 +116,10 @@ extension SharedCache {
 
     /// Writes the value of `key` to an open descriptor, which stays open.
     ///
-    /// The whole value is checked before its first byte is written. Needs 256 KiB of memory. With
-    /// ``ReadOptions/Source/memory`` it finds nothing.
+    /// The whole value is verified before its first byte is written. Needs 256 KiB of memory. With
+    /// ``ReadOptions/Source/memory`` every call is a miss.
     ///
-    /// - Returns: nil for a miss, which writes nothing.
+    /// - Returns: the entry; nil for a miss, which writes nothing.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func copyValue(
@@ -136,14 +135,13 @@ extension SharedCache {
         }
     }
 
-    /// Passes the value of `key` to `body` as a descriptor that is open for reading at its start, already
-    /// checked.
+    /// Calls `body` with a descriptor that is open for reading at the start of the value, already verified.
     ///
-    /// Inside `body` it stays readable whatever happens to the entry; it is closed afterwards. Mapping it into
-    /// memory is safe, because objects never change. With ``ReadOptions/Source/memory`` this finds nothing.
+    /// Inside `body` the value stays readable whatever happens to the entry; the descriptor is closed afterwards. Mapping it
+    /// into memory is safe, because objects never change. With ``ReadOptions/Source/memory`` every call is a miss.
     ///
-    /// - Returns: what `body` returns; nil for a miss.
-    /// - Throws: ``CacheError``, and what `body` throws.
+    /// - Returns: the result of `body`; nil for a miss.
+    /// - Throws: ``CacheError``, and the error of `body`.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func withDescriptor<Value>(
         forKey key: String,
@@ -156,9 +154,9 @@ extension SharedCache {
         return try result?.get()
     }
 
-    /// Passes the value's file and entry to `body`; nil for a miss.
+    /// Calls `body` with the value's file and entry; returns nil for a miss.
     ///
-    /// Outside of ``withStore(_:)``: that a file of the user's is missing says nothing of the directory.
+    /// `body` runs outside of ``withStore(_:)``: a missing file of the caller says nothing about the directory.
     private func withFile<Value>(
         forKey key: String,
         _ reading: ReadOptions,
@@ -176,12 +174,12 @@ extension SharedCache {
         return try body(hit.value, entry)
     }
 
-    /// The value's file, checked and at its start; nil for a miss.
+    /// Opens the value's file, verified and at its start; returns nil for a miss.
     func openFile(
         _ digest: Digest,
         _ reading: ReadOptions
     ) throws(CacheError) -> StoreHit<FileDescriptor>? {
-        // What memory has is no file.
+        // Values in memory have no file.
         if reading.source == .memory { return nil }
         let oldest = reading.oldest(at: now)
         let hit = try withStore { (store, now) throws(CacheError) in
@@ -192,7 +190,7 @@ extension SharedCache {
         return hit
     }
 
-    /// Runs a system call on a file of the user's, and says in its error what was being done to the file.
+    /// Runs a system call on a file of the caller; its errors describe what was being done to the file.
     private func describing<Value: ~Copyable>(
         _ operation: String,
         _ path: String,

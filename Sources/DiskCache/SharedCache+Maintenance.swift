@@ -4,22 +4,23 @@ public import CacheStore
 import Platform
 
 extension SharedCache {
-    /// Removes every value that was stored before this call, or those of a selection.
+    /// Removes all values that were stored before this call, or those of a selection.
     ///
-    /// This is how to empty a directory that is in use. For all keys, a prefix or a tag it is one step, however many they
-    /// are: before it every process finds them, after it none does, whatever it has in memory. The next collection
-    /// reclaims the space and counts the deleted values (``RemovalReason/cleared``). A value that another process stores
-    /// meanwhile may be removed or stay; one that it has accepted and not yet written
+    /// Use this to empty a directory that is in use. For all keys, a prefix or a tag it is a single atomic step, regardless
+    /// of the number of keys: before it every process finds the values, after it none does, including in memory. The next
+    /// collection reclaims the space and counts the deleted values (``RemovalReason/cleared``). A value that another process
+    /// stores meanwhile may be removed or stay; one that is still in another process's write-behind queue
     /// (``CacheConfiguration/Writing/behind``) stays.
     ///
-    /// Keys that match a pattern (``KeySelection/glob(_:)``) are looked for and removed one by one, and so are all values
-    /// if the directory has no control file, if it was made anew and no collection has looked at all keys since, or if
-    /// the file of rules can't be written, as on a full disk. If 64 different selections were made to expire and have values
-    /// that are still available as stale ones, the next call writes new metadata for these first, and collects.
+    /// Keys that match a pattern (``KeySelection/glob(_:)``) are found and removed one at a time. So are all values if the
+    /// directory has no control file, if the control file was recreated and no collection has scanned all keys since, or if
+    /// the file of rules cannot be written, as on a full disk. If 64 different selections were expired and have values that
+    /// are still available as stale ones, the next call first writes new metadata for these, and collects.
     ///
-    /// - Parameter selection: which keys. A key that the cache does not know counts as one with any prefix.
-    /// - Throws: ``CacheError``; some of the values may then be removed.
-    /// - Complexity: some 30 system calls and a pass over 2 MiB of memory; O(*n*) in all keys where they go one by one.
+    /// - Parameter selection: the keys. A key that the cache does not know matches every prefix.
+    /// - Throws: ``CacheError``; some of the values may then have been removed.
+    /// - Complexity: about 30 system calls and a pass over 2 MiB of memory; O(*n*) in all keys if they are removed one at a
+    ///   time.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func removeAll(_ selection: KeySelection = .all) throws(CacheError) {
         try publishAll()
@@ -30,15 +31,14 @@ extension SharedCache {
         if selection == .all { core.memory?.removeAll(cause: .explicit) }
     }
 
-    /// Has every value that was stored before this call expire, or those of a selection, and keeps them available as stale
-    /// values.
+    /// Expires all values of a selection that were stored before this call, and keeps them available as stale values.
     ///
-    /// One step, like ``removeAll(_:)``, and within the same limits. Values that have expired before stay as they are.
+    /// A single atomic step under the same conditions as ``removeAll(_:)``. Values that have already expired are unchanged.
     ///
     /// - Parameters:
-    ///   - selection: which keys. A key that the cache does not know counts as one with any prefix.
-    ///   - staleFor: how long they are available as stale values, in place of their own stale period
-    ///     (``PutOptions/staleFor``), rounded down to the millisecond; nil leaves that as it is.
+    ///   - selection: the keys. A key that the cache does not know matches every prefix.
+    ///   - staleFor: how long the values stay available as stale ones, instead of their own stale period
+    ///     (``PutOptions/staleFor``), rounded down to the millisecond; nil keeps their own.
     /// - Throws: ``CacheError``; some of the values may then have expired.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func expireAll(_ selection: KeySelection, staleFor: Duration? = nil) throws(CacheError) {
@@ -68,7 +68,8 @@ extension SharedCache {
         }
     }
 
-    /// Runs `body` for one of many keys; keeps the first error that concerns that key alone, so that the others come first.
+    /// Runs `body` for one of many keys; records the first error that concerns only that key, so that the others are still
+    /// processed.
     private func passing(
         _ failure: inout CacheError?,
         _ body: () throws(CacheError) -> Void
@@ -83,7 +84,7 @@ extension SharedCache {
 
     private func remove(_ selection: KeySelection, oneByOneFrom store: Store) throws(CacheError) {
         let log = store.parts.log
-        // An entry without a valid record is removed only with all others.
+        // An entry without a valid record is removed only if all are.
         let isMeant = { (stored: StoredEntry) in
             stored.record.map { selection.mayInclude($0) } ?? (selection == .all)
         }
@@ -93,7 +94,8 @@ extension SharedCache {
             defer { log?.append(removed, cause: .cleared) }
             for key in try store.parts.digests(.entries, shard: shard).digests {
                 try passing(&failure) { () throws(CacheError) in
-                    // The entry is looked at again under its lock: a value that has got other terms meanwhile goes too.
+                    // `remove` checks the entry again under its lock: a value that was given other options meanwhile is
+                    // removed too.
                     guard let (stored, _) = try store.parts.entry(key), isMeant(stored),
                         let gone = try store.remove(key, where: { $0.map(isMeant) ?? false }).removed
                     else { return }

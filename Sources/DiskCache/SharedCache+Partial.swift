@@ -4,12 +4,11 @@ package import CacheStore
 import FoundationEssentials
 package import Platform
 
-// For values that come over a network: fetched into a file that becomes the object, and renewed without their
-// bytes.
+// Support for downloads: a value is fetched into a file that becomes the object, and renewed without transferring its bytes.
 
 extension SharedCache {
-    /// The file into which the value of `key` is fetched, as far as that has got; nil where another caller,
-    /// of any process, has it.
+    /// Opens the partial download of `key`, with the bytes fetched so far; returns nil if another caller, in any process,
+    /// holds it.
     package func partialFile(forKey key: String) throws(CacheError) -> PartialFile? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(CacheError) -> PartialFile? in
@@ -17,21 +16,22 @@ extension SharedCache {
         }
     }
 
-    /// Makes room for `partial` to grow to `length` bytes and some more, which count as used before they are written.
+    /// Reserves space for `partial` to grow to `length` bytes and some more; reserved bytes count as used before they are
+    /// written.
     ///
-    /// It may wait for room as a put does. Without limits no system call, with a floor of free space one.
+    /// Waits for space as a put does. Takes no system call without limits, and one if there is a minimum of free space.
     ///
-    /// - Parameter total: of the whole value, if it is known; one that can't be kept is refused at once.
-    /// - Returns: the length that is reserved now.
+    /// - Parameter total: the length of the whole value, if known; a value that cannot be stored is rejected at once.
+    /// - Returns: the reserved length.
     package func reserve(_ length: Int, of total: Int?, in partial: PartialFile) throws(CacheError) -> Int {
         try withStore { (store, now) throws(CacheError) in
             try store.reserve(length, of: total, in: partial, now: now)
         }
     }
 
-    /// Whether the file system can take so many more bytes in `file` without going below the floor of free space.
+    /// Whether the file system has space for this many more bytes in `file` without going below the minimum of free space.
     ///
-    /// Where nobody can tell, it is tried. One system call for 1 MiB and more, else none.
+    /// True if that cannot be determined: the write is tried. One system call for 1 MiB or more, otherwise none.
     package func hasSpace(_ bytes: Int, in file: borrowing FileDescriptor) -> Bool {
         if bytes < 1 << 20 { return true }
         let limits = core.store.configuration.limits
@@ -40,16 +40,16 @@ extension SharedCache {
             return Int64(bytes) <= space.availableBytes
                 - (limits.minimumFree?.bytes(of: space.totalBytes) ?? 0)
         } catch {
-            // The write tells.
+            // The write itself reports a full disk.
             return true
         }
     }
 
-    /// Whether the directory is so near to a limit that room is being made.
+    /// Whether the directory is so close to a limit that values are being evicted.
     package var isPressed: Bool { core.store.room.isPressed }
 
-    /// How far the fetching of `key` has got, whoever does it, and what was noted of it; nil where nobody
-    /// does.
+    /// Returns the present length and the note of the partial download of `key`, whichever process holds it; nil if there is
+    /// none.
     ///
     /// Five system calls.
     package func partialState(forKey key: String) throws(CacheError) -> (length: Int64, note: [UInt8]?)? {
@@ -59,9 +59,9 @@ extension SharedCache {
         }
     }
 
-    /// Stores all that was fetched into `partial` under `key`: the file becomes the object.
+    /// Stores the completed download `partial` under `key`: the file becomes the object.
     ///
-    /// - Parameter check: may refuse it by its digest; then nothing is stored.
+    /// - Parameter check: throws to reject the digest; then nothing is stored.
     /// - Returns: the new entry.
     package func put(
         _ partial: PartialFile,
@@ -81,10 +81,10 @@ extension SharedCache {
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
-    /// Gives the value of `key` other terms, as of now, without a look at its bytes; nil where it is not the
-    /// one that was `seen` any more.
+    /// Replaces the options of the value of `key`, as of now, without reading its bytes; returns nil if the value is no
+    /// longer the one that was `seen`.
     ///
-    /// Seven system calls. It may have expired, as long as its stale period has not.
+    /// Seven system calls. The value may have expired, if its stale period has not.
     package func renew(
         _ seen: CacheEntry,
         forKey key: String,
@@ -110,13 +110,13 @@ extension SharedCache {
         return entry
     }
 
-    /// The process that computes the value of `key`, as far as its lock's file says.
+    /// Returns the process that computes the value of `key`, according to its lock file.
     package func processComputing(_ key: String) throws(CacheError) -> Int32? {
         try computingProcess(forKey: key)?.processIdentifier
     }
 }
 
-/// How giving a value other terms has ended.
+/// The result of replacing the options of a value.
 private enum TermsRenewal {
     case renewed(CacheEntry)
     case gone

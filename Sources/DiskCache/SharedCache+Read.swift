@@ -5,55 +5,52 @@ public import FoundationEssentials
 import Platform
 
 extension SharedCache {
-    /// The value of `key`, or nil if there is none, it has expired, or it was damaged on disk.
+    /// Returns the value of `key`, or nil if it is absent, expired, or damaged on disk.
     ///
-    /// Takes no lock on disk and waits for no other process. If this process has a copy in memory that nobody
-    /// has changed since, a hit takes no system call. Otherwise it takes three, or four if this process hasn't
-    /// read the key before or it has changed since, and one or two more when its access is due to be recorded.
-    /// A miss takes none if the key was never put, or if this process has missed it before and nobody has
-    /// written it since; otherwise one. (Kernels before 6.13 need two more where there are four, and for a miss
-    /// that asks the disk.)
+    /// Takes no lock on disk and waits for no other process. If this process has a copy in memory and the key has not been
+    /// written since, a hit takes no system call. Otherwise it takes three; four if this process has not read the key before
+    /// or the key has changed since; and one or two more when its access is due to be recorded. A miss takes none if the key
+    /// was never put, or if this process has missed it before and it has not been written since; otherwise one. (Kernels
+    /// before 6.13 need two more for a hit that takes four, and for a miss that reads the disk.)
     ///
-    /// With servers to share values through, these are asked last, which takes no longer than the limit for
-    /// that.
+    /// Remote servers, if configured, are asked last, within their time limit.
     ///
-    /// - Parameter key: any string but the empty one.
-    /// - Throws: ``CacheError`` if the directory can't be read.
+    /// - Parameter key: any non-empty string.
+    /// - Throws: ``CacheError`` if the directory cannot be read.
     public func get(forKey key: String) throws(CacheError) -> CacheHit<Data>? {
-        // A form of its own: a hit in memory is so short that making the default options would show in it.
+        // A separate overload: a hit in memory is so short that creating the default options would be measurable.
         if let hit = try find(key, BytesCodec(), allowingStale: false) { return hit }
         return remote == nil ? nil : findRemotely(key, BytesCodec())
     }
 
-    /// The value of `key`, or nil if there is none that `reading` accepts.
+    /// Returns the value of `key`, or nil if there is no value that `reading` accepts.
     ///
-    /// Otherwise like the form without options, at the same cost in system calls.
+    /// Otherwise like the form without options, with the same number of system calls.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - reading: whether a stale value will do, how old it may be, and whether to look in memory alone.
-    /// - Throws: ``CacheError`` if the directory can't be read.
+    ///   - key: any non-empty string.
+    ///   - reading: whether a stale value is acceptable, its maximum age, and where to look.
+    /// - Throws: ``CacheError`` if the directory cannot be read.
     public func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Data>? {
         try find(key, BytesCodec(), reading)
     }
 
-    /// The value of `key`, or nil for a miss: what `get(forKey:)` finds.
+    /// The value of `key`, or nil for a miss, as returned by `get(forKey:)`.
     ///
     /// ```swift
     /// let thumb = try cache["user:1/thumb"]
     /// ```
     ///
-    /// - Throws: ``CacheError`` if the directory can't be read.
+    /// - Throws: ``CacheError`` if the directory cannot be read.
     @available(*, noasync, message: "it waits for the disk: use `get(forKey:)`")
     public subscript(key: String) -> Data? {
         get throws(CacheError) { try self.get(forKey: key)?.value }
     }
 
-    /// What the cache knows about `key`, without reading the value or counting as an access; nil if a get would
-    /// miss.
+    /// Returns the metadata of `key` without reading the value or recording an access; nil if a get would miss.
     ///
-    /// Three system calls. If a put of this key by this process is waiting to be published, that is done first. Where
-    /// only memory is to be looked at (``ReadOptions/Source/memory``), this is the entry of a get, and counts as one.
+    /// Three system calls. If a put of this key by this process is waiting to be published, it is published first. With
+    /// ``ReadOptions/Source/memory`` this performs a get, and counts as one.
     public func entry(
         forKey key: String,
         reading: ReadOptions = ReadOptions()
@@ -62,7 +59,7 @@ extension SharedCache {
         return try publishedEntry(settledDigest(ofKey: key), key, reading)
     }
 
-    /// The same as far as it is on disk: waits for nobody.
+    /// Returns the metadata of `digest` on disk, without waiting for queued puts; nil for a miss.
     func publishedEntry(
         _ digest: Digest,
         _ key: String,
@@ -83,39 +80,38 @@ extension SharedCache {
         }
     }
 
-    /// Whether there is a value for `key` that has not expired.
+    /// Returns whether there is an unexpired value for `key`.
     ///
-    /// Two system calls, one if there is no entry, and none for most keys that were never put. The value exists
-    /// and has the right length, but its bytes are not read: if they are damaged, a get misses.
+    /// Two system calls, one if there is no entry, and none for most keys that were never put. The value exists and has the
+    /// right length, but its bytes are not read: if they are damaged, a get misses.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func contains(forKey key: String) throws(CacheError) -> Bool {
         try isPublished(settledDigest(ofKey: key))
     }
 
-    /// The same as far as it is on disk: waits for nobody.
+    /// Returns whether `digest` has a value on disk, without waiting for queued puts.
     func isPublished(_ digest: Digest, allowingStale: Bool = false) throws(CacheError) -> Bool {
         try withStore { (store, now) throws(CacheError) in
             try store.liveEntry(digest, now: now, allowingStale: allowingStale) != nil
         }
     }
 
-    /// Whether a get of `key` may find something; waits for nobody, and doesn't count as a miss.
+    /// Returns whether a get of `key` may find a value; never waits, and does not count as a miss.
     func isWorthGetting(_ key: String, allowingStale: Bool = false) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         if writeBehind.latest({ digest }) != nil { return true }
-        // It may be there alone.
+        // The value may be in memory only.
         if core.memory?.contains(key, in: space) ?? false { return true }
         return try isPublished(digest, allowingStale: allowingStale)
     }
 
-    /// All entries that have not expired, or those of a selection, in no particular order, read a shard at a time as the
-    /// sequence goes.
+    /// Returns all unexpired entries, or those of a selection, in no particular order.
     ///
-    /// What other processes add or remove meanwhile may or may not be included. An element is a failure if a
-    /// part of the directory could not be read.
+    /// The sequence reads one shard at a time. Entries that other processes add or remove meanwhile may or may not be
+    /// included. An element is a failure if a part of the directory could not be read.
     ///
-    /// - Parameter selection: which keys. A key that the cache does not know has no prefix.
+    /// - Parameter selection: the keys. A key that the cache does not know matches no prefix.
     /// - Complexity: O(*n*) in all keys, whatever is selected: neither prefixes nor tags are indexed.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func entries(
@@ -128,7 +124,7 @@ extension SharedCache {
     }
 }
 
-/// The entries of a cache, from the first shard on, read from disk as it goes.
+/// The entries of a cache, read from disk shard by shard during iteration.
 struct CacheEntries: Sequence, IteratorProtocol, Sendable {
     let parts: StoreParts
     let now: Timestamp
@@ -136,7 +132,7 @@ struct CacheEntries: Sequence, IteratorProtocol, Sendable {
     var shard = 0
     var keys: [Digest] = []
 
-    /// The next entry, or why it could not be read; nil at the end.
+    /// Returns the next entry, or the reason why it could not be read; nil at the end.
     mutating func next() -> Result<CacheEntry, CacheError>? {
         do throws(CacheError) {
             while true {
@@ -144,7 +140,7 @@ struct CacheEntries: Sequence, IteratorProtocol, Sendable {
                     if let entry = try entry(key) { return .success(entry) }
                 }
                 guard shard < StoreLayout.shardCount else { return nil }
-                // Counted first: a shard that can't be read is reported once and passed over.
+                // Incremented first, so that an unreadable shard is reported once and skipped.
                 shard += 1
                 keys = try parts.digests(.entries, shard: shard - 1).digests
             }

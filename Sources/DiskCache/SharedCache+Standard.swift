@@ -4,17 +4,17 @@ import CacheStore
 import Platform
 
 extension SharedCache {
-    /// Opens the cache of this name in the user's standard place: `${XDG_CACHE_HOME:-~/.cache}/NAME`.
+    /// Opens the cache with this name in the user's cache directory: `${XDG_CACHE_HOME:-~/.cache}/NAME`.
     ///
-    /// All programs of the user that use this name share it. It is created, with the directories above it, if it does
-    /// not exist; the command's own is called `diskcache`. Like ``init(at:configuration:)`` this waits for the disk.
+    /// All programs of the user that use this name share it. The directory and its parents are created if they do not exist.
+    /// The command-line tool uses the name `diskcache`. Like ``init(at:configuration:)`` this waits for the disk.
     ///
     /// - Parameters:
-    ///   - name: of the directory: no slash, and not `.` or `..`. It is ``CacheConfiguration/name``, too, if the
-    ///     configuration has none.
+    ///   - name: the name of the directory: without a slash, and not `.` or `..`. It is also used as
+    ///     ``CacheConfiguration/name`` if the configuration has none.
     ///   - configuration: how this process uses it.
-    /// - Throws: ``CacheError`` as ``init(at:configuration:)``; with the code `invalidArgument` for what is no name,
-    ///   and if neither `$XDG_CACHE_HOME` nor `$HOME` is an absolute path.
+    /// - Throws: ``CacheError`` like ``init(at:configuration:)``; with the code `invalidArgument` if `name` is not valid, or
+    ///   neither `$XDG_CACHE_HOME` nor `$HOME` is an absolute path.
     public static func standard(
         name: String,
         configuration: CacheConfiguration = CacheConfiguration()
@@ -22,7 +22,9 @@ extension SharedCache {
         try standard(name: name, configuration: configuration) { CurrentProcess.environmentBytes($0) }
     }
 
-    /// - Parameter environment: the bytes of an environment variable; nil where it is not set.
+    /// Opens the cache with this name in the cache directory that `environment` determines.
+    ///
+    /// - Parameter environment: returns the bytes of an environment variable; nil if it is not set.
     static func standard(
         name: String,
         configuration: CacheConfiguration,

@@ -4,11 +4,11 @@ import CacheStore
 public import FoundationEssentials
 import Platform
 
-// What reads, decides and writes in one step across processes: each publishes only if the entry is still the
-// one that it has seen, and else begins anew.
+// Atomic read-modify-write across processes: each call publishes only if the entry is unchanged since it was read, and
+// otherwise starts again.
 
 extension SharedCache {
-    /// Replaces the value of `key` by one that depends on it and its entry, atomically across processes.
+    /// Atomically reads and replaces the value of `key`, across processes.
     ///
     /// ```swift
     /// let visits = try cache.update(forKey: "visits") { hit in
@@ -18,28 +18,28 @@ extension SharedCache {
     /// }
     /// ```
     ///
-    /// No lock is held while `decide` runs. If another process has changed the value or its terms meanwhile,
-    /// `decide` is called again with what is there now, so it must have no side effects. For an operation
-    /// that has some, take a lock: `lock(_:permits:within:)`.
+    /// No lock is held while `decide` runs. If another process changes the value or its options meanwhile, `decide` is
+    /// called again with the current value, so it must have no side effects. For an operation with side effects, take a
+    /// lock: `lock(_:permits:within:)`.
     ///
-    /// What `decide` returns is what becomes of the key:
+    /// The result of `decide` determines what happens to the key:
     ///
-    /// - `.value`: this value is stored, with these terms or, if it has none of its own, with `options`.
-    /// - `.unchanged` without terms: nothing is written; value and terms stay. With terms: the present value
-    ///   with these, as of now. What they leave out stays as it was, but for the expiration, which is then
-    ///   the configuration's default. No bytes are written or copied.
-    /// - `.unkept`: nothing is written, and the call returns this.
-    /// - `.nothing`: there is no value, which is remembered for so long. With no time at all, or nil: the
-    ///   value is removed, and that is all.
+    /// - `.value`: this value is stored with its own options, or with `options` if it has none.
+    /// - `.unchanged`: without options, nothing is written, and value and options stay. With options, the present value gets
+    ///   these, as of now; omitted ones stay as they were, except the expiration, which becomes the configuration's default.
+    ///   No bytes are written or copied.
+    /// - `.unkept`: nothing is written, and the call returns this value.
+    /// - `.nothing`: the value is replaced by a record, valid for the given time, that there is no value. With a time of
+    ///   zero, or if `decide` returns nil, the value is only removed.
     ///
-    /// An update counts as an access: the entry that `decide` sees expires as late as that has it.
+    /// An update counts as an access: the entry passed to `decide` already has its expiration extended.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - options: the terms of a new value for which `decide` gives none.
-    ///   - decide: takes the present value, nil for a miss; one that has expired is a miss.
-    /// - Returns: the value that there is now, or what `.unkept` says; nil if there is none.
-    /// - Throws: what `decide` throws, and ``CacheError``.
+    ///   - key: any non-empty string.
+    ///   - options: the options of a new value for which `decide` gives none.
+    ///   - decide: takes the present value; nil for a miss, which includes an expired value.
+    /// - Returns: the value of the key after the call, or the value of `.unkept`; nil if there is none.
+    /// - Throws: the error of `decide`, and ``CacheError``.
     @discardableResult
     public func update(
         forKey key: String,
@@ -49,7 +49,7 @@ extension SharedCache {
         try update(key, BytesCodec(), options, decide)
     }
 
-    /// The same for values as `codec` has them; one that it rejects is a miss.
+    /// Atomically reads and replaces a value that `codec` encodes; a stored value that it rejects is a miss.
     func update<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
@@ -58,7 +58,7 @@ extension SharedCache {
     ) throws -> Codec.Value? {
         let digest = try settledDigest(ofKey: key)
         let source = CodecSource(cache: self, codec: codec)
-        // Inside, nil is a conflict, and `.some(nil)` that there is no value.
+        // In the closure, nil is a conflict, and `.some(nil)` means that there is no value.
         return try repeatingConflicts { () throws -> Codec.Value?? in
             let seen = try observe(digest, key, codec)
             switch try decide(seen.hit) {
@@ -79,7 +79,7 @@ extension SharedCache {
         }
     }
 
-    /// Adds to the number that is the value of `key`, atomically across processes.
+    /// Atomically adds to the number stored under `key`, across processes.
     ///
     /// ```swift
     /// // At most 100 a minute, counted for all processes.
@@ -87,18 +87,18 @@ extension SharedCache {
     /// guard count <= 100 else { throw TooManyRequests() }
     /// ```
     ///
-    /// The value is the number in decimal digits, perhaps with a sign before them, as `update` and the
-    /// command see it; a newline behind it does not matter. A number that is there keeps its terms: it expires when it was to expire, however
-    /// often it is counted up. Like any value it can be evicted, and then begins anew: for what must not be
-    /// lost this is not the place.
+    /// The value is the number in decimal digits with an optional sign, as seen by `update` and the command-line tool; a
+    /// trailing newline is ignored. Incrementing an existing number keeps its options and does not change its expiration,
+    /// except that it counts as an access for a sliding one. Like any value the number can be evicted; counting then starts
+    /// again at 0, so do not use this for numbers that must not be lost.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
+    ///   - key: any non-empty string.
     ///   - amount: what to add; it may be negative, or 0.
-    ///   - options: the terms of a number that begins here, at 0, because there is none.
-    /// - Returns: the sum, which is stored.
-    /// - Throws: ``CacheError``, with the code `invalidArgument` where the value is no number or the sum is
-    ///   beyond the range of `Int`; the value is then left as it was.
+    ///   - options: the options of a new number, which starts at 0.
+    /// - Returns: the new number.
+    /// - Throws: ``CacheError``, with the code `invalidArgument` if the value is not a number or the sum overflows `Int`;
+    ///   the value is then unchanged.
     @discardableResult
     public func increment(
         forKey key: String,
@@ -117,12 +117,12 @@ extension SharedCache {
         }
     }
 
-    /// The number that a value is; 0 for a miss.
+    /// Parses the value as a number; returns 0 for a miss.
     private func number(in hit: CacheHit<Data>?) throws(CacheError) -> Int {
         guard let hit else { return 0 }
-        // As `echo` writes one behind a number.
+        // `echo` appends a newline to a number.
         let digits = hit.value.last == UInt8(ascii: "\n") ? hit.value.dropLast() : hit.value
-        // Not a byte more is read as text than a number can have: 19 digits and a sign.
+        // A number has at most 20 bytes, 19 digits and a sign; longer values are not parsed.
         if digits.count <= 20, let number = Int(String(decoding: digits, as: UTF8.self)) { return number }
         throw uncountable("the value is no whole number in decimal digits: put one, or use another key")
     }
@@ -133,7 +133,7 @@ extension SharedCache {
 
     // MARK: Steps
 
-    /// What there is of a key: its entry, which a write can be made to depend on, and what a get would find.
+    /// Returns the entry of a key, on which a write can be made conditional, and the hit that a get would return.
     private func observe<Codec: CacheCodec>(
         _ digest: Digest,
         _ key: String,
@@ -143,14 +143,14 @@ extension SharedCache {
             (store, now) throws(CacheError) -> (stored: StoredEntry?, hit: CacheHit<Codec.Value>?) in
             let (stored, value) = try store.observe(digest, now: now)
             guard let value, var record = stored?.record else { return (stored, nil) }
-            // This is an access, and who keeps the terms keeps what accesses have added to them.
+            // This counts as an access: a caller that keeps the options also keeps the extended expiration.
             if record.idleLifetime != nil { record.expires = record.expiry(accessed: now, now: now) }
             guard let found = held(value, key, codec, record) else { return (stored, nil) }
             return (stored, CacheHit(found, from: .disk, isStale: false, at: now))
         }
     }
 
-    /// Removes the value of `key` if `codec` rejects it, and it is still that one when it goes.
+    /// Removes the value of `key` if `codec` rejects it, unless it changes meanwhile.
     func remove<Codec: CacheCodec>(_ key: String, rejectedBy codec: Codec) throws(CacheError) {
         let digest = try settledDigest(ofKey: key)
         let rejected = try withStore { (store, now) throws(CacheError) -> StoredEntry? in
@@ -166,7 +166,7 @@ extension SharedCache {
         if let rejected { _ = try remove(digest, key, ifStill: rejected) }
     }
 
-    /// Stores `value` if the entry is still as `observed`; false if it is not.
+    /// Stores `value` if the entry is still as `observed`; otherwise returns false.
     func replace(
         _ observed: StoredEntry?,
         with value: Data,
@@ -183,8 +183,8 @@ extension SharedCache {
         return isStored
     }
 
-    /// Gives the value that was found other terms; false if the entry is not as `observed` any more, or names
-    /// nothing.
+    /// Replaces the options of the found value; returns false if the entry is no longer as `observed`, or its object is
+    /// missing.
     private func rewrite(
         _ observed: StoredEntry?,
         _ hit: CacheHit<some Sendable>,
@@ -201,7 +201,7 @@ extension SharedCache {
         return isChanged
     }
 
-    /// Stores that there is no value, for so long, if the entry is still as `observed`; false if it is not.
+    /// Records for `span` that there is no value, if the entry is still as `observed`; otherwise returns false.
     private func note(
         nothingFor span: Duration,
         _ digest: Digest,
@@ -216,7 +216,7 @@ extension SharedCache {
         return isNoted
     }
 
-    /// Removes the value if the entry is still as `observed`; false if it is not.
+    /// Removes the value if the entry is still as `observed`; otherwise returns false.
     private func remove(
         _ digest: Digest,
         _ key: String,
@@ -230,9 +230,9 @@ extension SharedCache {
     }
 }
 
-/// Repeats what gives nil because another writer has changed the key meanwhile.
+/// Repeats `attempt` while it returns nil because another writer has changed the key.
 ///
-/// At once the first time, as a conflict means that somebody else got on; then after pauses.
+/// The first repetition is immediate, because a conflict means that another writer made progress; later ones follow pauses.
 func repeatingConflicts<Value, Failure: Error>(
     _ attempt: () throws(Failure) -> Value?
 ) throws(Failure) -> Value {

@@ -5,21 +5,20 @@ public import FoundationEssentials
 import Platform
 
 extension SharedCache {
-    /// Stores `data` under `key`, replacing a value that is there.
+    /// Stores `data` under `key`, replacing an existing value.
     ///
-    /// Once it has returned, every get that starts afterwards in any process sees the value; with
-    /// ``CacheConfiguration/Writing/behind`` only this process does at first. Equal bytes under several keys
-    /// are stored once. Takes eleven system calls if the bytes and the key are known already, fourteen for new
-    /// bytes, and one more for a new key; after eight puts that were all new, thirteen for the next new one. When it
-    /// writes new bytes, it takes one more every half second, to see whether the directory has other limits, and one if
-    /// there is a minimum of free space.
+    /// After it returns, every get that starts later in any process sees the value; with
+    /// ``CacheConfiguration/Writing/behind`` only this process does at first. Equal bytes under several keys are stored
+    /// once. Takes eleven system calls if the bytes and the key exist already, fourteen for new bytes, and one more for a
+    /// new key; after eight puts that were all new, thirteen for the next new one. A put of new bytes takes one more every
+    /// half second, to check whether the directory has other limits, and one if there is a minimum of free space.
     ///
     /// - Parameters:
     ///   - data: the value.
-    ///   - key: any string but the empty one.
-    ///   - options: until when it is valid, and what else to keep.
-    /// - Throws: ``CacheError``; the previous value is then still there, unless it was so large that it had to be removed to make
-    ///   room for the new one (<doc:SharingBetweenProcesses#How-limits-hold>).
+    ///   - key: any non-empty string.
+    ///   - options: expiration, metadata and placement of the value.
+    /// - Throws: ``CacheError``; the previous value then still exists, unless it was so large that it had to be removed to
+    ///   make room for the new one (<doc:SharingBetweenProcesses#How-limits-hold>).
     public func put(
         _ data: Data,
         forKey key: String,
@@ -27,23 +26,23 @@ extension SharedCache {
     ) throws(CacheError) {
         if waitsForNobody(options) {
             let write = try pendingWrite(data, forKey: key, options)
-            // What is larger than the whole queue takes the other way.
+            // A value larger than the whole queue is written through.
             if writeBehind.put(write) { return }
         }
         try putThrough(data, forKey: key, options)
     }
 
-    /// Whether a put with these options may return before the value is on disk; one of memory alone never is there.
+    /// Whether a put with these options may return before the value is on disk; false for memory-only values.
     func waitsForNobody(_ options: PutOptions) -> Bool {
         (options.writing ?? configuration.writing) == .behind && !keepsInMemoryAlone(options)
     }
 
-    /// Whether a value with these options is never on disk.
+    /// Whether a value with these options is never written to disk.
     func keepsInMemoryAlone(_ options: PutOptions) -> Bool {
         (options.keeps ?? configuration.memory.keeps) == .memoryOnly
     }
 
-    /// Stores `data` on disk, and in memory, if there is any.
+    /// Stores `data` on disk and in the memory tier, if any; or in memory alone, if the options request it.
     func putThrough(_ data: Data, forKey key: String, _ options: PutOptions) throws(CacheError) {
         let held = try withIndicesFromZero(data)
         if keepsInMemoryAlone(options) {
@@ -56,7 +55,7 @@ extension SharedCache {
         }
     }
 
-    /// What a value that is put with these options costs in memory; nil: what its bytes or its codec say.
+    /// The cost in memory of a value with these options; nil for its size, or its codec's cost.
     func memoryCost(_ options: PutOptions) -> Int? { options.memoryCost ?? configuration.memory.valueCost }
 
     func pendingWrite(_ data: Data, forKey key: String, _ options: PutOptions) throws(CacheError)
@@ -77,7 +76,7 @@ extension SharedCache {
         )
     }
 
-    /// The same bytes, as a get from disk gives them: a slice counts on from where it was cut.
+    /// Returns the same bytes with indices from 0, as a get from disk does: a slice keeps the indices of its base.
     func withIndicesFromZero(_ data: Data) throws(CacheError) -> Data {
         if data.startIndex == 0 { return data }
         return try describing("copy \(data.count) bytes for", path) { () throws(Errno) in
@@ -85,8 +84,8 @@ extension SharedCache {
         }
     }
 
-    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or on disk
-    /// alone, if the options say so.
+    /// Stores `data` on disk and, unless the options exclude it, in the memory tier, as the item that `hold` makes of the
+    /// record.
     private func putThrough(
         _ data: Data,
         forKey key: String,
@@ -95,17 +94,17 @@ extension SharedCache {
     ) throws(CacheError) {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
-        // Asked for once: each time costs `Data` 200 instructions.
+        // Computed once: each access costs 200 instructions in `Data`.
         let bytes = data.span
         let record = try record(of: Content(of: bytes), key: key, options, now: now)
-        // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
+        // A queued put is published, not dropped: gets must see its value until this one is on disk, and if this one fails.
         writeBehind.settle(digest)
         try publish(bytes, forKey: key, digest, record, options, RoomTerms(), hold)
     }
 
-    /// Leaves a value on disk, and in memory too, if the options say so.
+    /// Publishes a value on disk and, unless the options exclude it, in memory.
     ///
-    /// - Parameter hold: makes what memory keeps of the record.
+    /// - Parameter hold: makes the memory item from the record.
     func publish(
         _ bytes: Span<UInt8>,
         forKey key: String,
@@ -120,11 +119,11 @@ extension SharedCache {
         if terms.keeps == .diskOnly { forget(key, .replaced) }
     }
 
-    /// Stores `data` unless there is a value for `key` already.
+    /// Stores `data` unless `key` already has a value.
     ///
-    /// If any number of processes do this at once, exactly one of them stores.
+    /// If any number of processes call this at once, exactly one of them stores its value.
     ///
-    /// - Returns: whether it was stored.
+    /// - Returns: whether `data` was stored.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func putIfAbsent(
         _ data: Data,
@@ -147,8 +146,8 @@ extension SharedCache {
     ///
     /// Six system calls. The next collection reclaims the space of its bytes.
     ///
-    /// - Returns: false if there was no value on disk, or it had expired. One that is still available as a stale value
-    ///   has expired, and is removed; so is one in memory alone, of which this tells nothing.
+    /// - Returns: whether an unexpired value was removed from disk. Stale values and values only in memory are removed too,
+    ///   but return false.
     @discardableResult
     public func remove(forKey key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
@@ -160,7 +159,7 @@ extension SharedCache {
         return isRemoved
     }
 
-    /// Counts as an access of `key`, which also extends a sliding expiration.
+    /// Records an access of `key`, which also extends a sliding expiration.
     ///
     /// Seven system calls.
     ///
@@ -172,16 +171,16 @@ extension SharedCache {
         return try withStore { (store, _) throws(CacheError) in try store.touch(digest) { now } }
     }
 
-    /// Gives the value of `key` another expiration, and keeps everything else that was stored with it.
+    /// Replaces the expiration of the value of `key`, and keeps everything else that was stored with it.
     ///
-    /// With `.expired` and a stale period it expires softly: a get misses, and whoever accepts stale values still gets it.
-    /// With any other expiration this counts as an access, so `onAccess` applies at once.
+    /// With `.expired` and a stale period the value becomes stale: a get misses, and readers that accept stale values still
+    /// get it. With any other expiration this counts as an access, so `onAccess` applies at once.
     ///
     /// - Parameters:
     ///   - expires: the new expiration.
-    ///   - onAccess: what accesses do to it, in place of what they did to the old one.
-    ///   - staleFor: the new stale period (``PutOptions/staleFor``); nil leaves it as it is.
-    ///   - key: any string but the empty one.
+    ///   - onAccess: the effect of accesses on it, instead of the previous effect.
+    ///   - staleFor: the new stale period (``PutOptions/staleFor``); nil keeps the present one.
+    ///   - key: any non-empty string.
     /// - Returns: false if a get would miss.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")

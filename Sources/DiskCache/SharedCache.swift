@@ -6,9 +6,9 @@ package import Platform
 
 /// A cache in a directory that any number of processes on one machine use at the same time.
 ///
-/// Every get returns exactly the bytes of one completed put for that key, or nothing, whatever the other
-/// processes do and whenever any of them is killed. There is no server, and nothing to clean up after a crash.
-/// **Not** for network file systems, whose locks and renames promise less.
+/// Every get returns exactly the bytes of one completed put for that key, or nil, whatever the other processes do and
+/// whenever any of them is killed. There is no server process, and no cleanup after a crash. Do **not** use it on network
+/// file systems, whose locks and renames guarantee less.
 ///
 /// ```swift
 /// let cache = try SharedCache(at: "/var/cache/thumbs")
@@ -16,30 +16,30 @@ package import Platform
 /// if let hit = try cache.get(forKey: "user:1/thumb") { use(hit.value) }
 /// ```
 ///
-/// Any string but the empty one is a key. Two keys are the same if their UTF-8 bytes are: no normalization is
-/// applied. The calls used most come in two forms: one works on the calling thread, the other is `async` and
-/// works on threads of the library. In asynchronous code the compiler chooses the latter; make all other calls
-/// through ``blocking(_:)``.
+/// Any non-empty string is a key. Keys are equal if their UTF-8 bytes are; no normalization is applied. The most common
+/// calls come in two forms: a synchronous one that works on the calling thread, and an `async` one that works on library
+/// threads. In asynchronous code the compiler chooses the latter; make all other calls through ``blocking(_:)``.
 public final class SharedCache: Sendable {
     /// The absolute path of the directory.
     package let path: String
-    /// How this process uses it.
+    /// The configuration that the cache was opened with.
     public let configuration: CacheConfiguration
     let core: CacheCore
     let writeBehind: WriteBehind
-    /// The computations that are under way in this process.
+    /// The computations in progress in this process.
     let flights: Flights
     let presence: Presence
-    /// What other machines have; nil: nobody is asked.
+    /// The remote tier; nil if no server is asked.
     let remote: RemoteLine?
-    /// Whose keys its calls take.
+    /// The key space of its calls.
     let space: KeySpace
 
-    /// Opens the cache at `path`, and creates the directory, accessible to its owner only, if it doesn't exist.
+    /// Opens the cache at `path`.
     ///
-    /// A relative `path` is one below the present working directory. The cache stays there when the process changes its
-    /// working directory. Takes about twenty system calls, and as many again to start the janitor's thread, however much the
-    /// directory holds. A new directory also gets its 131 lock files.
+    /// The directory is created, accessible to its owner only, if it does not exist. A relative `path` is resolved against
+    /// the present working directory; the cache stays there when the process changes its working directory. Takes about
+    /// twenty system calls, and as many again to start the janitor's thread, regardless of the directory's size. A new
+    /// directory also gets its 131 lock files.
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,
     ///   `newerFormat`, `notADirectory`, `untrusted`, `permissionDenied`, `readOnly`, `noSpace` or
@@ -51,7 +51,7 @@ public final class SharedCache: Sendable {
         try self.init(at: path, configuration: configuration) { _ throws(CacheError) in nil }
     }
 
-    /// The same with what `tier` makes of the open cache below its disk.
+    /// Opens the cache with the remote tier that `tier` makes, if any.
     package init(
         at path: String,
         configuration: CacheConfiguration,
@@ -82,7 +82,7 @@ public final class SharedCache: Sendable {
         try establishLimits()
     }
 
-    /// The same open cache with the keys of another space.
+    /// Creates an instance of the same open cache with the keys of another space.
     private init(_ cache: SharedCache, _ space: KeySpace) {
         path = cache.path
         configuration = cache.configuration
@@ -94,36 +94,35 @@ public final class SharedCache: Sendable {
         self.space = space
     }
 
-    /// This cache for what is downloaded: the same directory, memory and limits, and other entries, flights and locks,
-    /// which no caller's key names.
+    /// This cache for downloads: the same directory, memory and limits, but separate entries, flights and locks.
     ///
-    /// Other machines never see its keys or values.
+    /// No caller's key names any of these entries. Other machines never see their keys or values.
     package var downloads: SharedCache { SharedCache(self, .downloads) }
 
-    /// What happens in this cache from now on that no call reports.
+    /// Events that no call reports, from now on.
     ///
-    /// The first stream also tells if the directory has other limits than those that were given
-    /// (``CacheEvent/limitsDiffer(given:present:)``). Each use of this property makes a stream of its own,
-    /// which keeps the latest 1,024 events for its reader. All streams end when the cache is closed, and one
-    /// that is made afterwards ends at once. Events cost nothing while nobody listens.
+    /// The first stream also reports whether the directory has other limits than the given ones
+    /// (``CacheEvent/limitsDiffer(given:present:)``). Each access of this property creates a new stream, which buffers the
+    /// latest 1,024 events. All streams end when the cache is closed, and streams created later end at once. Without
+    /// listeners, events cost almost nothing.
     public var events: AsyncStream<CacheEvent> { core.events.makeStream() }
 
     // MARK: For the extensions
 
-    /// Runs `body` on the store; its errors say if the directory is gone.
+    /// Runs `body` on the store; its errors report a deleted directory.
     package func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
         try core.withStore(body)
     }
 
-    /// What was counted since this cache was opened.
+    /// The counters since this cache was opened.
     var counters: StoreCounters { core.store.counters }
 
-    /// The moment by which this cache judges expirations.
+    /// The current time by the clock that decides when values expire.
     var now: Timestamp { core.now }
 
-    /// The name of a key's entry.
+    /// Returns the digest that names a key's entry; throws for an empty key.
     func digest(ofKey key: String) throws(CacheError) -> Digest {
         guard !key.isEmpty else {
             throw CacheError(.invalidArgument, "use an empty key: a key must not be empty: give one")
@@ -131,7 +130,7 @@ public final class SharedCache: Sendable {
         return name(ofKey: key)
     }
 
-    /// The same for a key that was checked before.
+    /// Returns the digest of a key that is known to be valid.
     func name(ofKey key: String) -> Digest { Digest(ofKey: key, in: space) }
 
     /// Removes the value of `key` from memory.
@@ -139,7 +138,7 @@ public final class SharedCache: Sendable {
         core.memory?.remove(key, in: space, cause: cause)
     }
 
-    /// The name of a key's entry, once all earlier puts of it by this process are published.
+    /// Returns the digest of a key once all earlier puts of it by this process are published.
     func settledDigest(ofKey key: String) throws(CacheError) -> Digest {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
@@ -149,12 +148,12 @@ public final class SharedCache: Sendable {
 
     /// Waits until all earlier puts by this process are published.
     func publishAll() throws(CacheError) {
-        // In a child that was forked nobody publishes what waits.
+        // A forked child has no thread that publishes the queue.
         try core.checkOpen()
         _ = writeBehind.flush()
     }
 
-    /// The record of a value that is stored at `now`.
+    /// Makes the record of a value that is stored at `now`.
     func record(
         of content: Content,
         key: String?,
@@ -180,7 +179,7 @@ public final class SharedCache: Sendable {
     ) throws(CacheError) {
         let end = try (expires ?? configuration.defaultExpiration).moment(from: now)
         record.expires = end
-        // Of the moment as it was asked for: rounded, it would make the lifetime another than that of the value.
+        // Computed from the exact end: a rounded one would make the idle lifetime differ from the value's lifetime.
         record.idleLifetime = try (onAccess ?? configuration.defaultOnAccess)
             .idleLifetime(expires: end, from: now)
         if let staleFor { try Self.checkStalePeriod(staleFor) }

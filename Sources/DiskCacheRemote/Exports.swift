@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What programs import to share a cache between machines: DiskCache, and
-// `SharedCache(at:configuration:remote:)`.
+// The module that programs import to share a cache between machines: DiskCache, and `SharedCache(at:configuration:remote:)`.
 
 @_exported public import DiskCache
 @_exported public import RemoteStore

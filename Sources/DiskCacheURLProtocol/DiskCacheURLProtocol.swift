@@ -8,25 +8,27 @@ import Platform
     public import FoundationNetworking
 #endif
 
-/// Gives code that uses `URLSession` the shared cache, by one line.
+/// A `URLProtocol` that answers the requests of a `URLSession` from the shared cache.
 ///
 /// ```swift
 /// DiskCacheURLProtocol.use(HTTPCache(cache), in: configuration)
 /// ```
 ///
-/// Requests by GET and HEAD without a body are answered as ``HTTPCache`` answers them, with the fields of the session
-/// (`httpAdditionalHeaders`) and those of the request, which win. Redirects are followed there, the body comes in one
-/// piece, and the session's own cache keeps none of it. A body arrives as the server sent it: this asks for no
-/// compression and decodes none. Cookies of responses are not added to the session's.
+/// GET and HEAD requests without a body are answered by ``HTTPCache``, with the header fields of the session
+/// (`httpAdditionalHeaders`) and those of the request, which take precedence. ``HTTPCache`` follows redirects, the body
+/// comes in one piece, and the session's own cache does not store it. A body arrives as the server sent it: no compression
+/// is requested or decoded. Cookies of responses are not added to the session's.
 ///
-/// All other requests are left to the session. They invalidate nothing in the cache: after a POST, PUT or DELETE
-/// remove the responses that it has changed, by the prefix `http GET ` and the URL (`SharedCache.removeAll(_:)`).
+/// All other requests are left to the session. They invalidate nothing in the cache: after a POST, PUT or DELETE remove the
+/// responses that it has changed, by the prefix `http GET ` and the URL (`SharedCache.removeAll(_:)`).
 public class DiskCacheURLProtocol: URLProtocol {
-    /// The caches by the class that sessions have for them.
+    /// The caches, by the protocol class of their sessions.
     private static let servedBy = Locked<[ObjectIdentifier: Served]>([:])
     private let state = Locked(State.waiting)
 
-    /// Whichever comes first, the response or being stopped, tells the client, which would take both.
+    /// The state of a request.
+    ///
+    /// Either the response or the stop is reported to the client, whichever comes first; the client would accept both.
     private enum State {
         case waiting
         case fetching(Task<Void, Never>)
@@ -36,17 +38,17 @@ public class DiskCacheURLProtocol: URLProtocol {
         var isAnswered: Bool { if case .answered = self { true } else { false } }
     }
 
-    /// The cache of sessions, and their fields.
+    /// The cache of sessions, and the configuration that has their header fields.
     private struct Served: @unchecked Sendable {
         let cache: HTTPCache
-        /// Nobody changes it while sessions use it.
+        /// Not changed while sessions use it.
         let configuration: URLSessionConfiguration
     }
 
-    /// Sessions made with `configuration` from now on use `cache`.
+    /// Makes all sessions that are created with `configuration` from now on use `cache`.
     ///
-    /// Their fields are those that `configuration` has when a request begins. Each call adds a class to the protocols of
-    /// the configuration, which the process keeps, with the cache.
+    /// Their header fields are those that `configuration` has when a request begins. Each call adds a class to the protocol
+    /// classes of the configuration; the process keeps the class and the cache until it ends.
     public static func use(_ cache: HTTPCache, in configuration: URLSessionConfiguration) {
         let protocolClass = servedBy.withLock { served in
             let protocolClass = SessionProtocol<Zero>.numbered(served.count + 1)
@@ -58,7 +60,7 @@ public class DiskCacheURLProtocol: URLProtocol {
 
     private class var served: Served? { servedBy.withLock { $0[ObjectIdentifier(self)] } }
 
-    /// Whether a request is answered here.
+    /// Returns whether a request is answered from the cache.
     override public class func canInit(with request: URLRequest) -> Bool {
         let (scheme, method) = (request.url?.scheme?.lowercased(), request.httpMethod ?? "GET")
         let isPlain =
@@ -66,10 +68,10 @@ public class DiskCacheURLProtocol: URLProtocol {
         return isPlain && (scheme == "http" || scheme == "https") && served != nil
     }
 
-    /// The request as it is.
+    /// Returns the request unchanged.
     override public class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 
-    /// Begins to fetch.
+    /// Begins the fetch.
     override public func startLoading() {
         guard let served = Self.served, let wanted = FetchRequest(request, in: served.configuration) else {
             client?.urlProtocol(self, didFailWithError: URLError(.badURL))
@@ -77,7 +79,7 @@ public class DiskCacheURLProtocol: URLProtocol {
         }
         let loading = Loading(this: self)
         state.withLock { state in
-            // It may have been stopped before it began.
+            // The request may have been stopped before it began.
             guard case .waiting = state else { return }
             let task = Task.detached {
                 let result: Result<FetchResponse, any Error>
@@ -92,7 +94,7 @@ public class DiskCacheURLProtocol: URLProtocol {
         }
     }
 
-    /// Ends at once.
+    /// Cancels the fetch.
     override public func stopLoading() {
         state.withLock { state in
             if case .fetching(let task) = state { task.cancel() }
@@ -100,15 +102,15 @@ public class DiskCacheURLProtocol: URLProtocol {
         }
     }
 
-    /// Whom to tell; nil once that has begun.
+    /// The client to notify; nil once the response or the error is being delivered.
     ///
-    /// A session that is cancelled tells it by itself, even if it has been told a moment ago.
+    /// A session that is cancelled notifies the client itself, even if the client was notified a moment ago.
     override public var client: (any URLProtocolClient)? {
         get { state.withLock(\.isAnswered) ? nil : super.client }
         set { super.client = newValue }
     }
 
-    /// For the task, which is alone with it from the beginning to the end.
+    /// Passes the protocol to the task, which uses it exclusively from the beginning to the end.
     private struct Loading: @unchecked Sendable {
         let this: DiskCacheURLProtocol
     }
@@ -149,13 +151,13 @@ public class DiskCacheURLProtocol: URLProtocol {
     }
 }
 
-/// Numbers as types: a session tells its protocol only by its class.
+/// Numbers as types: a session identifies its protocol only by the class.
 private enum Zero {}
 private enum Doubled<Number> {}
 private enum DoubledAndOne<Number> {}
 
 private final class SessionProtocol<Number>: DiskCacheURLProtocol {
-    /// Another class for each number.
+    /// Returns a different class for each number.
     static func numbered(_ number: Int) -> DiskCacheURLProtocol.Type {
         if number == 0 { return SessionProtocol<Number>.self }
         return number.isMultiple(of: 2)
@@ -172,7 +174,7 @@ extension FetchRequest {
         let names = Set(own.keys.map { $0.lowercased() })
         let common = (configuration.httpAdditionalHeaders ?? [:]).map { ("\($0.key.base)", "\($0.value)") }
         fields = own.map { ($0.key, $0.value) } + common.filter { !names.contains($0.0.lowercased()) }
-        // An infinite or very long limit, or one that is no number, is never reached.
+        // An infinite or very long limit, or NaN, is never reached.
         let seconds = request.timeoutInterval
         stallLimit = .seconds(abs(seconds) < 1e9 ? seconds : 1e9)
         switch request.cachePolicy {

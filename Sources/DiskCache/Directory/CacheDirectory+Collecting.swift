@@ -4,17 +4,16 @@ public import CacheStore
 import Platform
 
 extension CacheDirectory {
-    /// Removes values that are not needed any more, and those that exceed the limits.
+    /// Removes values that are no longer needed, and those that exceed the limits.
     ///
-    /// Safe beside any number of readers, writers and other collections, none of which waits for it. If it is
-    /// killed, the next one does the rest. Only one collection runs at a time: this waits for those of other
-    /// processes.
+    /// Safe alongside other collections and any number of readers and writers, which do not wait for it. If it is killed,
+    /// the next one does the rest. Only one collection runs at a time: this waits for those of other processes.
     ///
     /// - Parameters:
-    ///   - options: limits, and what to leave alone.
-    ///   - progress: called now and then, on the calling thread.
-    /// - Throws: ``CacheError``, with the code `busy` if another collection takes longer than `patience`,
-    ///   `badConfiguration` if the directory's limits can't be read.
+    ///   - options: the limits, and the keys that may be removed.
+    ///   - progress: called from time to time, on the calling thread.
+    /// - Throws: ``CacheError``, with the code `busy` if another collection takes longer than `patience`, `badConfiguration`
+    ///   if the directory's limits cannot be read.
     /// - Complexity: O(*n*) in keys and values.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
@@ -22,13 +21,13 @@ extension CacheDirectory {
         _ options: CollectionOptions = CollectionOptions(),
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> CollectionReport {
-        // Whoever removes only what has expired need not be able to read the limits.
+        // Removing only expired values does not need the limits.
         let request = try options.request(options.expiredOnly ? CacheLimits() : limits())
         do throws(CacheError) {
             return try withStore { (store, now) throws(CacheError) in
                 var request = request
                 let rest = request.pace.pause
-                // While it has the lock nobody else can make the room that writers wait for.
+                // While this holds the lock, no other process can make the space that writers wait for.
                 request.pace.pause = { store.room.isPressed || rest($0) }
                 request.progress = progress
                 return try Sweep.run(request, on: store.parts, now: now)
@@ -39,7 +38,7 @@ extension CacheDirectory {
         }
     }
 
-    /// The error with the process that is collecting, if that is known.
+    /// Returns the error with the process that is collecting, if known.
     private func naming(_ error: CacheError) -> CacheError {
         let record = SweepRecord.last(in: cache.core.store.directory).flatMap { $0.ended == nil ? $0 : nil }
         let process = record.flatMap { cache.core.store.visibleSweeper($0) }
@@ -57,14 +56,14 @@ extension CacheDirectory {
         return CacheError(.busy, message, cause: error.cause, path: error.path)
     }
 
-    /// Reads and hashes all values, or a sample, and compares the metadata with them.
+    /// Reads and hashes all values, or a sample, and compares them with the metadata.
     ///
     /// Works on several threads. Needs about 27 bytes of memory per value, 270 MB for 10 million.
     ///
     /// - Parameters:
     ///   - options: what to check, and whether to repair it.
     ///   - found: called for each problem as it is found, on any thread.
-    ///   - progress: called now and then, on the calling thread.
+    ///   - progress: called from time to time, on the calling thread.
     /// - Complexity: O(*n*) in the bytes of the values that are read.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")

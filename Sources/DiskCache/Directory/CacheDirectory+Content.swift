@@ -4,11 +4,11 @@ public import CacheStore
 public import FoundationEssentials
 
 extension CacheDirectory {
-    /// Stores content under its own digest, where `data(for:)` finds it until it has expired and a collection
-    /// has removed it.
+    /// Stores content under its own digest; returns the digest.
     ///
-    /// It is a value like any other, with the digest's hexadecimal digits as its key. It is on disk when this
-    /// returns, even with ``CacheConfiguration/Writing/behind`` and ``CacheConfiguration/Keeping/memoryOnly``.
+    /// `data(for:)` finds it until it has expired and a collection has removed it. It is a value like any other, with the
+    /// digest's hexadecimal digits as its key. It is on disk when this returns, even with
+    /// ``CacheConfiguration/Writing/behind`` and ``CacheConfiguration/Keeping/memoryOnly``.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> Digest {
@@ -19,14 +19,14 @@ extension CacheDirectory {
         return digest
     }
 
-    /// The content with this digest, checked against it, or nil.
+    /// Returns the content with this digest, verified against it, or nil.
     ///
-    /// Not an access of any key. A file that was extended with large holes is read to its end, however long,
-    /// unless the content was stored under its digest.
+    /// Does not count as an access of any key. A file that was extended with large holes is read to its end, however long it
+    /// is, unless the content was stored under its digest.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func data(for digest: Digest) throws(CacheError) -> Data? {
         try cache.core.checkOpen()
-        // What `store` was given may wait to be published.
+        // A put under this digest may be waiting to be published.
         cache.writeBehind.settle(Digest(ofKey: digest.description))
         return try withStore { (store, _) throws(CacheError) in try store.data(for: digest) }
     }

@@ -4,15 +4,15 @@ public import CacheStore
 import Platform
 
 extension CacheDirectory {
-    /// Tells what a get of `key` would find on disk, and why.
+    /// Returns what a get of `key` would find on disk, and why.
     ///
-    /// Doesn't count as an access, and reads no value: damage that doesn't change the value's length goes
-    /// unnoticed. Six system calls; if there is nothing and the directory keeps an event log, the log is read.
+    /// Does not count as an access, and reads no value: damage that does not change the value's length is not detected. Six
+    /// system calls; if there is no entry and the directory keeps an event log, the log is read.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - ranking: whether to find the key's place in the order of eviction, which takes two system calls for
-    ///     every key in the cache, about 2 s for a million, and memory for the names of a 256th of them.
+    ///   - key: any non-empty string.
+    ///   - ranking: whether to find the key's place in the eviction order, which takes two system calls for every key in the
+    ///     cache, about 2 s for a million, and memory for the names of a 256th of them.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func explanation(forKey key: String, ranking: Bool = false) throws(CacheError) -> KeyExplanation {
         let digest = try cache.settledDigest(ofKey: key)
@@ -36,15 +36,15 @@ extension CacheDirectory {
         )
     }
 
-    /// Removals by any process, as far back as the directory's event log goes, the newest last; nil if there is
-    /// no log.
+    /// Returns the removals by all processes that the directory's event log still has, the newest last; nil if there is no
+    /// log.
     ///
     /// Expired values are logged when their space is reclaimed. Values that are overwritten are not logged.
     ///
     /// - Parameters:
     ///   - key: return only removals of this key.
     ///   - limit: return only this many of the newest.
-    /// - Complexity: O(*n*) in the log's bytes; memory for about twice what is returned.
+    /// - Complexity: O(*n*) in the log's bytes; memory for about twice the result.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func removals(
         forKey key: String? = nil,
@@ -61,7 +61,7 @@ extension CacheDirectory {
                     var event = event
                     event.key = key ?? event.key
                     newest.append(event)
-                    // Only when there are twice as many, so that it costs O(1) a removal.
+                    // Trimmed only at twice the limit, so that it costs O(1) per removal.
                     if newest.count / 2 > limit { newest.removeFirst(newest.count - limit) }
                 }
             }

@@ -4,11 +4,11 @@ public import CacheStore
 import Platform
 
 extension CacheDirectory {
-    /// The directory's present limits.
+    /// Returns the directory's present limits.
     ///
     /// One system call if it has none, otherwise four.
     ///
-    /// - Throws: ``CacheError`` with the code `badConfiguration` if `config.json` can't be understood.
+    /// - Throws: ``CacheError`` with the code `badConfiguration` if `config.json` cannot be parsed.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func limits() throws(CacheError) -> CacheLimits {
         try withStore { (store, _) throws(CacheError) in
@@ -21,15 +21,15 @@ extension CacheDirectory {
 
     /// Changes the directory's limits, for all processes.
     ///
-    /// They follow within a second. What exceeds the new limits is evicted by a process that has a janitor, or
-    /// by the next collection.
+    /// Other processes adopt them within a second. Entries beyond the new limits are evicted by a process that has a
+    /// janitor, or by the next collection.
     ///
-    /// - Parameter change: changes the present limits in place. Others who want to change them wait meanwhile, 0.7
-    ///   seconds at most, and then fail with the code `busy`; so it should return soon, and must not change limits
-    ///   by another call.
+    /// - Parameter change: changes the present limits in place. Other callers that change limits wait meanwhile, at most 0.7
+    ///   seconds, and then fail with the code `busy`; so it should return quickly, and must not change limits by another
+    ///   call.
     /// - Returns: the new limits.
-    /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that even an empty cache exceeds,
-    ///   and what `change` throws. The limits then stay as they were.
+    /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that even an empty cache exceeds, and the error
+    ///   of `change`. The limits then stay unchanged.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func updateLimits(
@@ -46,7 +46,7 @@ extension CacheDirectory {
                     try limits.check(against: before)
                     try limits.checkRoom(beside: store.parts.overhead, path, against: before)
                 } catch {
-                    // Thrown here, a full disk that is not ours would have values evicted.
+                    // Not thrown here: an error of `change` about some other full disk would evict values.
                     refusal = error
                     return
                 }
@@ -60,12 +60,11 @@ extension CacheDirectory {
 }
 
 extension SharedCache {
-    /// Writes the limits of this cache's configuration if the directory has none of its own, and reports it if
-    /// the directory has others.
+    /// Writes the limits of this cache's configuration if the directory has none, and reports if it has others.
     func establishLimits() throws(CacheError) {
         guard let limits = configuration.limits, core.store.configurationFailure == nil else { return }
         if core.store.directory.isWritable, core.store.configuration.limits.limitNothing {
-            // Another process may have been first.
+            // Another process may have set limits first.
             try directory.updateLimits { present in
                 if present.limitNothing { present = limits }
             }
@@ -78,7 +77,7 @@ extension SharedCache {
 }
 
 extension CacheLimits {
-    /// Whether there are none: what the file system is, and how memory is shared, are no limits.
+    /// Whether no limits are set; the kind of file system and the sharing of memory are not limits.
     fileprivate var limitNothing: Bool {
         var others = self
         others.assumesLocal = nil
@@ -86,8 +85,8 @@ extension CacheLimits {
         return others == CacheLimits()
     }
 
-    /// What the directory is limited to after a change from `before`: nil leaves ``assumesLocal`` and
-    /// ``sharesMemory`` as they were.
+    /// Returns the directory's limits after a change from `before`: nil leaves ``assumesLocal`` and ``sharesMemory`` as they
+    /// were.
     fileprivate func replacing(_ before: CacheLimits) -> CacheLimits {
         var limits = self
         limits.assumesLocal = (assumesLocal ?? before.assumesLocal) == true ? true : nil
@@ -95,8 +94,8 @@ extension CacheLimits {
         return limits
     }
 
-    /// Refuses limits that no directory can satisfy, unless they were there before: changing one limit should
-    /// not fail because of another.
+    /// Rejects limits that no directory can satisfy, unless they were set before: changing one limit should not fail because
+    /// of another.
     fileprivate func check(against before: CacheLimits) throws(CacheError) {
         if maximumEntries != before.maximumEntries, maximumEntries ?? 1 < 1 {
             throw CacheError(.invalidArgument, "limit the keys: there must be room for one: use 1 or more")
@@ -113,13 +112,13 @@ extension CacheLimits {
                 "limit the log: it takes 64 KiB at least: use that or more, or 0"
             )
         }
-        // All else would be a `config.json` that nobody could read.
+        // Anything else would be a `config.json` that no process could read.
         if let problem = DirectoryConfiguration(self).problem {
             throw CacheError(.invalidArgument, "change the limits: \(problem): use another value")
         }
     }
 
-    /// Refuses a size that the directories and the cache's own files take by themselves.
+    /// Rejects a size that the directories and the cache's own files alone exceed.
     fileprivate func checkRoom(
         beside overhead: Int64,
         _ path: String,

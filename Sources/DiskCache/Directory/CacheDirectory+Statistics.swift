@@ -4,13 +4,13 @@ public import CacheStore
 import Platform
 
 extension CacheDirectory {
-    /// What the cache holds, counted now; what this process and all processes have done with it; and what the
-    /// last collection did.
+    /// Returns the contents of the cache, counted now; its use by this process and by all processes; and the last
+    /// collection.
     ///
-    /// - Parameter selection: the keys that are counted, with the values that they name. What can't be read counts with
-    ///   all keys only, and so do values that no key names.
-    /// - Complexity: O(*n*) in keys and values: two system calls for each key and one for each value; memory for 32 bytes
-    ///   for each value of a selection, none for all keys.
+    /// - Parameter selection: the keys to count, with the values that they name. Unreadable entries, and values that no key
+    ///   names, are counted with all keys only.
+    /// - Complexity: O(*n*) in keys and values: two system calls per key and one per value; 32 bytes of memory per value of
+    ///   a selection, none for all keys.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func statistics(_ selection: KeySelection = .all) throws(CacheError) -> CacheStatistics {
         try withStore { (store, now) throws(CacheError) in
@@ -27,7 +27,7 @@ extension CacheDirectory {
                         continue
                     }
                     guard let (stored, status) = entry else {
-                        // Its file stays until a collection, if a rule has removed it.
+                        // The file of an entry that a rule has removed stays until a collection.
                         let status = selection == .all ? try store.directory.status(of: key, .entries) : nil
                         if let status, status.kind == .regular {
                             statistics.entryBytes += status.allocatedSize
@@ -61,12 +61,12 @@ extension CacheDirectory {
         }
     }
 
-    /// What this process has done with the cache.
+    /// The use of the cache by this process.
     ///
     /// No system call.
     public var activity: CacheActivity { cache.core.activity }
 
-    /// The counts of all processes, and the space that the cache takes on disk; nil without a control file.
+    /// Returns the counts of all processes, and the disk usage of the cache; nil without a control file.
     ///
     /// No system call.
     ///
@@ -75,11 +75,10 @@ extension CacheDirectory {
         try withStore { (store, _) throws(CacheError) in CacheStatistics.Totals(of: store) }
     }
 
-    /// Resets what all processes have counted to 0.
+    /// Resets the counts of all processes together to 0.
     ///
-    /// What each has counted for itself stays.
-    ///
-    /// What another process counts at this very moment may be lost. No system call.
+    /// Each process's own counts (``activity``) are unchanged. Counts that another process adds at the same moment may be
+    /// lost. No system call.
     ///
     /// - Returns: false if there is no control file that this process can write.
     /// - Throws: ``CacheError``, only with the code `closed`.
@@ -88,8 +87,8 @@ extension CacheDirectory {
         try withStore { (store, now) throws(CacheError) in store.control.resetCounters(now: now) }
     }
 
-    /// What the last collection by any process did or, while one is running, has recorded so far; nil if there
-    /// was none, or its record is lost.
+    /// Returns what the last collection by any process did or, while one is running, has recorded so far; nil if there was
+    /// none, or its record is lost.
     ///
     /// Takes no lock. About six system calls.
     ///

@@ -3,21 +3,21 @@
 import CacheStore
 import Platform
 
-/// What a cache takes on disk, and what keeps it in order: limits, collections, checks, counts, and what became of a key.
+/// Administration of a cache's directory: limits, collections, verification, statistics, and explanations of keys.
 ///
 /// ```swift
 /// try cache.directory.updateLimits { $0.maximumSize = .gibibytes(1) }
 /// let report = try await cache.blocking { try $0.directory.collect() }
 /// ```
 ///
-/// Programs that only use a cache need none of this: the janitor collects by itself.
+/// Programs that only use a cache need none of this: the janitor collects automatically.
 public struct CacheDirectory: Sendable {
     let cache: SharedCache
 
-    /// The absolute path: a relative one was made absolute when the cache was opened.
+    /// The absolute path of the directory; a relative one was made absolute when the cache was opened.
     public var path: String { cache.path }
 
-    /// Runs `body` on the store; its errors say if the directory is gone.
+    /// Runs `body` on the store; its errors report a deleted directory.
     func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
@@ -26,6 +26,6 @@ public struct CacheDirectory: Sendable {
 }
 
 extension SharedCache {
-    /// The directory that the cache is in.
+    /// The directory of the cache.
     public var directory: CacheDirectory { CacheDirectory(cache: self) }
 }

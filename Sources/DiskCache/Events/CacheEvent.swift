@@ -2,41 +2,43 @@
 
 public import CacheStore
 
-/// An action of the cache in the background, or a failure of one.
+/// A background action of the cache, or a failure of one.
 ///
 /// More cases may be added, so switches over it need `@unknown default`.
 @nonexhaustive
 public enum CacheEvent: Sendable {
-    /// A value has left this process's memory tier. It may still be on disk.
+    /// A value has left this process's memory tier.
     ///
-    /// `value` is the held value, `Data` or the value of a typed view, if
+    /// It may still be on disk. `value` is the value, `Data` or the value of a typed view, if
     /// ``CacheConfiguration/Memory/eventsCarryValues`` is set; otherwise nil. A value that has dropped a part
     /// (``DiscardableValue``) comes without it.
     case removedFromMemory(key: String, cause: RemovalCause, cost: Int, value: (any Sendable)?)
     /// A value that was put with write-behind could not be published, and is lost.
     case publishFailed(key: String, error: CacheError)
-    /// A computation in the background, for a value that was returned stale or early, failed with an error of
-    /// this description.
+    /// A background computation, for a value that was returned stale or early, failed with an error of this description.
     case refreshFailed(key: String, reason: String)
     /// This process's janitor has collected garbage.
     case collected(CollectionReport)
-    /// The janitor could not do its work. It will try again.
+    /// The janitor could not do its work, and will try again.
     case collectionFailed(CacheError)
-    /// The directory's `config.json` can't be read or understood: the limits stay as they were.
+    /// The directory's `config.json` cannot be read or parsed: the limits stay as they were.
     case configurationFailed(CacheError)
     /// The directory's limits are too low for the values in use: evicted values are soon requested again.
     ///
     /// Sent at most once an hour, by a process that collects, with the counts since its previous collection.
     case limitsBelowWorkingSet(CacheActivity)
-    /// The directory has other limits than those given when the cache was opened. The directory's hold.
+    /// The directory has other limits than those given when the cache was opened.
     ///
-    /// Sent once, when the cache is opened: to the callback at once, and to the first stream of events as its
-    /// first.
+    /// The directory's limits apply. Sent once, when the cache is opened: to the callback at once, and to the first stream
+    /// of events as its first event.
     case limitsDiffer(given: CacheLimits, present: CacheLimits)
-    /// The directory was deleted or replaced while open. The cache continues in the one that is there now.
+    /// The directory was deleted or replaced while open.
+    ///
+    /// The cache continues in the directory that is now at its path.
     case directoryReplaced
-    /// A server gave a value that is not what its digest says, or makes no sense: it counted as a miss, and
-    /// is removed there if this process may write.
+    /// A server returned a value that does not match its digest, or is malformed.
+    ///
+    /// It counted as a miss, and is removed from the server if this process may write.
     case remoteValueWrong(keyDigest: Digest, server: String, reason: String)
 }
 
@@ -50,11 +52,11 @@ extension CacheEvent {
         case replaced
         /// It expired, or its time in memory was over.
         case expired
-        /// Other values needed its room.
+        /// Other values needed its space.
         case cost
         /// There were more values than the count limit.
         case count
-        /// Another process has changed it, or a key that shares its word in the table of generations.
+        /// Another process has changed its key, or a key that shares its word in the table of generations.
         case invalidated
         /// The system ran short of memory.
         case pressure

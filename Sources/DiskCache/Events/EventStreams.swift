@@ -3,11 +3,11 @@
 import Platform
 import Synchronization
 
-/// The listeners to a cache's events.
+/// The listeners for a cache's events.
 ///
-/// There are usually none, and then an event costs one load.
+/// Without listeners, the usual case, an event costs one load.
 final class EventStreams: Sendable {
-    /// How many events a stream keeps for a slow listener; the oldest are dropped first.
+    /// How many events a stream buffers for a slow listener; the oldest are dropped first.
     ///
     /// A listener that must not lose any uses the configuration's callback.
     static let capacity = 1024
@@ -15,9 +15,9 @@ final class EventStreams: Sendable {
     private struct State {
         var continuations: [Int: AsyncStream<CacheEvent>.Continuation] = [:]
         var next = 0
-        /// What happened before there could be a stream.
+        /// An event from before there could be a stream.
         ///
-        /// The first one begins with it.
+        /// The first stream begins with it.
         var early: CacheEvent?
         /// Whether all streams have ended.
         var isFinished = false
@@ -39,7 +39,8 @@ final class EventStreams: Sendable {
 
     private var isOwn: Bool { processGeneration == owner }
 
-    /// Sends an event to all listeners, on the calling thread, which must hold no lock; makes none where nobody listens.
+    /// Sends an event to all listeners, on the calling thread, which must hold no lock; without listeners the event is not
+    /// created.
     func send(_ event: @autoclosure () -> CacheEvent) {
         guard callback != nil || listeners.load(ordering: .relaxed) > 0 else { return }
         let event = event()
@@ -48,13 +49,13 @@ final class EventStreams: Sendable {
         for continuation in continuations { continuation.yield(event) }
     }
 
-    /// Sends what happened while the cache was opened, before anybody could ask for a stream.
+    /// Sends an event that occurred while the cache was opened, before there could be a stream.
     func sendEarly(_ event: CacheEvent) {
         callback?(event)
         state.withLock { $0.early = event }
     }
 
-    /// A stream of what happens from now on; an ended one after ``finish()``.
+    /// Returns a stream of all events from now on; an ended one after ``finish()``.
     func makeStream() -> AsyncStream<CacheEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: CacheEvent.self,

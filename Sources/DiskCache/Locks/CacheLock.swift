@@ -2,15 +2,15 @@
 
 import CacheStore
 
-/// A lock that a process holds, or one permit of it: what `lock(_:permits:within:)` gives.
+/// A lock that this process holds, or one permit of it, as returned by `lock(_:permits:within:)`.
 ///
-/// It is held until ``unlock()``, until the last reference to this object goes, or until the process dies,
-/// whatever kills it. In a child made by fork(2) this object does nothing: the lock stays its parent's.
+/// It is held until ``unlock()``, until the last reference to this object is released, or until the process dies, for
+/// whatever reason. In a child created by fork(2) this object does nothing: the lock stays its parent's.
 ///
-/// A `let` that is not used any more may go before the end of its scope. So give the lock back in a `defer`,
-/// which also keeps it until then, or use ``whileHeld(isolation:_:)``.
+/// A `let` that is no longer used may be released before the end of its scope. So unlock in a `defer`, which also keeps the
+/// object until then, or use ``whileHeld(isolation:_:)``.
 public final class CacheLock: Sendable {
-    /// The name by which it was asked for.
+    /// The name of the lock.
     public let name: String
     private let permit: FlightLock
 
@@ -20,33 +20,32 @@ public final class CacheLock: Sendable {
     }
 
     deinit {
-        // On whatever thread this is: nothing in it waits.
+        // This runs on any thread: `abandon` never waits.
         permit.abandon()
     }
 
-    /// Gives the lock back; does nothing if that was done before.
+    /// Releases the lock; calling it again has no effect.
     ///
-    /// Four system calls. If the object is released without this call, the lock is free too, but its file stays until the lock is
-    /// taken again or until the next collection.
+    /// Four system calls. If the object is released without this call, the lock is free too, but its file stays until the
+    /// lock is taken again or until the next collection.
     @available(*, noasync, message: "it waits for the disk: use `whileHeld`, or let go of the lock")
     public func unlock() {
         permit.release()
     }
 
-    /// Runs `body` and then gives the lock back, however `body` ends.
+    /// Runs `body` and then releases the lock, however `body` ends.
     ///
     /// ```swift
     /// try await cache.lock("report", within: .seconds(60)).whileHeld { try await writeReport() }
     /// ```
     ///
-    /// The lock doesn't stand in the way of the task's cancellation, and is not given back by it before
-    /// `body` has ended.
+    /// Cancelling the task does not release the lock before `body` has ended.
     ///
     /// - Parameters:
-    ///   - isolation: where `body` runs: with the caller, unless something else is given.
-    ///   - body: what to do meanwhile.
-    /// - Returns: what `body` returns.
-    /// - Throws: what `body` throws.
+    ///   - isolation: the actor on which `body` runs; by default the caller's.
+    ///   - body: the work to do while the lock is held.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`.
     public func whileHeld<Value: Sendable, Failure: Error>(
         isolation: isolated (any Actor)? = #isolation,
         _ body: () async throws(Failure) -> Value

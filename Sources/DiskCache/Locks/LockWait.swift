@@ -3,11 +3,11 @@
 import CacheStore
 import Platform
 
-/// The wait for a lock: attempts with pauses in between, until the time is up.
+/// A wait for a lock: attempts with pauses in between, until the time limit.
 package struct LockWait: Sendable {
-    /// What to do next.
+    /// The next step of the wait.
     package enum Step: Sendable {
-        /// Nothing: it is held.
+        /// The lock is held.
         case acquired(FlightLock)
         /// Pause, and try again.
         case pause(Duration)
@@ -17,21 +17,21 @@ package struct LockWait: Sendable {
 
     private var backoff = Backoff(upTo: NamedLock.longestPause)
     private let deadline: ContinuousClock.Instant?
-    /// Whether the next attempt leaves the lock to those who wait for it already.
+    /// Whether the next attempt yields the lock to callers that are already waiting for it.
     private var givesWay: Bool
     private let waits: Bool
 
-    /// Begins now.
+    /// Begins a wait now.
     ///
-    /// - Parameter limit: how long to wait at most; nil: without end.
+    /// - Parameter limit: the maximum time to wait; nil for no limit.
     package init(within limit: Duration?) {
         deadline = limit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
-        // Who does not wait at all could not come back.
+        // A caller that does not wait makes only one attempt, so it never yields.
         waits = limit.map { $0 > .zero } ?? true
         givesWay = waits
     }
 
-    /// Tries to get `lock`; never waits.
+    /// Tries to acquire `lock`; never waits.
     package mutating func attempt(_ lock: NamedLock) throws(CacheError) -> Step {
         let (permit, isWanted) = try lock.attempt(givesWay: exchange(&givesWay, with: false), waits: waits)
         if let permit { return .acquired(permit) }
@@ -39,7 +39,7 @@ package struct LockWait: Sendable {
         return try lock.lastAttempt().map { .acquired($0) } ?? .over
     }
 
-    /// How long to pause before the next attempt; nil: there is no time left.
+    /// Returns the pause before the next attempt; nil if no time is left.
     private mutating func next(_ isWanted: Bool) -> Duration? {
         let pause = isWanted ? NamedLock.courtesy : backoff.next()
         guard let deadline else { return pause }

@@ -4,33 +4,32 @@ package import CacheStore
 import Platform
 
 extension SharedCache {
-    /// Waits for a lock of this name, which all processes that have this directory open share.
+    /// Waits for the lock with this name, which all processes that have this directory open share.
     ///
     /// ```swift
     /// let lock = try cache.lock("nightly report", within: .seconds(10))
     /// defer { lock.unlock() }
     /// ```
     ///
-    /// Names of locks have nothing to do with keys: a lock does not keep any process from reading or writing a value.
-    /// When its holder dies, at whatever instruction, the kernel frees it; a waiting caller has it within 20 ms
-    /// plus the time until its thread gets a processor. It is not recursive: a caller that asks for it a second time
-    /// waits for itself, also in another instance of this class. The order of waiting callers is not kept, but a caller
-    /// that has held it and asks again leaves it to one that waits already.
+    /// Names of locks are unrelated to keys: a lock does not keep any process from reading or writing a value. When its
+    /// holder dies, at whatever instruction, the kernel releases it; a waiting caller acquires it within 20 ms plus the time
+    /// until its thread is scheduled. The lock is not recursive: a caller that acquires it a second time waits for itself,
+    /// even through another instance of this class. The lock is not fair: waiters are not served in order, but a caller that
+    /// has held it and requests it again yields to one that is already waiting.
     ///
-    /// Seven system calls for a lock that is free. While it waits, one for each permit every 10 to 20 ms, and
-    /// a file is open for each.
+    /// Seven system calls for a free lock. A waiting caller makes one for each permit every 10 to 20 ms, and keeps a file
+    /// open for each.
     ///
     /// - Parameters:
-    ///   - name: any string but the empty one.
-    ///   - permits: how many may hold it at the same time, 1 to 256: more than 1 make it a semaphore. All users of
-    ///     the name should give the same number; a caller that gives a smaller one waits until one of that many is
-    ///     free.
-    ///   - limit: how long to wait; zero: not at all; nil: without end.
-    /// - Returns: the lock, which is held until it is given back or goes.
-    /// - Throws: ``CacheError`` with the code `busy` if the lock was not free in time, naming a process
-    ///   that holds it if that is known; `invalidArgument`; others if the lock's file can't be made: no
-    ///   space, no permission, a read-only file system, a closed cache, a cache of the process that this one
-    ///   was forked from.
+    ///   - name: any non-empty string.
+    ///   - permits: how many callers may hold the lock at the same time, 1 to 256: more than 1 make it a semaphore. All
+    ///     users of the name should pass the same number; a caller that passes a smaller one competes only for that many
+    ///     permits.
+    ///   - limit: the maximum time to wait; zero to not wait; nil for no limit.
+    /// - Returns: the lock, which is held until it is unlocked or the object is released.
+    /// - Throws: ``CacheError`` with the code `busy` if the lock was not free in time, naming a process that holds it if
+    ///   known; `invalidArgument`; others if the lock's file cannot be created: no space, no permission, a read-only file
+    ///   system, a closed cache, or a cache of the process that this one was forked from.
     public func lock(
         _ name: String,
         permits: Int = 1,
@@ -47,7 +46,7 @@ extension SharedCache {
         }
     }
 
-    /// Waits for a lock of this name, without blocking a thread.
+    /// Waits for the lock with this name, without blocking a thread.
     ///
     /// ```swift
     /// try await cache.lock("upload", permits: 3).whileHeld { try await upload() }
@@ -77,7 +76,7 @@ extension SharedCache {
         }
     }
 
-    /// The lock of this name; opens nothing yet.
+    /// Returns the lock with this name, without opening any file yet.
     package func namedLock(_ name: String, permits: Int) throws(CacheError) -> NamedLock {
         if name.isEmpty {
             throw CacheError(.invalidArgument, "use an empty name: a lock must have one: give one")
@@ -91,17 +90,19 @@ extension SharedCache {
         }
     }
 
-    /// One attempt of a wait.
+    /// Makes one attempt of a wait.
     package func attempt(_ lock: NamedLock, _ wait: inout LockWait) throws(CacheError) -> LockWait.Step {
         try withStore { (_, _) throws(CacheError) in try wait.attempt(lock) }
     }
 
-    /// The error of who has waited for `lock` in vain, and waits no more: its files are closed.
+    /// Ends an unsuccessful wait for `lock`: closes its files, and returns the error.
     package func notToBeHad(_ lock: NamedLock, _ name: String) -> CacheError {
-        // Not left to the end of the object, which a thread that has tried for a task may still have for a moment.
+        // Not left to the object's `deinit`: a thread that has made an attempt for a task may still hold a reference for a
+        // moment.
         defer { lock.abandon() }
         let reason = lock.holder.map { holder in
-            // The lock belongs to an open file, which its processes may have inherited from one that has ended.
+            // The lock belongs to an open file description, which other processes may have inherited from one that has
+            // ended.
             let isThere = ProcFiles.isStopped(holder.processIdentifier) != nil
             return "process \(holder.processIdentifier)" + (isThere ? "" : ", or one that it has started,")
                 + " holds it"

@@ -2,8 +2,8 @@
 
 public import CacheStore
 
-/// The use of a cache, either by this process since it opened it (``CacheDirectory/activity``) or by all
-/// processes together (``CacheStatistics/Totals/activity``).
+/// Counts of the use of a cache, either by this process since it opened it (``CacheDirectory/activity``) or by all processes
+/// together (``CacheStatistics/Totals/activity``).
 public struct CacheActivity: Sendable, Equatable, Codable {
     // MARK: Reading and writing
 
@@ -11,15 +11,15 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var memoryHits = 0
     /// Gets that found a value on disk.
     public internal(set) var diskHits = 0
-    /// Gets that found an expired value on disk and had asked for stale ones.
+    /// Gets that accepted stale values and found an expired one on disk.
     public internal(set) var staleHits = 0
-    /// Gets that found nothing to return.
+    /// Gets that found no value to return.
     public internal(set) var misses = 0
     /// Values stored.
     public internal(set) var puts = 0
     /// Values removed by request.
     public internal(set) var removals = 0
-    /// Calls that removed many values at once, or had them expire, in one step.
+    /// Calls that removed or expired many values in one step.
     ///
     /// The removed values count when collections delete them, as ``RemovalReason/cleared``.
     public internal(set) var removalRules = 0
@@ -30,9 +30,9 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     // MARK: Limits
 
-    /// Puts that had to wait for room, because the directory was at one of its limits.
+    /// Puts that had to wait for space, because the directory was at one of its limits.
     public internal(set) var roomWaits = 0
-    /// Puts that failed because no room could be made.
+    /// Puts that failed because no space could be made.
     public internal(set) var roomFailures = 0
     /// How many of the values evicted for a limit of size, keys or free space had been used within ten minutes
     /// before.
@@ -52,60 +52,59 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var computeFailures = 0
     /// Values computed without the cache, because it could not be read, locked or written.
     public internal(set) var cacheFailures = 0
-    /// How many of the misses were of keys for which a computation had found that there is nothing.
+    /// How many of the misses were of keys for which a computation had found that there is no value.
     public internal(set) var negativeHits = 0
 
     // MARK: Other machines
 
-    /// Misses of this machine for which another machine's store had a value.
+    /// Local misses for which a remote store had a value.
     public internal(set) var remoteHits = 0
-    /// Misses of this machine for which no other machine's store had one.
+    /// Local misses for which no remote store had a value.
     public internal(set) var remoteMisses = 0
-    /// Requests to other machines that failed.
+    /// Requests to remote servers that failed.
     public internal(set) var remoteErrors = 0
-    /// Requests to other machines that were not answered in time.
+    /// Requests to remote servers that were not answered in time.
     public internal(set) var remoteTimeouts = 0
-    /// Values of other machines that were not what their digests say, and counted as misses.
+    /// Remote values that did not match their digests, and counted as misses.
     public internal(set) var remoteCorruptions = 0
-    /// Misses of this machine for which no server was asked: the servers had failed, a change was not sent yet, or there was no
-    /// time left.
+    /// Local misses for which no server was asked: the servers had failed, a change was not sent yet, or no time was left.
     public internal(set) var remoteSkips = 0
-    /// Keys whose values were sent to other machines, or removed there.
+    /// Keys whose values were sent to remote servers, or removed there.
     public internal(set) var remoteWrites = 0
-    /// Keys that were to be sent and were not, because too many waited or the server refused them.
+    /// Keys that were not sent because too many were waiting, or because the server refused them.
     public internal(set) var remoteDrops = 0
-    /// Bytes of values that came from other machines.
+    /// Bytes of values that were received from remote servers.
     public internal(set) var remoteBytesReceived = 0
-    /// Bytes of values that were sent to other machines.
+    /// Bytes of values that were sent to remote servers.
     public internal(set) var remoteBytesSent = 0
 
     // MARK: Faults
 
     /// Misses because metadata or bytes were damaged.
     public internal(set) var corruptions = 0
-    /// Misses because the bytes of a value were gone.
+    /// Misses because the bytes of a value were missing.
     public internal(set) var danglingEntries = 0
     /// Accesses that could not be recorded, for lack of permission or space.
     public internal(set) var unnotedAccesses = 0
     /// Damage that a reader could not remove at once.
     ///
-    /// The next collection does.
+    /// The next collection removes it.
     public internal(set) var unrepairedDamage = 0
     /// Values accepted by write-behind that could not be stored.
     public internal(set) var publishFailures = 0
-    /// How often the control file could not be made or mapped, or the file of rules be brought up to date.
+    /// How often the control file could not be created or mapped, or the file of rules could not be updated.
     public internal(set) var controlFailures = 0
 
-    // MARK: Leaving
+    // MARK: Removal
 
     /// Collections that were completed.
     public internal(set) var collections = 0
-    /// What collections removed, by reason; reasons that removed nothing are left out.
+    /// Removals by collections, by reason; reasons without removals are omitted.
     public internal(set) var collected: [RemovalReason: Int] = [:]
-    /// Values that left the memory of their process, by cause; causes that did not occur are left out.
+    /// Values that left the memory of their process, by cause; causes that did not occur are omitted.
     public internal(set) var leftMemory: [CacheEvent.RemovalCause: Int] = [:]
 
-    /// Nothing yet.
+    /// Creates counts of 0.
     init() {}
 
     init(_ count: (StoreCounters.Event) -> Int) {
@@ -115,7 +114,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
         ghostMisses *= EvictedKeys.sample
     }
 
-    /// What `count` says of each case, without those of which it says 0.
+    /// Returns the counts of all cases, without those that are 0.
     private static func counts<Key: CaseIterable & Hashable>(_ count: (Key) -> Int) -> [Key: Int] {
         Dictionary(uniqueKeysWithValues: Key.allCases.map { ($0, count($0)) }).filter { $0.value != 0 }
     }
@@ -125,7 +124,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
         collected[.size, default: 0] + collected[.entries, default: 0] + collected[.freeSpace, default: 0]
     }
 
-    /// Every count that is one number, and the events that it adds up.
+    /// Every count that is a single number, with the events that it adds up.
     private static var fields: [(WritableKeyPath<CacheActivity, Int>, [StoreCounters.Event])] {
         [
             (\.memoryHits, [.memoryHit]), (\.diskHits, [.hit]), (\.staleHits, [.staleHit]),
@@ -151,20 +150,22 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     // MARK: Derived
 
-    /// Gets that found a value that had not expired, in memory or on disk.
+    /// Gets that found an unexpired value, in memory or on disk.
     public var hits: Int { memoryHits + diskHits }
 
-    /// The share of gets that found something, stale values included, from 0 to 1; nil if there was no get.
+    /// The share of gets that found a value, stale values included, from 0 to 1; nil if there was no get.
     ///
-    /// A call that computes a missing value looks for it again when it is its turn, which counts as another get.
+    /// A call that computes a missing value looks it up again before it computes, which counts as another get.
     public var hitRatio: Double? {
         let found = hits + staleHits
         let all = found + misses
         return all > 0 ? Double(found) / Double(all) : nil
     }
 
-    /// Whether a larger limit would save many misses: half of the evicted values had been in use shortly
-    /// before, and a tenth of the misses were of values that had just been evicted.
+    /// Whether a larger limit would save many misses.
+    ///
+    /// True if half of the evicted values had been in use shortly before, and a tenth of the misses were of values that had
+    /// just been evicted.
     ///
     /// Neither alone means much. Values that are requested only once are evicted young, whatever the limit, and a value that is
     /// requested again after a month need not be kept. With fewer than 4 misses actually seen, the estimate is chance.
@@ -173,9 +174,9 @@ public struct CacheActivity: Sendable, Equatable, Codable {
             && evictions > 0
     }
 
-    /// The difference to `earlier`, an earlier reading.
+    /// Returns the difference from `earlier`, an earlier reading.
     ///
-    /// A count that is lower than it was has been reset meanwhile, and starts at 0.
+    /// A count that is lower than before was reset in between, and counts from 0.
     public func since(_ earlier: CacheActivity) -> CacheActivity {
         func difference(_ now: Int, _ before: Int) -> Int { now >= before ? now - before : now }
         var activity = self

@@ -6,19 +6,18 @@ import Platform
 
 /// The contents of a cache, counted by a scan of the directory, and its use.
 public struct CacheStatistics: Sendable, Equatable, Codable {
-    /// Keys: entries whose metadata can be read.
+    /// The number of keys: entries whose metadata can be read.
     public internal(set) var entries = 0
-    /// Entries whose metadata is missing or damaged, so that no key finds them.
+    /// Entries whose metadata is missing or damaged, so that every get misses them.
     ///
-    /// The next collection removes them.
-    ///
-    /// A killed put leaves one; a copy of the directory without extended attributes consists of them.
+    /// The next collection removes them. A killed put leaves one; a copy of the directory without extended attributes
+    /// consists of them.
     public internal(set) var unreadableEntries = 0
     /// Bytes on disk of the entries' files.
     public internal(set) var entryBytes: Int64 = 0
-    /// How many of the entries have expired, including those that are still available as stale values.
+    /// The number of entries that have expired, including those that are still available as stale values.
     public internal(set) var expiredEntries = 0
-    /// Distinct values.
+    /// The number of distinct values.
     public internal(set) var objects = 0
     /// Bytes on disk of the values.
     public internal(set) var objectBytes: Int64 = 0
@@ -26,38 +25,36 @@ public struct CacheStatistics: Sendable, Equatable, Codable {
     ///
     /// Together with those of entries and values, this is what `du` shows.
     public internal(set) var overheadBytes: Int64 = 0
-    /// The total length of the values that the keys name, shared ones counted each time: what the cache would
-    /// take without sharing.
+    /// The total length of the values of all keys, counting shared values once per key: the size without sharing.
     public internal(set) var logicalBytes: Int64 = 0
-    /// The oldest access: that of the next value to be evicted.
+    /// The oldest access, which is that of the next value to be evicted.
     public internal(set) var oldestAccess: Date?
-    /// What this process has done since it opened the cache.
+    /// The use of the cache by this process since it opened the cache.
     public internal(set) var activity = CacheActivity()
-    /// What all processes have done; nil without a control file.
+    /// The use of the cache by all processes; nil without a control file.
     public internal(set) var totals: Totals?
-    /// What the last collection by any process did; nil if there was none, or its record is lost.
+    /// The last collection by any process; nil if there was none, or its record is lost.
     public internal(set) var lastCollection: LastCollection?
 }
 
 extension CacheStatistics {
-    /// What all processes have done with a cache, including those that have ended, as they have added it up in
-    /// the control file.
+    /// The use of a cache by all processes, including those that have ended, as added up in the control file.
     ///
-    /// Nothing is lost when a process is killed: each counts as it goes.
+    /// No counts are lost when a process is killed: each one counts as it goes.
     public struct Totals: Sendable, Equatable, Codable {
-        /// Their use of the cache.
+        /// The use of the cache.
         public let activity: CacheActivity
-        /// What the cache takes on disk.
+        /// The disk usage of the cache.
         public let usage: Usage
-        /// Its limits, as this process knows them: a second late at most while the janitor runs.
+        /// The limits of the directory, as this process knows them: at most a second old while the janitor runs.
         public let limits: CacheLimits
-        /// For how long the value that was evicted last to make room had not been used; nil if none was.
+        /// How long the value that was last evicted to make space had been unused; nil if none was evicted.
         public let evictionAge: Duration?
-        /// When counting began: when the control file was made, or the counts were reset; nil if it was made by
-        /// an earlier version, which doesn't say.
+        /// When counting began: when the control file was created, or the counts were reset; nil if the control file was
+        /// created by an earlier version, which does not record this.
         public let since: Date?
 
-        /// nil without a control file.
+        /// Reads the counts; nil without a control file.
         init?(of store: Store) {
             guard let counts = store.cumulative, let usage = store.control.usage else { return nil }
             activity = CacheActivity { counts[$0] }
@@ -68,22 +65,22 @@ extension CacheStatistics {
         }
     }
 
-    /// What a cache takes on disk, as the processes that use it have added it up.
+    /// The disk usage of a cache, as added up by the processes that use it.
     ///
-    /// An estimate, which every complete collection corrects; ``CacheDirectory/statistics(_:)`` counts.
+    /// This is an estimate, which every complete collection corrects; ``CacheDirectory/statistics(_:)`` counts exactly.
     public struct Usage: Sendable, Equatable, Codable {
         /// Bytes on disk of keys and values.
         public let bytes: Int64
         /// Bytes on disk of everything else: directories, the control file and the cache's other own files.
         ///
-        /// As the last collection found it; before the first one, an upper bound.
+        /// As of the last collection; before the first one, an upper bound.
         public let overheadBytes: Int64
-        /// Keys.
+        /// The number of keys.
         public let entries: Int
-        /// False if the control file was replaced while the cache was in use and no collection has counted
-        /// since.
+        /// Whether the numbers cover the whole directory.
         ///
-        /// Then the numbers cover only what was done since, and mean little.
+        /// False if the control file was replaced while the cache was in use and no collection has counted since. Then the
+        /// numbers cover only later changes, and mean little.
         public let isCounted: Bool
 
         init(_ usage: StoreUsage, overhead: Int64) {
@@ -94,9 +91,9 @@ extension CacheStatistics {
         }
     }
 
-    /// What the last collection by any process did, as recorded in the directory.
+    /// The last collection by any process, as recorded in the directory.
     public struct LastCollection: Sendable, Equatable, Codable {
-        /// The process identifier.
+        /// The identifier of the collecting process.
         public let process: Int32
         /// When it began.
         public let began: Date
@@ -108,14 +105,13 @@ extension CacheStatistics {
         public let expiredOnly: Bool
         /// Whether it was completed.
         public let isComplete: Bool
-        /// The removed files by reason, without the reasons that removed none.
+        /// The removed files by reason; reasons without removals are omitted.
         public let removed: [RemovalReason: CollectionReport.Tally]
-        /// Entries that were left, with the bytes of their own files.
+        /// The remaining entries, with the bytes of their own files.
         public let entries: CollectionReport.Tally
-        /// Distinct values that were left.
+        /// The remaining distinct values.
         public let objects: CollectionReport.Tally
-        /// By how much the processes' own counts exceeded what it found (negative: fell short); nil if it did
-        /// not count.
+        /// By how much the processes' own counts exceeded the collection's (negative: fell short); nil if it did not count.
         public let drift: CollectionReport.Tally?
         /// When the last complete collection of everything began; nil if there was none.
         public let lastFull: Date?
@@ -135,7 +131,7 @@ extension CacheStatistics {
             lastFull = record.lastFull?.began.date
         }
 
-        /// Bytes on disk that all removals freed.
+        /// The bytes on disk that all removals freed.
         public var removedBytes: Int64 { removed.values.reduce(0) { $0 + $1.bytes } }
     }
 }

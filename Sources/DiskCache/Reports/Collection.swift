@@ -3,55 +3,57 @@
 public import CacheStore
 import Platform
 
-/// What a collection does.
+/// Options for a collection.
 ///
-/// With the defaults it removes what nobody needs, that is leftovers of killed processes, expired and damaged
-/// entries, and bytes that no key names, and what exceeds the directory's own limits (``CacheLimits``). A limit
-/// given here replaces the directory's for this collection.
+/// By default a collection removes leftovers of killed processes, expired and damaged entries, bytes that no key names, and
+/// entries beyond the directory's own limits (``CacheLimits``). A limit given here replaces the directory's for this
+/// collection.
 public struct CollectionOptions: Sendable {
-    /// Bytes on disk that the directory may take, its own files included.
+    /// The maximum size of the directory on disk, including the cache's own files.
     ///
-    /// Beyond that the least recently used entries go.
+    /// Beyond it the least recently used entries are evicted.
     public var maximumSize: ByteCount?
-    /// Entries that may stay.
+    /// The maximum number of entries.
     ///
-    /// Beyond that the least recently used ones go.
+    /// Beyond it the least recently used ones are evicted.
     public var maximumEntries: Int?
-    /// How long ago an entry may have been stored.
+    /// The maximum time since an entry was stored.
     public var maximumAge: Duration?
-    /// How long ago an entry may have been used last.
+    /// The maximum time since an entry was last used.
     public var maximumIdleTime: Duration?
-    /// What must be available on the file system.
+    /// The minimum space that must be available on the file system.
     ///
-    /// If less is, the least recently used entries go.
+    /// If less is available, the least recently used entries are evicted.
     public var minimumFree: CacheLimits.FreeSpace?
-    /// The keys that may be removed, for whatever reason; all others stay, though they count for the limits.
+    /// The keys that may be removed, for any reason; all others stay, but count towards the limits.
     ///
-    /// Damaged entries, bytes that no key names and leftovers go in any case.
+    /// Damaged entries, bytes that no key names and leftovers are removed in any case.
     public var selection = KeySelection.all
-    /// Remove only expired entries and their bytes, and temporary files of killed processes, whatever the
-    /// limits are.
+    /// Whether to remove only expired entries and their bytes, and temporary files of killed processes, whatever the limits
+    /// are.
     public var expiredOnly = false
-    /// Decide everything and delete nothing.
+    /// Whether to only determine what would be removed, and delete nothing.
     public var isDryRun = false
-    /// How long to wait while another process collects; zero for not at all.
+    /// How long to wait while another process collects; zero to not wait.
     public var patience: Duration = .seconds(60)
-    /// How long to take at most, including the wait; nil for as long as it takes.
+    /// The maximum time that the collection takes, including the wait; nil for no limit.
     ///
-    /// Expired entries are removed first. If another process collects all the time, that is ``CacheError/Code/busy``.
+    /// Expired entries are removed first. If another process collects all the time, the call fails with
+    /// ``CacheError/Code/busy``.
     public var timeLimit: Duration?
 
     /// How fast to work.
     public var pace = Pace.full
-    /// Called now and then, on any thread: if it returns true the collection ends early, as if its time was up;
-    /// nil to never end it early.
+    /// A callback that returns true to end the collection early, as if its time was up; nil to never end it early.
+    ///
+    /// It is called from time to time, on any thread.
     public var isCalledOff: (@Sendable () -> Bool)?
 
-    /// Called for each key that is removed, with the reason, or that would be if this is a dry run; nil to do without.
+    /// A callback for each key that is removed, with the reason, or that would be removed in a dry run; nil for none.
     ///
-    /// On any thread of the collection, several at a time, once the key is gone; it should return soon, and must not
-    /// use the cache. ``LoggedRemoval/key`` is nil if the key is not stored (``CacheConfiguration/KeyNames``) or longer
-    /// than 1 KiB, or its metadata is damaged. One system call more for each removal.
+    /// It is called on any thread of the collection, several at a time, once the key is removed; it should return quickly
+    /// and must not use the cache. ``LoggedRemoval/key`` is nil if the key is not stored (``CacheConfiguration/KeyNames``)
+    /// or longer than 1 KiB, or its metadata is damaged. Each removal takes one more system call.
     public var onRemoval: (@Sendable (LoggedRemoval) -> Void)?
 
     /// How fast a collection works.
@@ -62,12 +64,14 @@ public struct CollectionOptions: Sendable {
         case sparing
     }
 
-    /// The directory's limits, or another size limit.
+    /// Creates options with the directory's limits, or with another size limit.
     public init(maximumSize: ByteCount? = nil) {
         self.maximumSize = maximumSize
     }
 
-    /// - Parameter limits: those of the directory.
+    /// Returns the request for a collection with these options.
+    ///
+    /// - Parameter limits: the limits of the directory.
     func request(_ limits: CacheLimits) throws(CacheError) -> SweepRequest {
         for (name, value) in [("age", maximumAge), ("idle time", maximumIdleTime), ("patience", patience)] {
             guard value ?? .zero >= .zero else {

@@ -9,58 +9,58 @@ public struct KeyExplanation: Sendable, Equatable {
     /// The result of a get.
     @nonexhaustive
     public enum State: Sendable, Equatable {
-        /// The value.
+        /// A value.
         case hit
-        /// Nothing: it was never stored, or has been removed.
+        /// No entry: the key was never stored, or has been removed.
         case absent
         /// An entry without metadata: a put has just begun, or was killed.
         case unfinished
-        /// Metadata that can't be read.
+        /// Metadata that cannot be read.
         case damagedMetadata
-        /// That there is no value, which a computation has found.
+        /// A record that there is no value, as a computation has found.
         case nothing
-        /// A value that has expired and is available as a stale one.
+        /// A value that has expired but is available as a stale one.
         case stale
         /// A value that has expired.
         case expired
-        /// An entry whose value is gone.
+        /// An entry whose value is missing.
         case valueGone
-        /// A value that doesn't have the length it was stored with.
+        /// A value that does not have the length it was stored with.
         case damagedValue(length: Int64)
     }
 
     /// The result of a get.
     public let state: State
-    /// The entry, even if its value has expired or is gone; nil if there is none, or none that can be read.
+    /// The entry, even if its value has expired or is missing; nil if there is no readable entry.
     public let entry: CacheEntry?
     /// SHA-256 of the key.
     public let keyDigest: Digest
-    /// The key's last removal, if there is nothing now and the event log knows of it.
+    /// The last removal of the key, if there is no entry now and the event log has that removal.
     public let lastRemoval: LoggedRemoval?
-    /// The process that is computing the value, as far as its lock's file says; nil if none is.
+    /// The process that is computing the value, according to its lock file; nil if none is.
     ///
     /// If that process was killed, the file may still name it until the value is computed again, or until
     /// the next collection.
     public let computedBy: ComputingProcess?
-    /// Its place in the order of eviction; nil if there is nothing, or it was not asked for.
+    /// The key's place in the eviction order; nil if there is no entry, or the rank was not requested.
     public let rank: Rank?
 
-    /// A key's place in the order of eviction.
+    /// A key's place in the eviction order.
     public struct Rank: Sendable, Equatable, Codable {
-        /// How many keys were used less recently, and would be evicted first.
+        /// The number of keys that were used less recently, and would be evicted first.
         public let usedLongerAgo: Int
-        /// How many keys there are.
+        /// The number of all keys.
         public let entries: Int
     }
 }
 
 extension ComputingProcess {
-    /// Since when, by the system's clock.
+    /// When the computation began, by the system clock.
     public var since: Date { moment.date }
 }
 
 extension SharedCache {
-    /// The paths of an entry's two files, for people who look with their own tools.
+    /// Returns the paths of an entry's two files, for inspection with other tools.
     package func paths(of entry: CacheEntry) -> (entry: String, object: String) {
         (
             "\(path)/\(StoreLayout.entries)/\(StoreLayout.path(of: entry.keyDigest))",

@@ -5,55 +5,55 @@ public import FoundationEssentials
 import Platform
 
 extension Digest {
-    /// The digest of `data`.
+    /// Computes the digest of `data`.
     public init(of data: Data) {
         self.init(of: data.span)
     }
 }
 
-/// What the cache knows about a key, apart from its value.
+/// The metadata of a cache entry.
 public struct CacheEntry: Sendable, Equatable {
     /// The key; nil if it is longer than 1 KiB, or if the cache keeps digests only.
     public let key: String?
-    /// The name of the entry's file: SHA-256 of the key, for a download of other bytes.
+    /// The name of the entry's file: SHA-256 of the key, or of other bytes for a download.
     public let keyDigest: Digest
-    /// SHA-256 of the value: the name of the object's file.
+    /// SHA-256 of the value, which is the name of the object's file.
     public let digest: Digest
-    /// The file with the value's bytes, below the cache's directory: `objects/ab/ab12…`.
+    /// The path of the object, the file with the value's bytes, relative to the cache's directory: `objects/ab/ab12…`.
     ///
-    /// Whoever opens it reads exactly these bytes: an object never changes, and must not be written to. It is gone once
-    /// the value was replaced or removed and a collection has run. `withDescriptor` opens it and checks it. There is
-    /// none of a value that is kept in memory alone.
+    /// A process that opens it reads exactly these bytes: objects never change and must not be written to. The file is
+    /// deleted by a collection after the value was replaced or removed. `withDescriptor` opens and verifies it. Values in
+    /// memory only have no object.
     public var path: String { "\(StoreLayout.objects)/\(StoreLayout.path(of: digest))" }
     /// Length of the value in bytes.
     public let size: Int
     /// When the value was stored.
     public let created: Date
-    /// When it was last used, to the access granularity; nil if that was not looked up, as in a ``CacheHit``.
+    /// When the value was last used, to the access granularity; nil if that was not looked up, as in a ``CacheHit``.
     public let lastAccess: Date?
-    /// When it expires; nil for never.
+    /// When the value expires; nil for never.
     ///
-    /// Takes account of accesses so far, except in a ``CacheHit``, for which they are not looked up.
+    /// Includes extensions by accesses so far, except in a ``CacheHit``, which does not look them up.
     public let expires: Date?
-    /// How long each access keeps it at least; nil if accesses don't extend its life.
+    /// The minimum lifetime after each access; nil if accesses do not extend the expiration.
     public let extendsOnAccess: Duration?
-    /// Until when it is available as a stale value: ``staleFor`` after ``expires``.
+    /// When the stale period ends: ``staleFor`` after ``expires``.
     public let staleUntil: Date?
-    /// How long after its expiration it is available as a stale value; nil for not at all.
+    /// How long the value is available as a stale value after its expiration; nil if it is not.
     public let staleFor: Duration?
-    /// How long it took to compute the value, to about 6 per cent.
+    /// How long computing the value took, to about 6 percent.
     public let computeTime: Duration?
-    /// The entity tag that the value came with.
+    /// The entity tag that was stored with the value.
     public let entityTag: String?
-    /// The Last-Modified that the value came with.
+    /// The Last-Modified field that was stored with the value.
     public let lastModified: String?
     /// The media type of the value.
     public let contentType: String?
-    /// Words by which values can be removed together.
+    /// Tags, by which values can be removed together.
     public let tags: [String]
-    /// Other names and values that were stored with it.
+    /// Additional names and values that were stored with it.
     public let metadata: [String: String]
-    /// Whether other machines are told nothing of it.
+    /// Whether the entry is never sent to remote servers.
     package let staysHere: Bool
 
     init(_ record: Record, keyDigest: Digest, key: String?, accessed: Timestamp?, now: Timestamp) {

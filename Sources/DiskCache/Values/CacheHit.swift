@@ -4,15 +4,16 @@ import CacheStore
 public import FoundationEssentials
 import Platform
 
-/// A value that was found.
+/// A value returned by the cache, with its origin and metadata.
 public struct CacheHit<Value: Sendable>: Sendable {
     /// The origin of the value.
     public let source: SharedCache.Source
-    /// Whether it has expired, which happens only if stale values were asked for, or may be fallen back on.
+    /// Whether the value has expired, which is possible only if the caller accepts stale values, or allows them as a
+    /// fallback.
     public let isStale: Bool
-    /// One reference: a hit that is made, looked at and dropped counts no other.
+    /// A single reference, so that creating, inspecting and dropping a hit changes no other reference count.
     let held: HeldValue<Value>
-    /// When it was found.
+    /// When the value was found.
     let moment: Timestamp
 
     init(_ held: HeldValue<Value>, from source: SharedCache.Source, isStale: Bool, at moment: Timestamp) {
@@ -27,42 +28,42 @@ public struct CacheHit<Value: Sendable>: Sendable {
     /// An instance of a class may be shared with other callers.
     public var value: Value { held.value }
 
-    /// What the cache knows about it.
+    /// The metadata of the value.
     ///
-    /// For a value that is not kept: what it would know.
+    /// For a value that is not stored, the metadata that it would have.
     public var entry: CacheEntry { held.entry(at: moment) }
 
-    /// How long ago it was stored when it was found; not negative.
+    /// The age of the value when it was found, since it was stored; never negative.
     public var age: Duration { max(.zero, moment - created) }
 
-    /// The same as another call in this process has it which has waited for this one.
+    /// The hit as returned to another call in this process that waited for this one.
     var joined: CacheHit { CacheHit(held, from: .joined, isStale: isStale, at: moment) }
 
-    /// When it was stored.
+    /// When the value was stored.
     var created: Timestamp { held.record.created }
 }
 
 extension CacheHit where Value == Data {
     /// The value's bytes, exactly as they were stored.
     public var value: Data {
-        // Yielded, not returned: only looking at it counts no reference.
+        // Yielded instead of returned, so that inspecting the value changes no reference count.
         _read { yield held.value }
     }
 }
 
 extension SharedCache {
-    /// Where a value came from.
+    /// The origin of a value.
     @nonexhaustive
     public enum Source: String, Sendable {
         /// This process's memory.
         case memory
-        /// The files that all processes share.
+        /// The directory that all processes share.
         case disk
-        /// Another machine, by way of the servers that it shares values through.
+        /// Another machine, through a remote server.
         case remote
-        /// The closure of this very call.
+        /// The closure of this call.
         case computed
-        /// The closure of another call in this process, which this one has waited for.
+        /// The closure of another call in this process, for which this call waited.
         case joined
     }
 }

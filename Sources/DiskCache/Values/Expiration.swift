@@ -3,12 +3,12 @@
 public import FoundationEssentials
 import Platform
 
-/// Until when a value is valid.
+/// When a value expires.
 ///
-/// An upper bound: a value may be evicted earlier, but from that moment on no reader gets it. On disk it is
-/// kept to the millisecond, rounded down.
+/// This is an upper bound: a value may be evicted earlier, but no reader gets it after it has expired. On disk it is stored
+/// to the millisecond, rounded down.
 public enum Expiration: Sendable, Equatable {
-    /// It never expires.
+    /// The value never expires.
     case never
     /// This many seconds from now; 0 expires at once, `.infinity` never.
     case seconds(Double)
@@ -16,20 +16,20 @@ public enum Expiration: Sendable, Equatable {
     case days(Int)
     /// This long from now.
     case after(Duration)
-    /// At this moment; one in the past expires at once.
+    /// At this time; a time in the past expires at once.
     case at(Date)
     /// At once.
     case expired
 
-    /// The moment, nil for never.
+    /// Returns the time of expiration; nil for never.
     ///
-    /// A span that reaches past the year 2262 means never.
+    /// Times after the year 2262 mean never.
     func moment(from now: Timestamp) throws(CacheError) -> Timestamp? {
         let moment = try boundedMoment(from: now)
         return moment == .distantFuture ? nil : moment
     }
 
-    /// The same, with the end of time for what is beyond it.
+    /// Returns the time of expiration, at most `Timestamp.distantFuture`.
     private func boundedMoment(from now: Timestamp) throws(CacheError) -> Timestamp? {
         switch self {
         case .never: return nil
@@ -56,16 +56,16 @@ public enum Expiration: Sendable, Equatable {
 }
 
 extension Expiration {
-    /// What an access does to the expiration of a value.
+    /// The effect of an access on the expiration of a value.
     public enum OnAccess: Sendable, Equatable {
-        /// Nothing.
+        /// No effect.
         case keep
-        /// From the access on, the value lives as long again as it was given when it was stored.
+        /// The access restarts the lifetime that the value was stored with.
         case renew
-        /// The value lives at least this long from the access on.
+        /// The value lives at least this long after the access.
         case set(Duration)
 
-        /// The sliding lifetime of a record with this expiration; nil if it does not slide.
+        /// Returns the sliding lifetime of a record with this expiration; nil if the expiration is not sliding.
         func idleLifetime(expires: Timestamp?, from now: Timestamp) throws(CacheError) -> Duration? {
             guard let expires else { return nil }
             switch self {
@@ -87,15 +87,15 @@ extension Expiration {
 extension Timestamp {
     init(_ date: Date) {
         let seconds = date.timeIntervalSince1970
-        // A Date is a Double: beyond the range of nanoseconds in 64 bits only its side matters.
+        // A `Date` is a `Double`; values beyond the range of nanoseconds in 64 bits are clamped.
         if seconds >= 9.2e9 {
             self = .distantFuture
         } else if seconds <= -9.2e9 || seconds.isNaN {
             self = .distantPast
         } else {
             let whole = seconds.rounded(.down)
-            // To the microsecond: a Date of these years is no finer, and what is below, cut off, would make a
-            // whole millisecond one less.
+            // Rounded to the microsecond: a `Date` of these years has no finer resolution, and truncating its error would
+            // make a whole millisecond one less.
             let microseconds = Int64(((seconds - whole) * 1e6).rounded())
             self.init(nanoseconds: Int64(whole) * 1_000_000_000 + microseconds * 1000)
         }

@@ -2,62 +2,59 @@
 
 import CacheStore
 
-/// How to store a value, and what to keep beside it: everything about a put but the key and the bytes.
+/// Options for storing a value: expiration, metadata and placement.
 ///
 /// ```swift
 /// try cache.put(data, forKey: key, options: PutOptions(expires: .days(7), tags: ["thumbs"]))
 /// ```
 ///
-/// The key and all that is kept beside the value take at most 64 KiB together.
+/// The key and the metadata that is stored with the value take at most 64 KiB together.
 public struct PutOptions: Sendable, Equatable {
-    /// Until when the value is valid; nil for the configuration's default.
+    /// When the value expires; nil for the configuration's default.
     public var expires: Expiration?
-    /// What an access does to that; nil for the configuration's default.
+    /// The effect of an access on the expiration; nil for the configuration's default.
     public var onAccess: Expiration.OnAccess?
     /// How long after its expiration the value is still returned to callers that accept stale values.
     ///
-    /// Rounded down to the millisecond.
-    ///
-    /// It is kept even if the value never expires, in case it is given an expiration later.
+    /// Rounded down to the millisecond. Stored even if the value never expires, in case it is given an expiration later.
     public var staleFor: Duration?
-    /// How long it took to compute the value, kept to about 6 per cent.
+    /// How long computing the value took, stored to about 6 percent.
     ///
-    /// `value(forKey:orCompute:)` measures it unless it is given.
+    /// If it is nil, `value(forKey:orCompute:)` measures it.
     public var computeTime: Duration?
-    /// The entity tag that the value came with, as it was (RFC 9110, section 8.8.3).
+    /// The entity tag of the value, stored unchanged (RFC 9110, section 8.8.3).
     public var entityTag: String?
-    /// The Last-Modified that the value came with, as it was (RFC 9110, section 8.8.2).
+    /// The Last-Modified field of the value, stored unchanged (RFC 9110, section 8.8.2).
     public var lastModified: String?
     /// The media type of the value.
     public var contentType: String?
-    /// Words by which values can be removed together.
+    /// Tags, by which values can be removed together.
     public var tags: [String]
-    /// Any other names and values.
+    /// Additional names and values.
     public var metadata: [String: String]
     /// When the put returns; nil for the configuration's default.
     ///
-    /// Computed values, files, `putIfAbsent`, `update` and `increment` are always on disk when the call returns, but for
-    /// computed values that are kept in memory alone (``keeps``).
+    /// Computed values, files, `putIfAbsent`, `update` and `increment` are always on disk when the call returns, except
+    /// computed values that are stored in memory only (``keeps``).
     public var writing: CacheConfiguration.Writing?
-    /// Whether the value is kept in memory, on disk or both; nil for the configuration's default.
+    /// Whether the value is stored in memory, on disk or both; nil for the configuration's default.
     public var keeps: CacheConfiguration.Keeping?
-    /// How long the value stays in this process's memory at most; nil for the configuration's default.
+    /// The maximum time that the value stays in this process's memory; nil for the configuration's default.
     ///
-    /// From the put on. It is not kept on disk: a value that is read from there again has the default of the process that
-    /// reads it. A negative one counts as 0.
+    /// Counted from the put. It is not stored on disk: a value that is read from disk later has the default of the process
+    /// that reads it. A negative one counts as 0.
     public var memoryLifetime: Duration?
-    /// What the value costs in this process's memory; nil for the configuration's default.
+    /// The cost of the value in this process's memory; nil for the configuration's default.
     ///
-    /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative one counts as 0. It isn't kept on disk either.
-    /// If that unit is not the byte, set ``CacheConfiguration/Memory/countLimit`` too.
+    /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative one counts as 0. It is not stored on disk either.
+    /// If the unit is not the byte, set ``CacheConfiguration/Memory/countLimit`` too.
     public var memoryCost: Int?
-    /// Whether other machines are told nothing of the value, nor of its removal, whatever servers there are to
-    /// share values through.
+    /// Whether neither the value nor its removal is ever sent to remote servers.
     ///
-    /// Who stores under a key so always does: of another value there others would not be told that it has gone.
+    /// Must be set for all puts of a key or for none: otherwise the removal of a shared value would not be sent.
     package var staysHere = false
 
-    /// All parameters are optional.
+    /// Creates options; all parameters are optional.
     public init(
         expires: Expiration? = nil,
         onAccess: Expiration.OnAccess? = nil,
@@ -88,10 +85,12 @@ public struct PutOptions: Sendable, Equatable {
         self.memoryCost = memoryCost
     }
 
-    /// The terms of a value that is there, for another one in its place: it expires at the same moment, with the same
-    /// effect of accesses, stale period, headers, tags and metadata.
+    /// Creates the options of an existing value, for a value that replaces it.
     ///
-    /// - Parameter entry: of the value that is there.
+    /// The new value expires at the same time, with the same effect of accesses, stale period, compute time, headers, tags
+    /// and metadata.
+    ///
+    /// - Parameter entry: the entry of the existing value.
     public init(keeping entry: CacheEntry) {
         self.init(
             expires: entry.expires.map { Expiration.at($0) } ?? .never,
@@ -106,10 +105,10 @@ public struct PutOptions: Sendable, Equatable {
         )
     }
 
-    /// Sets what of this the record keeps as it is.
+    /// Sets the fields of the record that are stored unchanged.
     func describe(_ record: inout Record) {
         record.cost = computeTime
-        // Putting empty details together costs 300 instructions.
+        // Constructing empty details costs 300 instructions.
         let hasHeaders = entityTag != nil || lastModified != nil || contentType != nil
         guard hasHeaders || !tags.isEmpty || !metadata.isEmpty || staysHere else { return }
         var details = RecordDetails()

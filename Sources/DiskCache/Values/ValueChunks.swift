@@ -5,7 +5,7 @@ public import FoundationEssentials
 import Platform
 
 extension SharedCache {
-    /// The value of `key` as a sequence of pieces, or nil for a miss.
+    /// Returns the value of `key` as a sequence of chunks, or nil for a miss.
     ///
     /// ```swift
     /// if let chunks = try await cache.chunks(forKey: "film") {
@@ -13,21 +13,21 @@ extension SharedCache {
     /// }
     /// ```
     ///
-    /// Needs memory for one piece, whatever the size of the value. All of it is checked before this returns, and read
-    /// once more as the sequence goes; it stays the same, and readable, whatever happens to the key meanwhile. Each
-    /// piece takes one system call, on a thread of the library. One descriptor is open until the last copy of the
-    /// sequence is gone. The sequence can be gone through several times.
+    /// Needs memory for one chunk, regardless of the size of the value. The whole value is verified before this returns, and
+    /// read a second time during iteration; it stays unchanged and readable whatever happens to the key meanwhile. Each
+    /// chunk takes one system call, on a library thread. One descriptor is open until the last copy of the sequence is
+    /// released. The sequence can be iterated several times.
     ///
-    /// Iterating throws `CancellationError` if the task was cancelled, so that a part is never taken for the whole, and
-    /// ``CacheError`` if the file can't be read any more.
+    /// Iterating throws `CancellationError` if the task was cancelled, so that a part is never mistaken for the whole value,
+    /// and ``CacheError`` if the file cannot be read any more.
     ///
-    /// Memory is not asked, nor is the value kept there.
+    /// The memory tier is neither read nor filled, and remote servers are not asked.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - reading: whether a stale value will do, and how old it may be. With ``ReadOptions/Source/memory`` it finds
-    ///     nothing.
-    ///   - size: bytes of each piece but the last one; an empty value has none.
+    ///   - key: any non-empty string.
+    ///   - reading: whether a stale value is acceptable, and its maximum age. With ``ReadOptions/Source/memory`` every call
+    ///     is a miss.
+    ///   - size: the number of bytes in each chunk except the last; an empty value has no chunks.
     /// - Throws: ``CacheError``.
     public func chunks(
         forKey key: String,
@@ -38,7 +38,7 @@ extension SharedCache {
             let message = "read a value in pieces of \(size) bytes: they can't be empty: use 1 or more"
             throw CacheError(.invalidArgument, message)
         }
-        // As long as it takes to read the whole value.
+        // Verifying reads the whole value, which may take long.
         let value = try await offload(on: .lengthy) { () throws(CacheError) in
             try self.openValue(forKey: key, reading)
         }
@@ -52,7 +52,7 @@ extension SharedCache {
     }
 }
 
-/// A value's file, checked and open as long as somebody may read it.
+/// A verified value file, open as long as an iteration may read it.
 private final class OpenValue: Sendable {
     private let hit: StoreHit<FileDescriptor>
     /// The cache's directory, for errors.
@@ -65,7 +65,7 @@ private final class OpenValue: Sendable {
 
     var length: Int { hit.record.content.length }
 
-    /// Bytes that the value has.
+    /// Reads a range within the value.
     func read(_ count: Int, at offset: Int) throws(CacheError) -> Data {
         let data = try describing("read a value in", path) { () throws(Errno) in
             try hit.value.readData(count, at: offset)
@@ -79,12 +79,12 @@ private final class OpenValue: Sendable {
     }
 }
 
-/// The pieces of a value, read as they are asked for.
+/// The chunks of a value, read on demand.
 private struct ValueChunks: AsyncSequence, Sendable {
     typealias Element = Data
 
     let value: OpenValue
-    /// Bytes of each piece but the last one.
+    /// The number of bytes in each chunk except the last.
     let size: Int
 
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(chunks: self) }

@@ -2,93 +2,95 @@
 
 public import FoundationEssentials
 
-/// How values of a type are written to bytes and read back.
+/// A codec that encodes values of a type as bytes and decodes them.
 ///
-/// Equal values should give equal bytes, which are then stored once. What an older version of the program has
-/// written must either decode or throw, which makes it a miss; so give a format a version number if its bytes
-/// could be misread.
+/// Equal values should encode to equal bytes, which are then stored once. Bytes written by an older version of the program
+/// must either decode correctly or throw, which is a miss; so give a format a version number if its bytes could be misread.
 public protocol CacheCodec<Value>: Sendable {
-    /// The type that it encodes.
+    /// The type of the values.
     associatedtype Value: Sendable
 
-    /// The bytes to store.
+    /// Encodes a value as the bytes to store.
     func encode(_ value: Value) throws -> Data
 
-    /// The value that was stored as these bytes. Throwing makes it a miss, and calls that compute remove it.
+    /// Decodes a value from its stored bytes.
+    ///
+    /// An error makes the value a miss, and calls that compute remove it.
     func decode(_ data: Data) throws -> Value
 
-    /// How much memory the decoded value takes, in bytes, the unit of the memory tier's cost limit.
+    /// Returns how much memory the decoded value takes, in bytes, the unit of the memory tier's cost limit.
     ///
-    /// A value that is kept in memory alone (``CacheConfiguration/Keeping/memoryOnly``) is not encoded: its `encodedSize`
+    /// A value that is stored in memory only (``CacheConfiguration/Keeping/memoryOnly``) is not encoded: its `encodedSize`
     /// is 0. Default: `encodedSize`, the length of its stored form.
     func cost(of value: Value, encodedSize: Int) -> Int
 }
 
 extension CacheCodec {
-    /// The length of the stored form.
+    /// Returns the length of the stored form.
     public func cost(of value: Value, encodedSize: Int) -> Int { encodedSize }
 }
 
-/// JSON (RFC 8259), with sorted keys so that equal values give equal bytes.
+/// A codec for JSON (RFC 8259), with sorted keys so that equal values encode to equal bytes.
 public struct JSONCodec<Value: Codable & Sendable>: CacheCodec {
-    /// A codec with the encoder's defaults.
+    /// Creates a codec with the encoder's defaults.
     public init() {}
 
-    /// The value as JSON.
+    /// Encodes the value as JSON.
     public func encode(_ value: Value) throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         return try encoder.encode(value)
     }
 
-    /// The value from JSON.
+    /// Decodes the value from JSON.
     public func decode(_ data: Data) throws -> Value {
         try JSONDecoder().decode(Value.self, from: data)
     }
 }
 
-/// A binary property list: smaller than JSON for values with `Data`, dates or long numbers.
+/// A codec for binary property lists, which are smaller than JSON for values with `Data`, dates or long numbers.
 public struct PropertyListCodec<Value: Codable & Sendable>: CacheCodec {
-    /// A codec with the encoder's defaults.
+    /// Creates a codec with the encoder's defaults.
     public init() {}
 
-    /// The value as a binary property list.
+    /// Encodes the value as a binary property list.
     public func encode(_ value: Value) throws -> Data {
         let encoder = PropertyListEncoder()
         encoder.outputFormat = .binary
         return try encoder.encode(value)
     }
 
-    /// The value from a property list.
+    /// Decodes the value from a property list.
     public func decode(_ data: Data) throws -> Value {
         try PropertyListDecoder().decode(Value.self, from: data)
     }
 }
 
-/// A value with a costly part that it can make again from the rest, such as a picture's pixels or a parsed
-/// tree.
+/// A value with an expensive part that it can rebuild from the rest, such as a picture's pixels or a parsed tree.
 ///
-/// When the system runs short of memory, the memory tier drops that part of its values before it evicts any;
-/// the next get makes it again. (The purpose of NSDiscardableContent.)
+/// Under memory pressure the memory tier drops that part of its values before it evicts any; the next get rebuilds it. (The
+/// purpose of NSDiscardableContent.)
 public protocol DiscardableValue: Sendable {
-    /// The value without its costly part, and how many bytes of memory that takes; nil if there is nothing to
+    /// Returns the value without its expensive part, and the bytes of memory that it then takes; nil if there is nothing to
     /// drop.
     func discarded() -> (value: Self, cost: Int)?
 
-    /// The whole value again. If this throws, the value is decoded from its stored form.
+    /// Returns the complete value.
+    ///
+    /// If this throws, the value is decoded from its stored form.
     func restored() throws -> Self
 }
 
-/// Bytes as they are: the codec of the values of ``SharedCache`` itself, and of its namespaces.
+/// The codec for unchanged bytes, used by ``SharedCache`` itself and its namespaces.
 public struct BytesCodec: CacheCodec {
     init() {}
 
-    /// The value.
+    /// Returns the bytes unchanged.
     public func encode(_ value: Data) -> Data { value }
 
-    /// The value.
+    /// Returns the bytes unchanged.
     public func decode(_ data: Data) -> Data { data }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     public func cost(of value: Data, encodedSize: Int) -> Int { value.count }
 }

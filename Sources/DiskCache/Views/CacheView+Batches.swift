@@ -2,12 +2,12 @@
 
 import CacheStore
 
-// Many keys in one call, as for bytes.
+// Calls for many keys, like those of `SharedCache`.
 
 extension CacheView {
-    /// The values of these keys, as far as a get finds them.
+    /// Returns the values of these keys, without those for which a get would miss.
     ///
-    /// - Throws: ``CacheError`` if the directory can't be read.
+    /// - Throws: ``CacheError`` if the directory cannot be read.
     public func get(
         forKeys keys: some Collection<String>,
         reading: ReadOptions = ReadOptions()
@@ -15,7 +15,7 @@ extension CacheView {
         byOwnKeys(try cache.find(keys.map { whole($0) }, codec, reading))
     }
 
-    /// The values of these keys, as far as a get finds them; on one thread of the library.
+    /// Returns the values of these keys, without those for which a get would miss, on one library thread.
     public func get(
         forKeys keys: some Collection<String>,
         reading: ReadOptions = ReadOptions()
@@ -25,34 +25,35 @@ extension CacheView {
 
     /// Stores each value under its key, one after another, in no particular order.
     ///
-    /// - Throws: ``CacheError`` for the first one that can't be stored; those after it are not tried.
+    /// - Throws: ``CacheError`` for the first value that cannot be stored; later ones are not tried.
     public func put(_ values: [String: Value], options: PutOptions? = nil) throws(CacheError) {
         for (key, value) in values { try put(value, forKey: key, options: options) }
     }
 
-    /// Stores each value under its key, one after another, on one thread of the library.
+    /// Stores each value under its key, one after another, on one library thread.
     public func put(_ values: [String: Value], options: PutOptions? = nil) async throws(CacheError) {
         try await offload(on: .lengthy) { () throws(CacheError) in try self.put(values, options: options) }
     }
 
     /// Removes the values of these keys, one after another.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of values that were removed, counted as by `remove(forKey:)`.
     @discardableResult
     public func remove(forKeys keys: some Collection<String>) throws(CacheError) -> Int {
         try cache.remove(forKeys: keys.map { whole($0) })
     }
 
-    /// Removes the values of these keys, on one thread of the library.
+    /// Removes the values of these keys, on one library thread.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of values that were removed, counted as by `remove(forKey:)`.
     @discardableResult
     public func remove(forKeys keys: some Collection<String>) async throws(CacheError) -> Int {
         try await cache.remove(forKeys: keys.map { whole($0) })
     }
 
-    /// The values of these keys; those that are not there are computed and stored, each once for all threads and
-    /// processes that want it at the same time.
+    /// Returns the values of these keys; missing ones are computed and stored.
+    ///
+    /// Each is computed once for all threads and processes that request it at the same time.
     ///
     /// Like `values(forKeys:orCompute:)` of ``SharedCache``.
     @_disfavoredOverload
@@ -69,7 +70,7 @@ extension CacheView {
         )
     }
 
-    /// The values of these keys, each computed once if it is not there; blocks no thread while it waits.
+    /// Returns the values of these keys, each computed once if it is missing; blocks no thread while it waits.
     public func values(
         forKeys keys: some Collection<String>,
         options: PutOptions? = nil,
@@ -83,7 +84,7 @@ extension CacheView {
         )
     }
 
-    /// The values of these keys, each computed once if it is not there, by a closure that awaits nothing.
+    /// Returns the values of these keys, each computed once if it is missing, by a closure that does not suspend.
     public func values(
         forKeys keys: some Collection<String>,
         options: PutOptions? = nil,
@@ -94,6 +95,6 @@ extension CacheView {
         return try await values(forKeys: keys, options: options, reading: reading, orCompute: awaited)
     }
 
-    /// Each of these keys once, as the cache has it.
+    /// Returns the distinct keys, with the prefix of the view.
     private func wholeKeys(_ keys: some Collection<String>) -> [String] { distinct(keys).map { whole($0) } }
 }

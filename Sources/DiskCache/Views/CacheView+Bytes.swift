@@ -3,10 +3,10 @@
 import CacheStore
 public import FoundationEssentials
 
-// What is about bytes alone: namespaces of a cache have these, typed views don't.
+// Calls for bytes only: namespaces of a cache have them, typed views do not.
 
 extension CacheView where Codec == BytesCodec {
-    /// Adds to the number that is the value of `key`, atomically across processes; returns the sum.
+    /// Atomically adds to the number stored under `key`, across processes; returns the sum.
     ///
     /// Like `increment(forKey:by:options:)` of ``SharedCache``.
     @discardableResult
@@ -18,7 +18,7 @@ extension CacheView where Codec == BytesCodec {
         try cache.increment(forKey: whole(key), by: amount, options: options ?? self.options)
     }
 
-    /// The same, without blocking the task's thread.
+    /// Atomically adds to the number stored under `key`, without blocking the task's thread; returns the sum.
     @discardableResult
     public func increment(
         forKey key: String,
@@ -30,7 +30,7 @@ extension CacheView where Codec == BytesCodec {
 
     // MARK: Files
 
-    /// Stores the content of a file.
+    /// Stores the contents of a file.
     ///
     /// Like `put(contentsOfFile:forKey:options:)` of ``SharedCache``.
     @discardableResult
@@ -42,7 +42,7 @@ extension CacheView where Codec == BytesCodec {
         try cache.put(contentsOfFile: path, forKey: whole(key), options: options ?? self.options)
     }
 
-    /// The same, without blocking the task's thread.
+    /// Stores the contents of a file, without blocking the task's thread.
     @discardableResult
     public func put(
         contentsOfFile path: String,
@@ -52,7 +52,7 @@ extension CacheView where Codec == BytesCodec {
         try await cache.put(contentsOfFile: path, forKey: whole(key), options: options ?? self.options)
     }
 
-    /// Writes the value of `key` to a file, in one step; nil for a miss, which leaves the file alone.
+    /// Copies the value of `key` to a file, atomically; returns nil for a miss, which leaves the file unchanged.
     ///
     /// Like `copyValue(forKey:toFile:reading:)` of ``SharedCache``.
     @discardableResult
@@ -64,7 +64,7 @@ extension CacheView where Codec == BytesCodec {
         try cache.copyValue(forKey: whole(key), toFile: path, reading: reading)
     }
 
-    /// The same, without blocking the task's thread.
+    /// Copies the value of `key` to a file, without blocking the task's thread; returns nil for a miss.
     @discardableResult
     public func copyValue(
         forKey key: String,
@@ -74,7 +74,7 @@ extension CacheView where Codec == BytesCodec {
         try await cache.copyValue(forKey: whole(key), toFile: path, reading: reading)
     }
 
-    /// Passes the value of `key` to `body` as a descriptor that is open for reading at its start; nil for a miss.
+    /// Calls `body` with a descriptor that is open for reading at the start of the value; returns nil for a miss.
     ///
     /// Like `withDescriptor(forKey:reading:_:)` of ``SharedCache``.
     @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
@@ -86,7 +86,7 @@ extension CacheView where Codec == BytesCodec {
         try cache.withDescriptor(forKey: whole(key), reading: reading, body)
     }
 
-    /// The value of `key` in pieces, read from its file one after another; nil for a miss.
+    /// Returns the value of `key` as a sequence of chunks, read from its file on demand; nil for a miss.
     ///
     /// Like `chunks(forKey:reading:size:)` of ``SharedCache``.
     public func chunks(

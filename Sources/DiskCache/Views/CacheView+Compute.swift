@@ -2,24 +2,25 @@
 
 import CacheStore
 
-// The synchronous forms block, so asynchronous code must never get them: they are disfavoured, and each has an
-// asynchronous twin that takes the same closure. Without the twin, a closure that has a capture list and awaits nothing
-// matches the synchronous form best, disfavoured or not.
+// The synchronous forms block, so asynchronous code must never resolve to them: they are disfavored, and each has an
+// asynchronous twin that takes the same closure. Without the twin, a closure with a capture list and without `await` would
+// match the synchronous form best, disfavored or not.
 
 extension CacheView {
-    /// The value of `key`, computed and stored if it is not there, once for all threads and
-    /// processes that want it at the same time.
+    /// Returns the value of `key`, computing and storing it if it is missing.
     ///
-    /// Like `value(forKey:orCompute:)` of ``SharedCache``. A stored value that does not decode is removed and computed
-    /// anew; a computed one that can't be encoded is returned and not kept.
+    /// It is computed once for all threads and processes that request it at the same time.
+    ///
+    /// Like `value(forKey:orCompute:)` of ``SharedCache``. A stored value that does not decode is removed and recomputed; a
+    /// computed value that cannot be encoded is returned but not stored.
     ///
     /// - Parameters:
-    ///   - key: its key in this view.
-    ///   - options: until when a computed value is valid, and what else to keep; nil: those of the view.
-    ///   - reading: how old a value may be, and how long to wait.
-    ///   - compute: makes the value; on this thread or, for a refresh in the background, on another one
-    ///     after this call has returned.
-    /// - Throws: only the computation's own error.
+    ///   - key: the key in this view.
+    ///   - options: the options of a computed value; nil for those of the view.
+    ///   - reading: which values are acceptable, and how long to wait.
+    ///   - compute: computes the value; on this thread or, for a refresh in the background, on another one after this call
+    ///     has returned.
+    /// - Throws: only the error of `compute`.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
@@ -30,17 +31,18 @@ extension CacheView {
         try FlightRequest(source, whole(key), options ?? self.options, reading).value(compute)
     }
 
-    /// The value of `key`, computed and stored if it is not there, once for all tasks, threads and
-    /// processes that want it at the same time.
+    /// Returns the value of `key`, computing and storing it if it is missing, without blocking a thread.
     ///
-    /// Like the form for bytes; blocks no thread while it waits.
+    /// It is computed once for all tasks, threads and processes that request it at the same time.
+    ///
+    /// Like the form for bytes.
     ///
     /// - Parameters:
-    ///   - key: its key in this view.
-    ///   - options: until when a computed value is valid, and what else to keep; nil: those of the view.
-    ///   - reading: how old a value may be, and how long to wait.
-    ///   - compute: makes the value; in this task or, for a refresh in the background, in a task of its own.
-    /// - Throws: only the computation's own error.
+    ///   - key: the key in this view.
+    ///   - options: the options of a computed value; nil for those of the view.
+    ///   - reading: which values are acceptable, and how long to wait.
+    ///   - compute: computes the value; in this task or, for a refresh in the background, in a separate task.
+    /// - Throws: only the error of `compute`.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions? = nil,
@@ -50,10 +52,10 @@ extension CacheView {
         try await FlightRequest(source, whole(key), options ?? self.options, reading).value(compute)
     }
 
-    /// The value of `key`, computed if it is not there by a closure that awaits nothing.
+    /// Returns the value of `key`, computed by a closure that does not suspend if it is missing.
     ///
-    /// Otherwise like the asynchronous form with a closure that awaits: it blocks no thread while it waits, and the
-    /// closure runs in this task. In asynchronous code the compiler chooses this form, and never the one that blocks.
+    /// Otherwise like the form with an asynchronous closure: it blocks no thread while it waits, and the closure runs in
+    /// this task. In asynchronous code the compiler chooses this form, and never the blocking one.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions? = nil,
@@ -64,11 +66,12 @@ extension CacheView {
             .value { () async throws(Failure) in try compute() }
     }
 
-    /// What there is for `key`, or what the closure decides about it, once for all threads and processes that want it
-    /// at the same time.
+    /// Returns the stored value of `key`, or the result of the closure if it is missing.
     ///
-    /// Like `hit(forKey:orCompute:)` of ``SharedCache``; a value for which the closure gives no terms is stored with those
-    /// of the view. A stored value that does not decode is removed and computed anew.
+    /// The closure is called once for all threads and processes that request the key at the same time.
+    ///
+    /// Like `hit(forKey:orCompute:)` of ``SharedCache``; a value for which the closure gives no options is stored with those
+    /// of the view. A stored value that does not decode is removed and recomputed.
     @_disfavoredOverload
     public func hit(
         forKey key: String,
@@ -79,7 +82,7 @@ extension CacheView {
             .hit { (computation: Computation<Value>) throws in try compute(own(computation)) }
     }
 
-    /// What there is for `key`, or what the closure decides about it; blocks no thread while it waits.
+    /// Returns the stored value of `key`, or the result of the closure if it is missing; blocks no thread while it waits.
     public func hit(
         forKey key: String,
         reading: ReadOptions = ReadOptions(),
@@ -89,7 +92,7 @@ extension CacheView {
             .hit { (computation: Computation<Value>) async throws in try await compute(own(computation)) }
     }
 
-    /// What there is for `key`, or what a closure that awaits nothing decides about it.
+    /// Returns the stored value of `key`, or the result of a closure that does not suspend if it is missing.
     public func hit(
         forKey key: String,
         reading: ReadOptions = ReadOptions(),
@@ -108,7 +111,7 @@ extension CacheView {
         FlightRequest(source, whole(key), reading, usual: options)
     }
 
-    /// The same with the key as this view has it.
+    /// Returns the computation with the key in this view.
     private func own(_ computation: Computation<Value>) -> Computation<Value> {
         Computation(
             key: withoutPrefix(computation.key),

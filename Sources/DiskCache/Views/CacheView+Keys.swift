@@ -2,14 +2,14 @@
 
 import CacheStore
 
-// What can be done with a key, and with all of them.
+// Calls for one key, and for all keys of a view.
 
 extension CacheView {
     // MARK: Reading
 
-    /// The value of `key`, or nil if there is none, it has expired, was damaged, or does not decode.
+    /// Returns the value of `key`, or nil if it is absent, expired or damaged, or does not decode.
     ///
-    /// - Throws: ``CacheError`` if the directory can't be read.
+    /// - Throws: ``CacheError`` if the directory cannot be read.
     public func get(
         forKey key: String,
         reading: ReadOptions = ReadOptions()
@@ -17,9 +17,9 @@ extension CacheView {
         try cache.find(whole(key), codec, reading)
     }
 
-    /// The value of `key`, or nil for a miss.
+    /// Returns the value of `key`, or nil for a miss.
     ///
-    /// A hit in memory doesn't change threads; decoding happens on threads of the library.
+    /// A hit in memory does not switch threads; decoding happens on library threads.
     public func get(
         forKey key: String,
         reading: ReadOptions = ReadOptions()
@@ -27,7 +27,7 @@ extension CacheView {
         try await cache.find(whole(key), codec, reading)
     }
 
-    /// What the cache knows about `key`, or nil if it has no value, whether it decodes or not.
+    /// Returns the metadata of `key`, or nil if it has no value, whether that decodes or not.
     public func entry(
         forKey key: String,
         reading: ReadOptions = ReadOptions()
@@ -35,7 +35,7 @@ extension CacheView {
         try cache.entry(forKey: whole(key), reading: reading)
     }
 
-    /// What the cache knows about `key`, or nil if it has no value, whether it decodes or not.
+    /// Returns the metadata of `key`, or nil if it has no value, whether that decodes or not.
     public func entry(
         forKey key: String,
         reading: ReadOptions = ReadOptions()
@@ -43,13 +43,13 @@ extension CacheView {
         try await cache.entry(forKey: whole(key), reading: reading)
     }
 
-    /// The value of `key`, or nil for a miss: what `get(forKey:)` finds.
+    /// The value of `key`, or nil for a miss, as returned by `get(forKey:)`.
     @available(*, noasync, message: "it waits for the disk: use `get(forKey:)`")
     public subscript(key: String) -> Value? {
         get throws(CacheError) { try self.get(forKey: key)?.value }
     }
 
-    /// Whether there is a value for `key` that has not expired, whether it decodes or not.
+    /// Returns whether there is an unexpired value for `key`, whether it decodes or not.
     @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
     public func contains(forKey key: String) throws(CacheError) -> Bool {
         try cache.contains(forKey: whole(key))
@@ -57,13 +57,13 @@ extension CacheView {
 
     // MARK: Storing
 
-    /// Stores a value, replacing one that is there.
+    /// Stores a value, replacing an existing one.
     ///
     /// - Parameters:
     ///   - value: the value.
-    ///   - key: its key in this view.
-    ///   - options: until when it is valid, and what else to keep; nil: those of the view.
-    /// - Throws: ``CacheError``, with the code `encoding` if the value can't be encoded.
+    ///   - key: the key in this view.
+    ///   - options: expiration, metadata and placement; nil for those of the view.
+    /// - Throws: ``CacheError``, with the code `encoding` if the value cannot be encoded.
     public func put(
         _ value: Value,
         forKey key: String,
@@ -72,7 +72,7 @@ extension CacheView {
         try source.put(value, forKey: whole(key), options ?? self.options)
     }
 
-    /// Stores a value, replacing one that is there; encoding and system calls happen on threads of the library.
+    /// Stores a value, replacing an existing one; encoding and system calls happen on library threads.
     public func put(
         _ value: Value,
         forKey key: String,
@@ -81,7 +81,7 @@ extension CacheView {
         try await source.put(value, forKey: whole(key), options ?? self.options)
     }
 
-    /// Stores a value unless there is one for `key` already, whether that decodes or not; says whether it was stored.
+    /// Stores a value unless `key` already has one, whether that decodes or not; returns whether it was stored.
     ///
     /// Like `putIfAbsent(_:forKey:options:)` of ``SharedCache``.
     @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
@@ -94,7 +94,7 @@ extension CacheView {
         return try cache.putIfAbsent(data, forKey: whole(key), options: options)
     }
 
-    /// Replaces the value of `key` by one that depends on it and its entry, atomically across processes.
+    /// Atomically reads and replaces the value of `key`, across processes.
     ///
     /// Like `update(forKey:options:_:)` of ``SharedCache``. A value that does not decode is a miss.
     @discardableResult
@@ -106,7 +106,7 @@ extension CacheView {
         try cache.update(whole(key), codec, options ?? self.options, decide)
     }
 
-    /// Replaces the value of `key` by one that depends on it, on a thread of the library.
+    /// Atomically reads and replaces the value of `key`, across processes, on a library thread.
     @discardableResult
     public func update(
         forKey key: String,
@@ -118,27 +118,27 @@ extension CacheView {
 
     // MARK: Removing and expiring
 
-    /// Removes the value of `key`, whatever its type; false if there was none on disk.
+    /// Removes the value of `key`, whether it decodes or not; returns false if there was none on disk.
     @discardableResult
     public func remove(forKey key: String) throws(CacheError) -> Bool {
         try cache.remove(forKey: whole(key))
     }
 
-    /// Removes the value of `key`, whatever its type; false if there was none on disk.
+    /// Removes the value of `key`, whether it decodes or not; returns false if there was none on disk.
     @discardableResult
     public func remove(forKey key: String) async throws(CacheError) -> Bool {
         try await cache.remove(forKey: whole(key))
     }
 
-    /// Counts as an access of `key`; false if there is no value.
+    /// Records an access of `key`; returns false if there is no value.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
     public func touch(forKey key: String) throws(CacheError) -> Bool {
         try cache.touch(forKey: whole(key))
     }
 
-    /// Gives the value of `key` another expiration, and keeps everything else that was stored with it; false if there is
-    /// none.
+    /// Replaces the expiration of the value of `key`, and keeps everything else that was stored with it; returns false if
+    /// there is no value.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
     public func setExpiration(
@@ -152,15 +152,15 @@ extension CacheView {
 
     // MARK: All keys
 
-    /// Removes every value of the view that was stored before this call, in one step.
+    /// Removes all values of the view that were stored before this call, atomically.
     ///
-    /// Like `removeAll(_:)` of ``SharedCache`` for the prefix: values whose keys the cache does not know go too.
+    /// Like `removeAll(_:)` of ``SharedCache`` for the prefix: values whose keys the cache does not know are removed too.
     @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
     public func removeAll() throws(CacheError) {
         try cache.removeAll(.prefix(prefix))
     }
 
-    /// Has every value of the view expire that was stored before this call, in one step.
+    /// Expires all values of the view that were stored before this call, atomically.
     ///
     /// Like `expireAll(_:staleFor:)` of ``SharedCache`` for the prefix.
     @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
@@ -168,9 +168,10 @@ extension CacheView {
         try cache.expireAll(.prefix(prefix), staleFor: staleFor)
     }
 
-    /// The entries of the view that have not expired, in no particular order.
+    /// Returns the unexpired entries of the view, in no particular order.
     ///
-    /// Like `entries(_:)` of ``SharedCache`` for the prefix. They have their whole keys; ``key(of:)`` takes the prefix off.
+    /// Like `entries(_:)` of ``SharedCache`` for the prefix. The entries have their full keys; ``key(of:)`` removes the
+    /// prefix.
     @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
     public func entries() throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
         try cache.entries(.prefix(prefix))
@@ -178,7 +179,7 @@ extension CacheView {
 
     // MARK: Locks
 
-    /// Waits for the cache's lock whose name is the prefix of the view and `name`.
+    /// Waits for the cache's lock that is named by the view's prefix followed by `name`.
     public func lock(
         _ name: String,
         permits: Int = 1,
@@ -187,7 +188,7 @@ extension CacheView {
         try cache.lock(whole(name), permits: permits, within: limit)
     }
 
-    /// Waits for the cache's lock whose name is the prefix of the view and `name`, without blocking a thread.
+    /// Waits for the cache's lock that is named by the view's prefix followed by `name`, without blocking a thread.
     public func lock(
         _ name: String,
         permits: Int = 1,

@@ -2,7 +2,7 @@
 
 import CacheStore
 
-/// A part of a cache: the keys with a prefix, as the values of a codec, with terms of their own.
+/// A part of a cache: the keys with a prefix, with a codec and default options.
 ///
 /// ```swift
 /// let thumbs = cache.namespace("thumbs/", options: PutOptions(expires: .days(7))).typed(Thumbnail.self)
@@ -11,23 +11,23 @@ import CacheStore
 /// try thumbs.removeAll()
 /// ```
 ///
-/// Each call does what the one of ``SharedCache`` with the same name does, with the prefix put before the key. Files,
-/// pieces and numbers are bytes: `cache.namespace(_:)` has calls for them, typed views don't. A key may be empty if there
-/// is a prefix.
+/// Each call does the same as the call of ``SharedCache`` with that name, with the prefix added to the key. Files, chunks
+/// and numbers are bytes: `cache.namespace(_:)` has calls for them, typed views do not. A key may be empty if there is a
+/// prefix.
 ///
-/// The memory tier keeps decoded values, so that a hit there does not decode again. Views are cheap: make one wherever it
-/// is needed. All views of a cache with the same type of codec share what is in memory.
+/// The memory tier holds decoded values, so that a hit there does not decode again. Views are cheap: create one wherever it
+/// is needed. All views of a cache with the same type of codec share the values in memory.
 public struct CacheView<Codec: CacheCodec>: Sendable {
     /// The type that the codec encodes.
     public typealias Value = Codec.Value
 
     /// The cache that holds the values.
     public let cache: SharedCache
-    /// The codec that writes and reads them.
+    /// The codec that encodes and decodes them.
     public let codec: Codec
-    /// What stands before each key.
+    /// The prefix of each key.
     public let prefix: String
-    /// How values are stored for which a call says nothing else.
+    /// The default options for storing values.
     public let options: PutOptions
 
     init(_ cache: SharedCache, _ codec: Codec, prefix: String, _ options: PutOptions) {
@@ -37,8 +37,8 @@ public struct CacheView<Codec: CacheCodec>: Sendable {
         self.options = options
     }
 
-    /// The key in this view of an entry of the cache, as an entry has the whole one; nil if the cache does not know the
-    /// key, or it is none of this view.
+    /// Returns the key of an entry without the prefix; nil if the cache does not know the key, or the key is not in this
+    /// view.
     public func key(of entry: CacheEntry) -> String? {
         guard let key = entry.key, key.utf8.starts(with: prefix.utf8) else { return nil }
         return withoutPrefix(key)
@@ -46,42 +46,42 @@ public struct CacheView<Codec: CacheCodec>: Sendable {
 
     // MARK: Keys
 
-    /// What the view hands over to.
+    /// The source that implements the calls of the view.
     var source: CodecSource<Codec> { CodecSource(cache: cache, codec: codec) }
 
-    /// The key as the cache has it.
+    /// Returns the full key, with the prefix.
     func whole(_ key: String) -> String { prefix.isEmpty ? key : prefix + key }
 
-    /// A key of the cache that has the prefix, as this view has it.
+    /// Returns a full key without the prefix.
     func withoutPrefix(_ key: String) -> String {
         prefix.isEmpty ? key : String(decoding: key.utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
     }
 
-    /// Values by their keys in the cache.
+    /// Returns the elements under their full keys.
     func byWholeKeys<Element>(_ elements: [String: Element]) -> [String: Element] {
         prefix.isEmpty ? elements : elements.reduce(into: [:]) { $0[whole($1.key)] = $1.value }
     }
 
-    /// Values by their keys in this view.
+    /// Returns the elements under their keys without the prefix.
     func byOwnKeys<Element>(_ elements: [String: Element]) -> [String: Element] {
         prefix.isEmpty ? elements : elements.reduce(into: [:]) { $0[withoutPrefix($1.key)] = $1.value }
     }
 }
 
-/// A source of views: a cache, and each of its views.
+/// A type that views can be made from: a cache, or one of its views.
 public protocol CacheViewSource: Sendable {
-    /// How it reads and writes values.
+    /// The codec of its values.
     associatedtype Codec: CacheCodec
 
-    /// All of it.
+    /// A view of all its keys.
     var view: CacheView<Codec> { get }
 }
 
 extension SharedCache: CacheViewSource {
-    /// The codec of the cache itself.
+    /// The codec of the cache's own values.
     public typealias Codec = BytesCodec
 
-    /// All keys, as bytes.
+    /// A view of all keys, with their values as bytes.
     public var view: CacheView<BytesCodec> { CacheView(self, BytesCodec(), prefix: "", PutOptions()) }
 }
 
@@ -91,26 +91,26 @@ extension CacheView: CacheViewSource {
 }
 
 extension CacheViewSource {
-    /// The keys that begin with `prefix`; of a view with a prefix those that begin with that and then this one.
+    /// Returns a view of the keys that begin with `prefix`, preceded by the prefix of this view, if any.
     ///
-    /// Nothing is put between prefix and key: `prefix` should end in a character by which it ends, as in `thumbs/`. What
-    /// is in a namespace can be listed, removed and made to expire by itself, each of these in one step, and looked at with
-    /// `diskcache ls --prefix`; `directory.statistics(.prefix(…))` tells what it takes. A key that the cache does not
-    /// know (``KeySelection``) can still be got and put.
+    /// No separator is inserted between prefix and key: end `prefix` with one, as in `thumbs/`. The keys of a namespace can
+    /// be listed, and removed or expired together in one step. `diskcache ls --prefix` shows them, and
+    /// `directory.statistics(.prefix(…))` returns their disk usage. Keys that the cache does not know (``KeySelection``) can
+    /// still be read and written.
     ///
     /// - Parameters:
     ///   - prefix: any string.
-    ///   - options: how values are stored for which a call says nothing else; nil: as in what this is made from.
+    ///   - options: the default options for storing values; nil for those of this cache or view.
     public func namespace(_ prefix: String, options: PutOptions? = nil) -> CacheView<Codec> {
         let view = view
         return CacheView(view.cache, view.codec, prefix: view.prefix + prefix, options ?? view.options)
     }
 
-    /// The same keys as values of `type`, which are stored as JSON.
+    /// Returns a view of the same keys with values of `type`, stored as JSON.
     ///
     /// - Parameters:
     ///   - type: the type of the values.
-    ///   - options: how values are stored for which a call says nothing else; nil: as in what this is made from.
+    ///   - options: the default options for storing values; nil for those of this cache or view.
     public func typed<Value: Codable & Sendable>(
         _ type: Value.Type,
         options: PutOptions? = nil
@@ -118,11 +118,11 @@ extension CacheViewSource {
         typed(by: JSONCodec(), options: options)
     }
 
-    /// The same keys as values that `codec` writes and reads.
+    /// Returns a view of the same keys with values that `codec` encodes.
     ///
     /// - Parameters:
-    ///   - codec: writes and reads the values.
-    ///   - options: how values are stored for which a call says nothing else; nil: as in what this is made from.
+    ///   - codec: encodes and decodes the values.
+    ///   - options: the default options for storing values; nil for those of this cache or view.
     public func typed<Other: CacheCodec>(by codec: Other, options: PutOptions? = nil) -> CacheView<Other> {
         let view = view
         return CacheView<Other>(view.cache, codec, prefix: view.prefix, options ?? view.options)

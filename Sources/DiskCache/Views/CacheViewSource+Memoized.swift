@@ -4,27 +4,28 @@ import CacheStore
 import FoundationEssentials
 
 extension CacheViewSource {
-    /// A function whose results are kept: computed once for each parameters, for all tasks, threads and processes.
+    /// Returns a function whose results are cached: each is computed once per parameters, across all tasks, threads and
+    /// processes.
     ///
     /// ```swift
     /// let render = cache.memoized("render 2", of: Chart.self) { chart in try await draw(chart) }
     /// let image = try await render(Chart(width: 640, points: points))
     /// ```
     ///
-    /// A result has the key `name`, a slash, and the SHA-256 of the parameters as JSON with sorted keys. So two functions
-    /// need two names, and one that gives other results than it did a name of its own. Parameters with sets or
-    /// dictionaries whose keys are no strings are not found again: their order differs from one process to the next.
+    /// The key of a result is `name`, a slash, and the SHA-256 of the parameters as JSON with sorted keys. So two functions
+    /// need different names, and a function whose results have changed needs a new name. Parameters that contain sets, or
+    /// dictionaries whose keys are not strings, are never found again: their order differs between processes.
     ///
-    /// Like `value(forKey:orCompute:)` otherwise: failures of the cache are never thrown.
+    /// Otherwise like `value(forKey:orCompute:)`: failures of the cache are never thrown.
     ///
     /// - Parameters:
-    ///   - name: the name of the function: with it, or with its prefix, its results can be removed.
+    ///   - name: the name of the function; its results can be removed by this prefix.
     ///   - type: the type of its parameters.
-    ///   - options: how results are stored; nil: as in what this is made from.
-    ///   - reading: how old a result may be, and how long to wait.
-    ///   - function: makes a result; in the caller's task or, for a refresh in the background, in a task of its own.
-    /// - Returns: a function that throws what `function` throws, and ``CacheError`` with the code `encoding` if the
-    ///   parameters can't be encoded.
+    ///   - options: the options for storing results; nil for those of this cache or view.
+    ///   - reading: which results are acceptable, and how long to wait.
+    ///   - function: computes a result; in the caller's task or, for a refresh in the background, in a separate task.
+    /// - Returns: a function that throws the errors of `function`, and ``CacheError`` with the code `encoding` if the
+    ///   parameters cannot be encoded.
     public func memoized<Parameters: Encodable & Sendable>(
         _ name: String,
         of type: Parameters.Type = Parameters.self,
@@ -42,7 +43,7 @@ extension CacheViewSource {
     }
 }
 
-/// The same for equal parameters, in all processes.
+/// Returns the key of a result, which is the same for equal parameters in all processes.
 private func memoizedKey(of parameters: some Encodable) throws(CacheError) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys

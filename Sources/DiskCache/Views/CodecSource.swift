@@ -3,7 +3,7 @@
 import CacheStore
 import FoundationEssentials
 
-/// The values of a cache as a codec has them, by their whole keys: what views hand over to.
+/// The values of a cache, encoded by a codec, under their full keys: the implementation of views.
 struct CodecSource<Codec: CacheCodec>: FlightSource {
     let cache: SharedCache
     let codec: Codec
@@ -22,7 +22,7 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
         try await cache.find(key, codec, reading)
     }
 
-    /// Stores a value on disk, encoded, and as it is in memory, as the options say.
+    /// Stores a value, encoded on disk and as it is in memory, according to the options.
     func put(_ value: Codec.Value, forKey key: String, _ options: PutOptions) throws(CacheError) {
         if let data = bytes(value) { return try cache.put(data, forKey: key, options: options) }
         if cache.waitsForNobody(options) {
@@ -35,7 +35,7 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
         _ = try keep(value, forKey: key, options, RoomTerms())
     }
 
-    /// The same, without blocking the thread: encoding and system calls happen on threads of the library.
+    /// Stores a value without blocking the thread: encoding and system calls happen on library threads.
     func put(_ value: Codec.Value, forKey key: String, _ options: PutOptions) async throws(CacheError) {
         if let data = bytes(value) { return try await cache.put(data, forKey: key, options: options) }
         try await offload { () throws(CacheError) in try self.put(value, forKey: key, options) }
@@ -62,7 +62,7 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
         }
     }
 
-    /// The bytes of a value.
+    /// Encodes a value.
     func encode(_ value: Codec.Value, forKey key: String) throws(CacheError) -> Data {
         do {
             return try codec.encode(value)
@@ -71,7 +71,7 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
         }
     }
 
-    /// The value where it is bytes itself, and needs no code of the program's.
+    /// Returns the value itself if it is bytes, which need no code of the program; otherwise nil.
     private func bytes(_ value: Codec.Value) -> Data? {
         Codec.self == BytesCodec.self ? value as? Data : nil
     }
