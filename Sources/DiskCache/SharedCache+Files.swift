@@ -163,19 +163,26 @@ extension SharedCache {
         _ body: (borrowing FileDescriptor, CacheEntry) throws(CacheError) -> Value
     ) throws(CacheError) -> Value? {
         let digest = try settledDigest(ofKey: key)
-        var found = try openFile(digest, reading)
-        if found == nil, remote != nil, reading.asksRemote, reading.source != .memory,
-            findRemotely(key, BytesCodec()) != nil
-        {
-            found = try openFile(digest, reading)
-        }
-        guard let hit = found.take() else { return nil }
+        guard let hit = try findFile(forKey: key, digest, reading) else { return nil }
         let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
         return try body(hit.value, entry)
     }
 
+    /// Opens the value's file, verified and at its start; asks remote stores if this machine does not have it.
+    func findFile(
+        forKey key: String,
+        _ digest: Digest,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> StoreHit<FileDescriptor>? {
+        if let hit = try openFile(digest, reading) { return hit }
+        guard remote != nil, reading.asksRemote, reading.source != .memory,
+            findRemotely(key, BytesCodec()) != nil
+        else { return nil }
+        return try openFile(digest, reading)
+    }
+
     /// Opens the value's file, verified and at its start; returns nil for a miss.
-    func openFile(
+    private func openFile(
         _ digest: Digest,
         _ reading: ReadOptions
     ) throws(CacheError) -> StoreHit<FileDescriptor>? {

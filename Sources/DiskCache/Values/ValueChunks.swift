@@ -21,7 +21,7 @@ extension SharedCache {
     /// Iterating throws `CancellationError` if the task was cancelled, so that a part is never mistaken for the whole value,
     /// and ``CacheError`` if the file cannot be read any more.
     ///
-    /// The memory tier is neither read nor filled, and remote servers are not asked.
+    /// The memory tier is neither read nor filled.
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
@@ -47,7 +47,7 @@ extension SharedCache {
     }
 
     private func openValue(forKey key: String, _ reading: ReadOptions) throws(CacheError) -> OpenValue? {
-        guard let hit = try openFile(settledDigest(ofKey: key), reading) else { return nil }
+        guard let hit = try findFile(forKey: key, settledDigest(ofKey: key), reading) else { return nil }
         return OpenValue(hit, path: path)
     }
 }

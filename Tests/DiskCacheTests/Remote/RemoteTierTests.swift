@@ -90,7 +90,7 @@ import Testing
         for task in tasks { #expect(try await task.value == 1) }
     }
 
-    @Test func `asynchronous gets of bytes and typed values and copies to files ask the tier`() async throws {
+    @Test func `asynchronous gets of bytes, typed values, files and chunks ask the tier`() async throws {
         tier.set("1", "a")
         tier.set("2", "b")
         tier.set("3", "c")
@@ -100,6 +100,10 @@ import Testing
         let path = directory.path + "/copy"
         #expect(try await cache.copyValue(forKey: "c", toFile: path) != nil)
         #expect(FileManager.default.contents(atPath: path) == Data("3".utf8))
+        tier.set("4", "d")
+        var read = Data()
+        for try await chunk in try #require(try await cache.chunks(forKey: "d")) { read += chunk }
+        #expect(read == Data("4".utf8))
     }
 
     @Test func `local hits and calls that read only local data do not ask the tier`() throws {
