@@ -2,16 +2,18 @@
 
 import Platform
 
-/// Writing records, in either form.
+/// Functions that write records, in either form.
 extension Entries {
-    /// Makes `bytes` the record of `key`, whatever was there, and adds what that takes on disk to the usage; false where
-    /// an entry was replaced, nil where there was none to replace and `mayCreate` is false.
+    /// Stores `bytes` as the record of `key`, replacing any present one, and adds their size on disk to the usage.
     ///
     /// The caller holds the entry's stripe.
     ///
-    /// `accessed` is the access time that a new entry gets; nil: the file system's present. Three calls to
-    /// overwrite a record in an attribute, and one more where entries may take space of their own; four for a new
-    /// entry, and one for its time. One more for a record of a length whose space is not known yet.
+    /// `accessed` is the access time of a new entry; nil for the file system's present. Three calls to overwrite a record in
+    /// an attribute, and one more if entries may take their own space; four for a new entry, and one for its time. One more
+    /// for a record of a length whose space is not known yet.
+    ///
+    /// - Returns: false if an entry was replaced, true if one was created, nil if there was none to replace and `mayCreate`
+    ///   is false.
     func write(
         _ bytes: [UInt8],
         for key: Digest,
@@ -34,14 +36,14 @@ extension Entries {
         }
     }
 
-    /// How an attempt to write an attribute ended.
+    /// The outcome of an attempt to write an attribute.
     private enum AttributeOutcome {
         case overwritten, created
-        /// There is no entry, and none may be made.
+        /// There is no entry, and none may be created.
         case missing
-        /// The record does not fit an attribute, or none can be set: the entry is there, without one.
+        /// The record does not fit into an attribute, or none can be set: the entry exists without a record.
         case createdEmpty
-        /// The record does not fit an attribute, or none can be set.
+        /// The record does not fit into an attribute, or none can be set.
         case refused
     }
 
@@ -57,7 +59,7 @@ extension Entries {
             return outcome
         }
         while true {
-            // Only another writer of the key can make it wrong, and then the count until the next sweep.
+            // Only another writer of the key can make this wrong; then the usage is wrong until the next sweep.
             if let before = try allocation(ofEntry: path) {
                 do throws(Errno) {
                     try directory.entries.setAttribute(
@@ -65,12 +67,12 @@ extension Entries {
                         of: path,
                         to: bytes.span
                     )
-                    // A former sidecar keeps its contents.
+                    // A previous sidecar keeps its contents.
                     let after = allocation(ofRecord: bytes.count, isAlone: before.isEmpty) {
                         () throws(Errno) in try directory.entries.presentStatus(of: path)
                     }
                     control.addUsage(bytes: after - before.bytes, entries: 0)
-                    // If it was removed meanwhile, it is not made again: the record would be published twice.
+                    // If it was removed meanwhile, it is not created again: the record would be published twice.
                     if isDurable {
                         _ = try ifExists { () throws(Errno) in
                             try synchronize(directory.entries.open(path, .readOnly), key)
@@ -79,8 +81,8 @@ extension Entries {
                     novelty.note(isNew: false)
                     return .overwritten
                 } catch {
-                    // The same for a symbolic link or a pipe, which can't have the attribute: a
-                    // sidecar takes its place, and what the link leads to is left alone.
+                    // The same for a symbolic link or a pipe, which can't have the attribute: a sidecar replaces it, and the
+                    // target of the link is left alone.
                     if error.leavesSidecar { return .refused }
                     if error != .noEntry { throw error }
                 }
@@ -95,20 +97,23 @@ extension Entries {
 
     // MARK: Space
 
-    /// Bytes: such a record is expected to take nothing beside the inode of its entry, as ext4 keeps it there; a longer
-    /// one may take a block.
+    /// In bytes: a record of up to this length is expected to take no space besides the inode of its entry.
+    ///
+    /// ext4 keeps it in the inode; a longer record may take a block.
     private static let shortRecord = 68
 
-    /// What an entry takes on disk with a record of that length, before it is written: as such ones have taken, else at
-    /// most so much; no system call.
+    /// Returns the size on disk of an entry with a record of that length, before it is written; no system call.
+    ///
+    /// It is the size of earlier entries with that length, if known, otherwise an upper bound.
     func expectedAllocation(ofRecord length: Int) -> Int64 {
         if form == .sidecar { return control.expectedAllocation(of: length) }
         if let known = directory.recordSizes.size(ofLength: length) { return known }
         return length <= Self.shortRecord ? 0 : directory.allocation(of: length)
     }
 
-    /// What an entry takes with a record of that length in its attribute, which is written; `status` is asked where no
-    /// such was seen yet.
+    /// Returns the size on disk of an entry whose record of that length was written to its attribute.
+    ///
+    /// `status` is called only if the size for that length is not known yet.
     ///
     /// - Parameter isAlone: whether the file has no contents.
     private func allocation(
@@ -125,9 +130,9 @@ extension Entries {
         return found
     }
 
-    /// What the entry at `path` takes on disk; nil: there is none.
+    /// Returns the size on disk of the entry at `path`; nil if it does not exist.
     ///
-    /// One system call; none, and 0, where no entry takes any space of its own, whether there is this one or not.
+    /// One system call. If no entry takes its own space there is none, and the result is 0, whether or not the entry exists.
     private func allocation(ofEntry path: RelativePath) throws(Errno) -> (bytes: Int64, isEmpty: Bool)? {
         if control.entriesTakeNoSpace { return (0, true) }
         return try directory.entries.presentStatus(of: path).map { ($0.allocatedSize, $0.size == 0) }
@@ -135,7 +140,7 @@ extension Entries {
 
     /// Deletes the entry of `key` and subtracts it from the usage; false if there was none.
     ///
-    /// The caller holds its stripe. Three system calls; four where entries may take space of their own.
+    /// The caller holds its stripe. Three system calls; four if entries may take their own space.
     func delete(_ key: Digest) throws(CacheError) -> Bool {
         let taken = try describing("look at an entry", directory.path(of: key, .entries)) {
             () throws(Errno) in
@@ -146,7 +151,7 @@ extension Entries {
         return true
     }
 
-    /// nil if the entry exists already.
+    /// Creates an entry with its record; nil if the entry exists already.
     private func create(
         _ bytes: [UInt8],
         at path: RelativePath,
@@ -157,9 +162,9 @@ extension Entries {
             let file = try directory.entries.making(StoreLayout.shard(of: key)) { () throws(Errno) in
                 try directory.entries.open(path, Self.new, mode: FileMode.file)
             }
-            // It counts from now on, whatever becomes of the record.
+            // The entry is counted now, even if the record can't be written.
             control.addUsage(bytes: 0, entries: 1)
-            // The time first: the attribute is what makes it an entry.
+            // Set the time first: the attribute is what makes the file an entry.
             if let accessed { try file.setAccessTime(accessed) }
             try file.setAttribute(StoreLayout.recordAttribute, to: bytes.span)
             let taken = allocation(ofRecord: bytes.count) { () throws(Errno) in try file.status() }
@@ -168,17 +173,17 @@ extension Entries {
             return .created
         } catch {
             if error == .exists { return nil }
-            // The empty file stays for the sidecar to replace, or for a sweep: to unlink it here could
-            // hit the record that another writer has given it meanwhile.
+            // The empty file stays for the sidecar to replace, or for a sweep: unlinking it here could delete the record
+            // that another writer has meanwhile given it.
             if error.leavesSidecar { return .createdEmpty }
             throw error
         }
     }
 
-    /// Made once: putting an option set of another module together takes 2,000 instructions.
+    /// A constant: constructing an option set of another module takes 2,000 instructions.
     private static let new: OpenFlags = [.writeOnly, .create, .exclusive]
 
-    /// False where an entry was replaced, nil where there was none and `mayCreate` is false.
+    /// Writes a sidecar; false if an entry was replaced, nil if there was none and `mayCreate` is false.
     private func writeSidecar(
         _ bytes: [UInt8],
         for key: Digest,
@@ -191,7 +196,7 @@ extension Entries {
         if isDurable { try temporary.file.synchronizeAll() }
         let taken = control.allocation(of: temporary.file, length: bytes.count)
         control.noteEntryWithSpace()
-        // Only another writer of the key can make it wrong, and then the count until the next sweep.
+        // Only another writer of the key can make this wrong; then the usage is wrong until the next sweep.
         let replaced = try directory.entries.presentStatus(of: StoreLayout.path(of: key))?.allocatedSize
         if replaced == nil, !mayCreate { return nil }
         try directory.entries.making(StoreLayout.shard(of: key)) { () throws(Errno) in

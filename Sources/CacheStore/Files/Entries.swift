@@ -2,20 +2,21 @@
 
 package import Platform
 
-/// An entry as it was found on disk, and as the rules in force have it.
+/// An entry as found on disk, after the rules in force were applied.
 ///
-/// An object, so that handing it on costs one count of references.
+/// It is a class, so that passing it on costs one retain.
 package final class StoredEntry: Sendable {
-    /// The record's bytes, by which a later look can tell whether it is still the same.
+    /// The bytes of the record, which a later read compares to detect a change.
     package let bytes: [UInt8]
-    /// nil where the bytes are no record, or ``isUndecided``.
+    /// The record; nil if the bytes are no record, or if ``isUndecided`` is true.
     package let record: Record?
-    /// Whether the bytes are a record, and the rules by which it would have to be judged are gone or damaged: to readers it
-    /// is a miss.
-    let isUndecided: Bool
-    /// When the last of the rules was made that have changed the record.
+    /// Whether the bytes are a record, but the rules that apply to it are missing or damaged.
     ///
-    /// Whoever has seen that rule in force is later than this, though the call may have asked for the time before.
+    /// Readers treat such an entry as a miss.
+    let isUndecided: Bool
+    /// When the latest of the rules that have changed the record was made.
+    ///
+    /// A caller that has seen that rule in force is later than this, though it may have read the clock earlier.
     let judged: Timestamp
 
     init(of key: Digest, _ bytes: [UInt8]) {
@@ -25,7 +26,7 @@ package final class StoredEntry: Sendable {
         judged = .distantPast
     }
 
-    /// The same bytes, with what rules have left of the record.
+    /// Creates an entry with the same bytes and the record that the rules leave.
     fileprivate init(_ stored: StoredEntry, _ record: Record?, judged: Timestamp = .distantPast) {
         bytes = stored.bytes
         self.record = record
@@ -33,23 +34,23 @@ package final class StoredEntry: Sendable {
         self.judged = judged
     }
 
-    /// Whether rules in force are meant for the value.
+    /// Whether rules in force apply to the value.
     var isChangedByRules: Bool { judged > .distantPast }
 
-    /// The freshness of the value at `now`, as a get sees it; nil if there is no record.
+    /// Returns the freshness of the value at `now`, as a get sees it; nil if there is no record.
     ///
-    /// A rule that has expired the value holds for all that go by it, though the clock may have been set back since.
+    /// A rule that has expired the value applies in all processes that use it, even if the clock was set back since.
     package func freshness(at now: Timestamp, accessed: Timestamp) -> Freshness? {
         record?.freshness(at: max(now, judged), accessed: accessed)
     }
 
-    /// Whether two looks have found the same: the same bytes, and rules that leave the same of them.
+    /// Returns whether two reads have found the same bytes, and rules that leave the same record.
     static func areSame(_ one: StoredEntry?, _ other: StoredEntry?) -> Bool {
         one?.bytes == other?.bytes && one?.record?.core == other?.record?.core
     }
 }
 
-/// The entries: one small file a key, named by the digest of the key, whose record says where the value is.
+/// The entries: one small file per key, named by the digest of the key, whose record locates the value.
 package final class Entries: Sendable {
     let directory: StoreDirectory
     let control: Control
@@ -68,10 +69,10 @@ package final class Entries: Sendable {
 
     // MARK: Reading
 
-    /// The entry of `key`, nil where there is none, or a rule has removed it.
+    /// Returns the entry of `key`; nil if there is none, or if a rule has removed it.
     ///
-    /// One call for a record in an attribute and for a missing entry, seven for a sidecar (five where
-    /// the file system has no attributes); five more for the first after each change of the rules.
+    /// One call for a record in an attribute and for a missing entry, seven for a sidecar (five if the file system has no
+    /// attributes); five more for the first read after each change of the rules.
     package func read(_ key: Digest) throws(CacheError) -> StoredEntry? {
         let rules = try control.rulesInForce()
         guard let bytes = try recordBytes(key) else { return nil }
@@ -80,7 +81,7 @@ package final class Entries: Sendable {
         return try judged(stored, key, rules)
     }
 
-    /// The bytes of the record, whatever the rules say; nil where there is no entry.
+    /// Returns the bytes of the record, regardless of the rules; nil if there is no entry.
     func recordBytes(_ key: Digest) throws(CacheError) -> [UInt8]? {
         do throws(Errno) {
             return try bytes(at: StoreLayout.path(of: key))
@@ -90,7 +91,7 @@ package final class Entries: Sendable {
         }
     }
 
-    /// What the rules leave of an entry that was read after they were asked for; nil: nothing.
+    /// Applies the rules to an entry that was read after them; returns nil if they remove it.
     private func judged(
         _ stored: StoredEntry,
         _ key: Digest,
@@ -109,10 +110,10 @@ package final class Entries: Sendable {
         return left.map { StoredEntry(stored, $0, judged: meant.map(\.moment).max() ?? .distantPast) }
     }
 
-    /// The record in the attribute of the file, else in its contents.
+    /// Returns the record in the attribute of the file, or else in its contents.
     ///
-    /// An attribute that has been set on it meanwhile is the later record: the file that was opened was the
-    /// entry then, so either is a value of this moment.
+    /// An attribute that was set meanwhile is the later record. The opened file was the entry at that time, so either is a
+    /// valid result.
     private func bytes(at path: RelativePath) throws(Errno) -> [UInt8] {
         let name = StoreLayout.recordAttribute
         let hasAttributes = directory.capabilities.attributes != .absent
@@ -122,20 +123,22 @@ package final class Entries: Sendable {
             if hasAttributes, let later = try file.attribute(name) { return later }
             return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
         } catch {
-            // Something else is in the entry's place, and has no record. Any other error, also one of the attribute's,
-            // does not tell whether there is a record.
+            // Another kind of file is in the entry's place, and has no record. Any other error, including one of the
+            // attribute, does not show whether there is a record.
             if error.meaning == .notAFile { return [] }
             throw error
         }
     }
 
-    /// Opens an entry without marking it as accessed: the file's access time is ours to set, and without
-    /// this a mere listing would make everything look used and prolong sliding expirations.
+    /// Opens an entry without changing its access time.
+    ///
+    /// The cache sets the access time itself. Otherwise a mere listing would mark all entries as used and prolong sliding
+    /// expirations.
     private func openUnnoticed(_ path: RelativePath) throws(Errno) -> FileDescriptor {
         do throws(Errno) {
             return try directory.entries.open(path, [.readOnly, .noAccessTime])
         } catch {
-            // Only the owner may ask for that, open(2).
+            // Only the owner may use this flag, open(2).
             guard error == .notPermitted else { throw error }
             return try directory.entries.open(path, .readOnly)
         }
@@ -145,9 +148,9 @@ package final class Entries: Sendable {
 
     /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
     ///
-    /// The caller holds the entry's stripe. No system call where the control file is mapped.
+    /// The caller holds the entry's stripe. No system call if the control file is mapped.
     ///
-    /// - Parameter isRemoval: no entry is there afterwards.
+    /// - Parameter isRemoval: whether no entry exists afterwards.
     func writing<Result>(
         _ key: Digest,
         isRemoval: Bool = false,
@@ -160,15 +163,15 @@ package final class Entries: Sendable {
             let result = try publish()
             return (result, control.endWriting(writing))
         } catch {
-            // What failed may have been published all the same.
+            // A failed operation may have been published nevertheless.
             control.endWriting(writing)
             throw error
         }
     }
 
-    /// Notes an access; false where there is no such entry.
+    /// Records an access; returns false if there is no such entry.
     ///
-    /// Three calls. A process that may write the file but doesn't own it can only set it to the kernel's present.
+    /// Three calls. A process that may write the file but doesn't own it can only set the kernel's present time.
     func setAccessTime(of key: Digest, to time: Timestamp) throws(CacheError) -> Bool {
         let path = StoreLayout.path(of: key)
         return try describing("note an access", directory.path(of: key, .entries)) { () throws(Errno) in

@@ -2,20 +2,20 @@
 
 import Synchronization
 
-/// Whether the next of many things that are stored is likely to be new, judged by those before it.
+/// Whether the next of many stored items is likely to be new, judged by the previous ones.
 ///
-/// A caller that expects so can skip the call that would look for an old one; what it does instead must be right
-/// either way.
+/// A caller that expects a new item can skip the check for an old one. Its alternative must be correct in both cases.
 struct Novelty: ~Copyable, Sendable {
-    /// So many new ones in a row make the next one likely new: a wrong guess costs about as much as eight right
-    /// ones save.
+    /// The number of consecutive new items after which the next one is likely new.
+    ///
+    /// A wrong guess costs about as much as eight correct ones save.
     private static let longRow = 8
 
     private let row = Atomic<Int>(0)
 
     var isLikely: Bool { row.load(ordering: .relaxed) >= Self.longRow }
 
-    /// Takes note of how it was; stores nothing while all are new.
+    /// Records whether an item was new; stores nothing while all are new.
     func note(isNew: Bool) {
         let length = row.load(ordering: .relaxed)
         if !isNew {

@@ -2,12 +2,12 @@
 
 import Platform
 
-/// Making objects: written first, then given their names.
+/// Functions that create objects: they are written first, then given their names.
 extension Objects {
-    /// Whether to try it with the object that is there before it is written.
+    /// Returns whether to try the existing object before writing a new one.
     ///
-    /// One call; none, and false, where the last ones were all new and it costs little to write one in vain. Never
-    /// where there are no unnamed files: there a new object takes the place of the one that is there, unnoticed.
+    /// One call. None, and false, if the last objects were all new and writing one unnecessarily costs little. Never skipped
+    /// if there are no unnamed files: then a new object would silently replace the existing one.
     func isWorthTrying(_ content: Content) throws(CacheError) -> Bool {
         if directory.capabilities.unnamedFiles, novelty.isLikely, content.length <= Self.longestWrittenUnseen
         {
@@ -18,13 +18,15 @@ extension Objects {
         return isPresent
     }
 
-    /// Bytes: creating the file for so many takes twice as long as writing them (3 and 1.5 µs for 4 KiB).
+    /// In bytes: creating a file of this size takes twice as long as writing it (3 and 1.5 µs for 4 KiB).
     private static let longestWrittenUnseen = 16 * 1024
 
-    /// Raises an object's change time, which keeps sweeps that are under way from deleting it; false where there is
-    /// none, or one that belongs to another user, which is to be replaced by a new file of the same name.
+    /// Raises an object's change time, which keeps running sweeps from deleting it.
     ///
     /// Three calls. The caller holds the object's stripe.
+    ///
+    /// - Returns: false if there is no object, or if it belongs to another user and must be replaced by a new file of the
+    ///   same name.
     func touch(_ digest: Digest) throws(CacheError) -> Bool {
         do throws(Errno) {
             try directory.objects.touch(StoreLayout.path(of: digest))
@@ -35,11 +37,11 @@ extension Objects {
         }
     }
 
-    /// Starts a new object; a crash before it is published leaves nothing behind.
+    /// Creates a new object; a crash before it is published leaves nothing behind.
     ///
-    /// In its shard where the digest is known: ext4 gives a new file an inode of its directory's group, and
-    /// 256 groups are searched faster than one. A name can be given in any directory of the file system.
-    /// Unnamed and linked, 4 KiB cost ext4 67,000 instructions; named and renamed 81,000 (Linux 6.18).
+    /// It is created in its shard if the digest is known: ext4 gives a new file an inode of its directory's group, and 256
+    /// groups are searched faster than one. The file can be linked in any directory of the file system. Unnamed and linked,
+    /// 4 KiB cost ext4 67,000 instructions; named and renamed 81,000 (Linux 6.18).
     private func stage(for digest: Digest?) throws(CacheError) -> TemporaryFile {
         try describing("create an object", place) { () throws(Errno) in
             guard directory.capabilities.unnamedFiles else {
@@ -52,7 +54,7 @@ extension Objects {
         }
     }
 
-    /// The same for one whose digest is not known yet; where no inode is left, some are set free.
+    /// Creates an object whose digest is not known yet; makes space if no inode is free.
     private func stage(makingSpace makeSpace: (Int) -> Bool) throws(CacheError) -> TemporaryFile {
         while true {
             do throws(CacheError) {
@@ -68,7 +70,7 @@ extension Objects {
         return TemporaryFile(unnamed: file, in: directory)
     }
 
-    /// Made once: putting an option set of another module together takes 2,000 instructions.
+    /// A constant: constructing an option set of another module takes 2,000 instructions.
     private static let unnamed: OpenFlags = [.readWrite, .temporary]
 
     /// Writes bytes in memory to a new object.
@@ -82,19 +84,18 @@ extension Objects {
             staged.allocatedSize = control.allocation(of: staged.file, length: bytes.count)
             return staged
         } catch {
-            // Where none can be written, one that is there may still do: the next put looks.
+            // If a new object can't be written, an existing one may still serve: the next put checks for it.
             novelty.note(isNew: false)
             throw error
         }
     }
 
-    /// Copies a file from its offset to its end into a new object, sharing its extents where the file system
-    /// can, and describes what arrived.
+    /// Copies a file from its offset to its end into a new object, and describes the copied bytes.
     ///
-    /// Memory: one chunk of 256 KiB.
+    /// It shares extents if the file system can. Memory: one chunk of 256 KiB.
     ///
-    /// `makeSpace` is asked where the disk is full, as by ``FileDescriptor/writeAll(_:makeSpace:)``: what was copied
-    /// stays meanwhile.
+    /// `makeSpace` is called if the disk is full, as in ``FileDescriptor/writeAll(_:makeSpace:)``; the bytes copied so far
+    /// are kept.
     ///
     /// - Throws: ``CacheError/Code/valueTooLarge`` once more than `most` bytes were read.
     func stage(
@@ -104,7 +105,7 @@ extension Objects {
     ) throws(CacheError) -> StagedCopy {
         var staged = try stage(makingSpace: makeSpace)
         let isWhole = try describing("copy a file to", place) { () throws(Errno) in
-            // Described is what was stored, also when the source changes meanwhile.
+            // The description is that of the stored bytes, even if the source changes meanwhile.
             try staged.file.copyAll(from: source, atMost: most, makeSpace: makeSpace)
         }
         guard isWhole else {
@@ -124,19 +125,17 @@ extension Objects {
         return StagedCopy(object: staged, content: content)
     }
 
-    /// Has a staged object outlive any sweep until it is published.
+    /// Keeps a staged object from being deleted by a sweep until it is published.
     func keep(_ staged: inout TemporaryFile) throws(CacheError) {
         try describing("keep an object", "\(directory.path)/\(StoreLayout.temporaries)") { () throws(Errno) in
             try staged.keepName()
         }
     }
 
-    /// Gives a staged object its name.
-    ///
-    /// False: there is one of that name already.
+    /// Gives a staged object its name; returns false if the name exists already.
     func publish(_ staged: borrowing TemporaryFile, as digest: Digest) throws(CacheError) -> Bool {
         try describing("publish an object", directory.path(of: digest, .objects)) { () throws(Errno) in
-            // Replaces, if need be, a file of the same bytes: readers of that one keep it open.
+            // Replaces an existing file of the same bytes, if necessary: its readers keep it open.
             let isNew = try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
                 try staged.publish(in: directory.objects, StoreLayout.path(of: digest))
             }
@@ -146,7 +145,7 @@ extension Objects {
         }
     }
 
-    /// Puts a staged object in the place of an unusable one, in one step.
+    /// Replaces an unusable object with a staged one atomically.
     func replace(_ digest: Digest, with staged: inout TemporaryFile) throws(CacheError) {
         try describing("replace an object", directory.path(of: digest, .objects)) { () throws(Errno) in
             try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
@@ -156,9 +155,9 @@ extension Objects {
         }
     }
 
-    /// Puts an object on the medium that another process may have stored without, if it is there.
+    /// Writes an object to the medium, if it exists and the store is durable.
     ///
-    /// For a durable store only.
+    /// Another process may have stored it without synchronizing it.
     func synchronizeIfDurable(_ digest: Digest) throws(CacheError) {
         guard isDurable else { return }
         try describing("synchronize an object", directory.path(of: digest, .objects)) { () throws(Errno) in
@@ -169,14 +168,14 @@ extension Objects {
         }
     }
 
-    /// Of all objects, for messages.
+    /// The path of all objects, for messages.
     private var place: String { "\(directory.path)/\(StoreLayout.objects)" }
 }
 
-/// A new object made from a file, and what turned out to be in it.
+/// A new object that was copied from a file, and a description of its bytes.
 package struct StagedCopy: ~Copyable {
     let object: TemporaryFile
     package let content: Content
-    /// Where its length was known before it was copied; forgotten where it is not put.
+    /// The claimed room, if the length was known before the copy; it lapses if the object is not put.
     var claim: RoomClaim?
 }

@@ -3,12 +3,12 @@
 import FoundationEssentials
 package import Platform
 
-/// How a look at an object that a record names ended.
+/// The outcome of a read of an object that a record names.
 package enum Lookup<Value: ~Copyable>: ~Copyable {
     case found(Value)
-    /// There is none: it was swept since the record was read, or removed by hand.
+    /// The object is missing: it was swept after the record was read, or removed manually.
     case missing
-    /// There is one that can't be used: it is damaged, or another user's.
+    /// The object is unusable: it is damaged, or another user's.
     case unusable
 }
 
@@ -31,8 +31,9 @@ package final class Objects: Sendable {
 
     // MARK: Reading
 
-    /// Reads an object and checks its length, and its checksum too unless the store does without: `openat2`, `read`,
-    /// `close`; one call where it is missing.
+    /// Reads an object and checks its length, and its checksum unless the store omits that.
+    ///
+    /// `openat2`, `read`, `close`; one call if it is missing.
     func read(_ content: Content, alwaysChecked: Bool = false) throws(CacheError) -> Lookup<Data> {
         let isChecked = checksContent || alwaysChecked
         do throws(Errno) {
@@ -49,7 +50,7 @@ package final class Objects: Sendable {
         }
     }
 
-    /// Opens an object whose bytes have been checked like those that ``read(_:alwaysChecked:)`` gives, at its start.
+    /// Opens an object, at its start, whose bytes have been checked as in ``read(_:alwaysChecked:)``.
     ///
     /// Memory: one chunk.
     func open(_ content: Content) throws(CacheError) -> Lookup<FileDescriptor> {
@@ -67,8 +68,7 @@ package final class Objects: Sendable {
         return isWhole ? .found(file) : .unusable
     }
 
-    /// Opens an object without checking it; nil where it is missing, or something other than a file has its
-    /// name.
+    /// Opens an object without checking it; returns nil if it is missing or not a file.
     package func open(_ digest: Digest) throws(CacheError) -> FileDescriptor? {
         do throws(Errno) {
             return try openFile(digest)
@@ -82,7 +82,7 @@ package final class Objects: Sendable {
         try directory.objects.open(StoreLayout.path(of: digest), .readOnly)
     }
 
-    /// Whether there is an object that can be whole; one of the wrong length can't.
+    /// Returns whether there is an object of the right length.
     ///
     /// One call. Objects never change, so the caller needs no lock.
     func isPresent(_ content: Content) throws(CacheError) -> Bool {
@@ -90,9 +90,9 @@ package final class Objects: Sendable {
         return status.kind == .regular && status.size == Int64(content.length)
     }
 
-    /// What an object's bytes really are, read and hashed anew, at most so many of them, and its state; nil where
-    /// it is gone.
+    /// Reads and hashes an object's bytes, at most `length` of them; nil if it is missing.
     ///
+    /// Memory: one chunk.
     /// Memory: one chunk.
     func content(
         ofObject digest: Digest,
@@ -107,19 +107,19 @@ package final class Objects: Sendable {
 
     // MARK: Deleting
 
-    /// What became of an object that did not agree with a record.
+    /// The result for an object that did not match a record.
     enum Verdict {
-        /// Its bytes are those of its name.
+        /// Its bytes have the digest of its name.
         case sound
         case deleted
-        /// It is gone, or may be either.
+        /// It is missing, or may be either.
         case undecided
     }
 
     /// Deletes an object whose bytes don't have the digest that is its name.
     ///
-    /// - Parameter length: how many bytes a record promises: then no more are read. If those are the value, the
-    ///   file was lengthened; if not, and there are more, it is not decided here whether record or object is wrong.
+    /// - Parameter length: the length that a record states: no more bytes are read. If those bytes are the value, the file
+    ///   was lengthened; if they are not, and there are more, it is not decided whether the record or the object is wrong.
     func deleteIfCorrupt(
         _ digest: Digest,
         expecting length: Int? = nil,
@@ -130,7 +130,7 @@ package final class Objects: Sendable {
         if (content.digest == digest) != isLonger { return isLonger ? .undecided : .sound }
         let isDeleted = try stripes.withLock(.exclusive, stripe: digest.stripe, patience: patience) {
             () throws(CacheError) in
-            // A put may have replaced it by a good one meanwhile.
+            // A put may have replaced it with a sound one meanwhile.
             let present = try directory.status(of: digest, .objects)
             guard present?.identity == status.identity, try directory.delete(digest, .objects) else {
                 return false
@@ -143,15 +143,15 @@ package final class Objects: Sendable {
 }
 
 extension FileStatus {
-    /// Whether the file is much longer than what it takes on disk, as one is that was lengthened by a call
-    /// (truncate(2)): how long it should be is asked before it is read.
+    /// Whether the file is much longer than its size on disk, as after truncate(2) has lengthened it.
     ///
-    /// Values may be like that, too, where the file system compresses, or shares a file with holes.
+    /// Then the expected length is determined before the file is read. Values can be like this too, if the file system
+    /// compresses or shares extents of a file with holes.
     var hasLargeHoles: Bool { size - allocatedSize > 64 << 20 }
 }
 
 extension FileDescriptor {
-    /// Digest, length and checksum of the bytes from here to the end, or of the first so many.
+    /// Returns the digest, length and checksum of the bytes from the offset to the end, or of the first `most` bytes.
     ///
     /// Memory: one chunk.
     func describeContent(atMost most: Int = .max) throws(Errno) -> Content {

@@ -5,18 +5,18 @@ package import Platform
 /// A partial download, in a file that outlives the process which fetches it.
 ///
 /// Each key has at most one, in `tmp/`. One process at a time holds it, by flock(2). If that process dies, the next one can
-/// resume the download. A note in an extended attribute says which body the bytes are the beginning of. Without extended
-/// attributes no download can be resumed.
+/// resume the download. A note in an extended attribute identifies the body that the bytes are the beginning of. Without
+/// extended attributes no download can be resumed.
 ///
-/// The usage counts the file before it grows (``Store/reserve(_:of:in:now:)``). A sweep deletes a file that no process
-/// holds after an hour, or at once if room is needed.
+/// The usage counts the file before it grows (``Store/reserve(_:of:in:now:)``). A sweep deletes a file that no process holds
+/// after an hour, or at once if room is needed.
 package final class PartialFile: Sendable {
-    /// The most bytes that the transport hands over at a time, doubled: room is reserved for them before they come.
+    /// Twice the most bytes that the transport delivers at a time: room is reserved for them in advance.
     package static let longestPiece = 128 << 10
-    /// The greatest length of a note, which has to fit into a block beside other attributes.
+    /// The maximum length of a note, which must fit into a block with other attributes.
     package static let longestNote = 3000
     private static let note: StaticString = "user.dcp"
-    /// How long a caller waits for sweeps that look at the file.
+    /// How long a caller waits for sweeps that check the file.
     private static let patience = Duration.seconds(1)
 
     /// Open for reading and for appending.
@@ -29,7 +29,7 @@ package final class PartialFile: Sendable {
     private struct State {
         /// Bytes on disk that the usage counts for it.
         var counted: Int64
-        /// Whether the name belongs to another file now, or to none.
+        /// Whether the name now belongs to another file, or to none.
         var isGone = false
     }
 
@@ -68,7 +68,7 @@ package final class PartialFile: Sendable {
             do throws(Errno) {
                 file = try area.directory.open(name, [.readWrite, .create, .append], mode: FileMode.file)
             } catch {
-                // Its process was killed after it had set the mode of an object and before the object had its name.
+                // The process was killed after it had set the mode of an object and before the object had its name.
                 guard error == .accessDenied else { throw error }
                 try area.directory.unlink(name)
                 continue
@@ -88,12 +88,13 @@ package final class PartialFile: Sendable {
     /// Locks the file for a download; false if another download holds it.
     private static func lock(_ file: borrowing FileDescriptor) throws(Errno) -> Bool {
         if try file.tryLock(.exclusive) { return true }
-        // A download holds an exclusive lock. A sweep holds a shared one, for the few system calls of a look.
+        // A download holds an exclusive lock. A sweep holds a shared one, for the few system calls of its check.
         guard try file.tryLock(.shared) else { return false }
         return try file.tryLock(.exclusive, until: .now + patience)
     }
 
-    /// The present length and the note of the partial download of `key`, whoever holds it; nil if there is none.
+    /// Returns the present length and the note of the partial download of `key`, even if a process holds it; nil if there is
+    /// none.
     package static func state(
         of key: Digest,
         in directory: StoreDirectory
@@ -110,7 +111,7 @@ package final class PartialFile: Sendable {
 
     // MARK: Content
 
-    /// The number of bytes so far.
+    /// Returns the number of bytes so far.
     package func length() throws(Errno) -> Int {
         Int(try file.status().size)
     }
@@ -123,7 +124,7 @@ package final class PartialFile: Sendable {
 
     /// Removes the bytes and the note.
     package func clear() throws(Errno) {
-        // The note first: it must never stand beside the bytes of another body.
+        // The note first: it must never accompany the bytes of another body.
         do throws(Errno) {
             try file.removeAttribute(Self.note)
         } catch {
@@ -133,19 +134,20 @@ package final class PartialFile: Sendable {
         count(0)
     }
 
-    /// The length that room is reserved for when a body has to grow to `length` bytes: more than that, so that the next
-    /// reservation is not due at once.
+    /// Returns the length to reserve room for when a body must grow to `length` bytes.
     ///
-    /// - Parameter total: the length of the whole body, if it is known.
+    /// It is larger, so that the next reservation is not due at once.
+    ///
+    /// - Parameter total: the length of the whole body, if known.
     package static func reservation(for length: Int, of total: Int? = nil) -> Int {
         let reserved = length + min(max(1 << 20, length / 8), 64 << 20)
         return total.map { min(reserved, $0) } ?? reserved
     }
 
-    /// The most bytes on disk that the usage may count for a file of this size that a process is writing.
+    /// Returns the most bytes on disk that the usage may count for a file of this size that a process is writing.
     ///
-    /// A process counts the bytes that it reserves before it writes them. It reserves for one piece more than the file has; a
-    /// second piece is a margin.
+    /// A process counts the bytes that it reserves before it writes them. It reserves for one piece more than the file has;
+    /// a second piece is a margin.
     static func mostCounted(_ status: FileStatus, in directory: StoreDirectory) -> Int64 {
         let length = reservation(for: Int(clamping: status.size) + 2 * longestPiece)
         return max(status.allocatedSize, directory.allocation(of: length))
@@ -184,12 +186,12 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// Unlocks the file now and not at the end of this object's life.
+    /// Unlocks the file now, before the end of this object's life.
     ///
-    /// The caller does not write it any more.
+    /// The caller no longer writes it.
     package func letGo() {
         if !state.withLock({ $0.isGone }) {
-            // It takes less than was reserved if the download broke off.
+            // It takes less than the reservation if the download was interrupted.
             bestEffort { () throws(Errno) in count(try file.status().allocatedSize) }
         }
         file.unlock()
@@ -210,7 +212,7 @@ package final class PartialFile: Sendable {
         let fresh = StoreLayout.freshTemporary()
         try area.directory.rename(name, to: area.directory, fresh)
         state.withLock { $0.isGone = true }
-        // From here on its space is claimed and counted as that of an object.
+        // From now on its space is claimed and counted as an object's.
         count(0)
         let own = try FileDescriptor.duplicate(file.rawValue)
         let adopted = TemporaryFile(named: fresh, own, area, in: store)

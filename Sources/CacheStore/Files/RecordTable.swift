@@ -2,52 +2,51 @@
 
 import Platform
 
-/// Records that this process has read, and keys that it found without one, each valid as long as the generation of its key is
-/// the same.
+/// Records that this process has read, and keys found without an entry, each valid while the key's generation is unchanged.
 ///
-/// A get that finds one here needs no look at the entry. That is right for the reason that makes a hit in memory
-/// right: the generation was looked at before the record was read, with no writer in it and the control file
-/// ready, and whoever changes the record afterwards changes the word first. So where the generation, looked at
-/// now, is the same, no put or remove has begun since, and the record is that of this moment; what may have
-/// happened is that a sweep has evicted the entry, and then its value is good as long as its object is there
-/// (the model of the generations has both: a copy that is kept is a copy, be it of a value or of a record).
-/// Where the object is gone or damaged, the caller drops the record and reads the entry. Expiry is judged by the
-/// caller at each use.
+/// A get that finds a record here need not read the entry. This is correct for the same reason as a hit in memory. The
+/// generation was loaded before the record was read, without writers and with the control file ready, and any process that
+/// changes the record afterwards changes the word first. So if the generation is still the same, no put or remove has
+/// started since, and the record is current. A sweep may have evicted the entry meanwhile; then its value is valid as long
+/// as its object exists (the model of the generations covers both: a kept copy of a value and of a record). If the object is
+/// missing or damaged, the caller drops the record and reads the entry. The caller checks the expiration at each use.
 ///
-/// That a key has no entry is kept by the same argument: an entry can't appear unless a put has changed the word
-/// first. Whoever's put has returned has done so, and whoever's has not may be seen or not.
+/// The absence of an entry is kept by the same argument: an entry can't appear unless a put has changed the word first. Puts
+/// that have returned have done so; puts that have not may be seen or not.
 ///
 /// Nothing is allocated until something is kept; a shard then doubles as it fills.
+/// Nothing is allocated until something is kept; a shard then doubles as it fills.
 final class RecordTable: Sendable {
-    /// 32,768 places in all, of 128 bytes: 4 MiB in a process that reads that many keys from disk.
+    /// The largest number of slots of a shard.
     ///
-    /// Beyond that a get looks at the entry, which costs 1 µs.
+    /// 32,768 slots in all, of 128 bytes: 4 MiB in a process that reads that many keys from disk.
+    ///
+    /// Beyond that a get reads the entry, which costs 1 µs.
     private static let shardCapacity = 2048
-    /// What a process pays that reads a handful of keys: 4 KiB for each shard that one of them belongs to.
+    /// The first number of slots: a process that reads a few keys pays 4 KiB for each shard that has one of them.
     private static let firstCapacity = 32
-    /// Places that are looked at for one key, from its own on.
+    /// The number of slots searched for one key, starting with its first slot.
     ///
-    /// At the highest load that 20,000 keys make, 61 per
-    /// cent, linear probing needs 4 on average for a key that is not there.
+    /// At the highest load that 20,000 keys make, 61 per cent, linear probing needs 4 on average for a missing key.
     private static let reach = 16
 
-    /// Threads that read other keys seldom meet: a lock is held for some 30 ns of a get's microseconds.
+    /// Threads that read different keys seldom contend: a lock is held for about 30 ns of a get's microseconds.
     private let shards = InlineArray<16, Locked<RecordShard>> { _ in Locked(RecordShard()) }
     private let hints = InlineArray<16, ArrayHint> { _ in ArrayHint() }
 
     /// A remembered record, or the absence of one.
     enum Knowledge {
         case record(KnownRecord)
-        /// It has no entry.
+        /// The key has no entry.
         case absence
     }
 
-    /// Fetches the place of `key` from memory without waiting, so that a look under a lock does not wait for it.
+    /// Prefetches the slot of `key`, so that a lookup under the lock does not wait for memory.
     func prefetch(_ key: Digest) {
         hints[Self.shard(of: key)].prefetch(Self.firstPlace(of: key))
     }
 
-    /// The knowledge about `key`, if it was read under this generation.
+    /// Returns the record of `key`, or its absence, if it was read under this generation.
     func knowledge(of key: Digest, at generation: Generation) -> Knowledge? {
         shards[Self.shard(of: key)].withLock { (shard) -> Knowledge? in
             guard shard.mapping == generation.mapping, let place = Self.place(of: key, in: shard.places),
@@ -61,9 +60,9 @@ final class RecordTable: Sendable {
         }
     }
 
-    /// Keeps a record that was read, or the absence of an entry, after a look at the key's generation, which had no writers.
+    /// Keeps a record, or the absence of an entry, that was read after the key's generation, which had no writers.
     ///
-    /// An absence is kept if there is room: it never takes the place of a record, which saves more.
+    /// An absence is kept only if there is room: it never replaces a record, which saves more.
     func keep(_ record: KnownRecord, at generation: Generation) {
         let number = Self.shard(of: record.key)
         shards[number].withLock { (shard) -> Void in
@@ -75,15 +74,15 @@ final class RecordTable: Sendable {
         }
     }
 
-    /// Drops the knowledge about `key`.
+    /// Drops the record of `key`, or its absence.
     func drop(_ key: Digest) {
         shards[Self.shard(of: key)].withLock { (shard) -> Void in
-            // It keeps its place, so that those behind it are found.
+            // The slot stays occupied, so that a search finds the keys behind it.
             if let place = Self.place(of: key, in: shard.places) { shard.places[place].use = .dropped }
         }
     }
 
-    /// Notes the last use of the entry of `key` that is known from the disk.
+    /// Updates the last use recorded on disk for the entry of `key`.
     func note(_ key: Digest, accessed: Timestamp) {
         shards[Self.shard(of: key)].withLock { (shard) -> Void in
             if let place = Self.place(of: key, in: shard.places) { shard.places[place].accessed = accessed }
@@ -94,7 +93,7 @@ final class RecordTable: Sendable {
         Int(truncatingIfNeeded: key.word(2) >> 32) & 15
     }
 
-    /// The first of the places where `key` may be; the others follow.
+    /// Returns the first of the slots where `key` may be; the others follow.
     private static func firstPlace(of key: Digest) -> Int {
         Int(truncatingIfNeeded: key.word(2))
     }
@@ -121,7 +120,7 @@ final class RecordTable: Sendable {
         }
         guard places.count < shardCapacity else {
             if record.use == .absence { return }
-            // Any of them: the record that was there is read again when it is needed.
+            // Any slot will do: its previous record is read again when it is needed.
             let step = Int(truncatingIfNeeded: record.key.word(3)) & (reach - 1)
             places[(first &+ step) & (places.count - 1)] = record
             return
@@ -133,13 +132,13 @@ final class RecordTable: Sendable {
     }
 }
 
-/// A part of the table, under a lock of its own.
+/// A part of the table with its own lock.
 struct RecordShard: ~Copyable, Sendable {
-    /// What the words of all places were read from (``Generation/mapping``).
+    /// The mapping that the words of all slots were read from (``Generation/mapping``).
     var mapping: UInt = 0
     var places = AlignedArray<KnownRecord>()
 
-    /// Forgets everything if `generation` is of another mapping: knowledge under the one before is not current any more.
+    /// Drops everything if `generation` is of another mapping: records under the previous one are no longer current.
     mutating func follow(_ generation: Generation) {
         if mapping == generation.mapping { return }
         mapping = generation.mapping
@@ -147,11 +146,11 @@ struct RecordShard: ~Copyable, Sendable {
     }
 }
 
-/// A place in the table: the knowledge about one key.
+/// A slot of the table: the record of one key, or its absence.
 ///
-/// 128 bytes, two cache lines: a get looks at ones that have left the processor's cache.
+/// 128 bytes, two cache lines, because a get reads slots that are no longer in the processor's cache.
 struct KnownRecord: Sendable {
-    /// What the place holds.
+    /// The content of the slot.
     enum Use: UInt8 {
         case vacant, record, absence, dropped
 
@@ -161,14 +160,14 @@ struct KnownRecord: Sendable {
     let key: Digest
     /// The word of the generation table.
     fileprivate var word: UInt64 = 0
-    /// The last use of the entry that is known from the disk.
+    /// The last use of the entry recorded on disk.
     var accessed: Timestamp
     let record: RecordCore
     fileprivate var use: Use
 }
 
 extension KnownRecord {
-    /// A place where nothing is kept.
+    /// Creates a vacant slot.
     fileprivate init() {
         self.init(absenceOf: Digest(bytes: InlineArray(repeating: 0)))
         use = .vacant
@@ -180,8 +179,7 @@ extension KnownRecord {
         self.init(key: key, accessed: .distantPast, record: record, use: .absence)
     }
 
-    /// nil for a record that can't be kept this way: with details, or prolonged by accesses, which are told by
-    /// the entry alone.
+    /// Fails for a record that can't be kept this way: with details, or prolonged by accesses, which only the entry shows.
     init?(_ record: Record, of key: Digest, accessed: Timestamp) {
         guard !record.hasDetails, record.idleLifetime == nil else { return nil }
         self.init(key: key, accessed: accessed, record: record.core, use: .record)

@@ -2,9 +2,9 @@
 
 package import Platform
 
-/// Walks the shards of `entries` and `objects`, one at a time, while other processes go on writing.
+/// Walks the shards of `entries` and `objects`, one at a time, while other processes continue to write.
 ///
-/// A file that is deleted between the listing and the look at it is left out. Memory: the names of one shard.
+/// A file that is deleted between the listing and the check is omitted. Memory: the names of one shard.
 extension StoreParts {
     /// The contents of a shard: the cache's files, and unrecognised ones, which are reported and never touched.
     package struct Listing: Sendable {
@@ -30,9 +30,10 @@ extension StoreParts {
 
     // MARK: Shards
 
-    /// The existing shards, in the order of their directories' inodes: a cold disk reads neighbouring inodes together.
+    /// Returns the existing shards, in the order of their directories' inodes: a cold disk reads neighbouring inodes
+    /// together.
     ///
-    /// If the tree can't be listed it returns all 256; opening them gives the error. Five system calls.
+    /// If the tree can't be listed it returns all 256; opening them produces the error. Five system calls.
     func shards(_ tree: Tree) -> [Int] {
         var found: [(shard: Int, inode: UInt64)] = []
         do throws(Errno) {
@@ -86,7 +87,7 @@ extension StoreParts {
             }
             return found
         } catch {
-            // The cache has not made it, so it has none of its files.
+            // The cache has not created it, so it contains none of its files.
             if error == .notDirectory || error == .tooManyLinks {
                 listing.unrecognised.append(place)
                 return nil
@@ -95,7 +96,7 @@ extension StoreParts {
         }
     }
 
-    /// Opens a shard that was listed before; nil if it is gone or no directory any more.
+    /// Opens a shard that was listed before; nil if it is missing or no longer a directory.
     func open(_ tree: Tree, shard: Int) throws(CacheError) -> Directory? {
         try describing("open", "\(directory.path)/\(tree.place(ofShard: shard))") { () throws(Errno) in
             try ifFiled { () throws(Errno) in try directory[tree].openDirectory(StoreLayout.shards[shard]) }
@@ -104,16 +105,16 @@ extension StoreParts {
 
     // MARK: Files
 
-    /// An entry with the status of its file; nil if it is gone or not a regular file.
+    /// Returns an entry with the status of its file; nil if it is missing or not a regular file.
     package func entry(_ key: Digest) throws(CacheError) -> (stored: StoredEntry, status: FileStatus)? {
-        // The status first: it is compared later, and an access or a write after it makes a difference then.
+        // The status first: it is compared later, and then shows any access or write after it.
         guard let status = try directory.status(of: key, .entries), status.kind == .regular,
             let stored = try entries.read(key)
         else { return nil }
         return (stored, status)
     }
 
-    /// The bytes of an entry's record with the status of its file; nil if it is gone or not a regular file.
+    /// Returns the bytes of an entry's record with the status of its file; nil if it is missing or not a regular file.
     ///
     /// Reads from the open shard, by names of one component, so the kernel walks no path. Two system calls for a record in
     /// an attribute.
@@ -128,12 +129,12 @@ extension StoreParts {
         return (bytes, status)
     }
 
-    /// The bytes of an entry's record, also if a rule has removed the entry; nil if it is gone.
+    /// Returns the bytes of an entry's record, also if a rule has removed the entry; nil if it is missing.
     ///
     /// One system call for a record in an attribute.
     func recordBytes(of key: Digest, in shard: borrowing Directory) throws(CacheError) -> [UInt8]? {
         if directory.capabilities.attributes != .absent {
-            // If this fails, the function below finds out why.
+            // If this fails, the function below determines why.
             let found = bestEffort { () throws(Errno) in
                 try shard.attribute(StoreLayout.recordAttribute, of: StoreLayout.fileName(of: key))
             }
@@ -142,7 +143,7 @@ extension StoreParts {
         return try entries.recordBytes(key)
     }
 
-    /// The status of a file in an open shard; nil if it is gone.
+    /// Returns the status of a file in an open shard; nil if it is missing.
     ///
     /// One system call.
     func status(
@@ -155,7 +156,7 @@ extension StoreParts {
         }
     }
 
-    /// Deletes a file in an open shard; false if it was gone.
+    /// Deletes a file in an open shard; returns false if it was missing.
     ///
     /// The caller holds its stripe exclusively.
     func delete(_ digest: Digest, _ tree: Tree, in shard: borrowing Directory) throws(CacheError) -> Bool {
@@ -164,7 +165,7 @@ extension StoreParts {
         }
     }
 
-    /// The status of an object's file; nil if it is gone.
+    /// Returns the status of an object's file; nil if it is missing.
     package func object(_ digest: Digest) throws(CacheError) -> FileStatus? {
         let status = try directory.status(of: digest, .objects)
         return status?.kind == .regular ? status : nil

@@ -2,7 +2,7 @@
 
 import Platform
 
-/// What a store consists of, for what works on all of it: the room for puts, sweeps, verifications.
+/// The components of a store, for operations on all of it: the room for puts, sweeps, verifications.
 package struct StoreParts: Sendable {
     let configuration: FollowedConfiguration
     package let control: Control
@@ -13,21 +13,20 @@ package struct StoreParts: Sendable {
 
     package var directory: StoreDirectory { control.directory }
 
-    /// Where removals are logged; nil: nowhere.
+    /// The log of removals; nil if there is none.
     package var log: EventLog? {
         configuration.present.limits.eventLogSize.map { EventLog(in: directory, limit: $0.bytes) }
     }
 
-    /// Bytes on disk that are to be reckoned with beside entries and objects: what the last sweep found, and at least
-    /// what there will be once every shard is made.
+    /// Bytes on disk to expect besides entries and objects.
+    ///
+    /// This is the result of the last sweep, and at least the overhead once every shard exists.
     package var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) }
 
-    /// Deletes an entry whose record still has these bytes.
+    /// Deletes an entry whose record still has these bytes; returns whether it was deleted.
     ///
-    /// True: it was deleted.
-    ///
-    /// - Parameter content: what the record promises, where its object was found gone: it stays if that is there
-    ///   now. Another put of the same bytes in the same millisecond makes the same record, and an object before it.
+    /// - Parameter content: the content that the record names, if its object was found missing. The entry stays if the
+    ///   object exists now: another put of the same bytes in the same millisecond makes the same record, after an object.
     package func deleteEntry(
         _ key: Digest,
         ifStill bytes: [UInt8],
@@ -49,7 +48,7 @@ package struct StoreParts: Sendable {
 }
 
 extension StoreDirectory {
-    /// What the file system has; one system call.
+    /// Returns the space of the file system; one system call.
     func space() throws(CacheError) -> FileSystemSpace {
         try describing("look at the file system of", path) { () throws(Errno) in
             try root.descriptor.fileSystemSpace()

@@ -2,13 +2,13 @@
 
 package import Platform
 
-/// A process that is computing the value of a key, as the lock's file tells.
+/// A process that is computing the value of a key, according to the lock's file.
 ///
-/// For people to read: the kernel knows better who holds a lock, and nothing is decided by this.
+/// For users only: the kernel knows who holds a lock, and no decision depends on this.
 public struct ComputingProcess: Sendable, Equatable {
-    /// Its identifier, as this process sees it.
+    /// The process identifier, as this process sees it.
     public let processIdentifier: Int32
-    /// Since when, by the system's clock.
+    /// When it started, by the system's clock.
     package let moment: Timestamp
 
     package init(_ processIdentifier: Int32, since moment: Timestamp) {
@@ -16,9 +16,10 @@ public struct ComputingProcess: Sendable, Equatable {
         self.moment = moment
     }
 
-    /// Who has written its line into the file of a lock, if it holds that; nil also where this process does not see it.
+    /// Reads the process that has written its line into a lock's file, if it holds the lock; nil also if this process can't
+    /// see it.
     ///
-    /// A number may be of another namespace, as in a container, where it is another process.
+    /// An identifier may be of another namespace, as in a container, where it is another process.
     init?(holding file: borrowing FileDescriptor) throws(Errno) {
         guard let noted = ComputingProcess(line: try file.read(Self.lineLength)),
             ProcFiles.lockHolders(inode: try file.status().identity.inode).contains(noted.processIdentifier)
@@ -26,10 +27,9 @@ public struct ComputingProcess: Sendable, Equatable {
         self = noted
     }
 
-    /// Who computes the value of `key`, as far as the lock's file and the kernel tell; nil where there is none that this
-    /// process sees.
+    /// Returns the process that computes the value of `key`, according to the lock's file and the kernel.
     ///
-    /// Eight system calls.
+    /// It is nil if this process sees none. Eight system calls.
     package static func current(of key: Digest, in directory: StoreDirectory) throws(CacheError)
         -> ComputingProcess?
     {
@@ -37,13 +37,13 @@ public struct ComputingProcess: Sendable, Equatable {
         do throws(Errno) {
             return try ComputingProcess(holding: directory.locks.open(path, .readOnly))
         } catch {
-            // Something other than a file doesn't name anybody; taking the lock reports it.
+            // Anything but a regular file names no process; acquiring the lock reports it.
             if error == .noEntry || error.tellsOfNoFile { return nil }
             throw CacheError(errno: error, "read", path: "\(directory.path)/\(StoreLayout.locks)/\(path)")
         }
     }
 
-    /// Room for the longest that a line can be; each has this length, so that one replaces another whole.
+    /// The maximum length of a line; each is padded to it, so that one replaces another completely.
     static let lineLength = 40
 
     /// `pid 123 since 1700000000.123`, spaces and a newline.
@@ -54,7 +54,7 @@ public struct ComputingProcess: Sendable, Equatable {
         return [UInt8](text, filledTo: Self.lineLength)
     }
 
-    /// Reads what ``line`` wrote; nil for anything else.
+    /// Reads the output of ``line``; fails for any other text.
     init?(line bytes: [UInt8]) {
         let words = String(decoding: bytes, as: UTF8.self).split { $0 == " " || $0 == "\n" }
         guard words.count == 4, words[0] == "pid", words[2] == "since", let process = Int32(words[1]) else {

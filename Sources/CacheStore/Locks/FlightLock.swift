@@ -2,39 +2,39 @@
 
 import Platform
 
-/// The lock of the one who computes a key's value, alone among all threads and processes; or a permit of a
+/// The lock of the caller that computes a key's value, exclusive among all threads and processes; or a permit of a
 /// ``NamedLock``.
 ///
-/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest, or on `locks/lock-<64 hex>-<number>`.
-/// When its holder dies, at whatever instruction, the kernel gives the lock to the next one who asks; the file that
-/// is left is taken over by that one, or deleted by a sweep. Only the holder unlinks the file. When this object goes
-/// without ``release(isStored:)``, the lock is free and the file stays.
+/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest, or on `locks/lock-<64 hex>-<number>`. When its
+/// holder dies, at whatever instruction, the kernel releases the lock for the next caller; the remaining file is taken over
+/// by that caller, or deleted by a sweep. Only the holder unlinks the file. If this object is released without
+/// ``release(isStored:)``, the lock is free and the file stays.
 ///
-/// Between attempts the file that is waited for stays open, so that this learns of that very flight how it ended. Used
-/// by one task at a time, on whatever thread that runs.
+/// Between attempts the file of the held lock stays open, so that a waiter detects how that very flight ended. Used by one
+/// task at a time, on any thread.
 package final class FlightLock: Sendable {
-    /// What came of an attempt.
+    /// The outcome of an attempt.
     package enum Attempt: Sendable, Hashable {
-        /// The lock was free, or its holder had died; it is held until it is released.
+        /// The lock was free, or its holder had died; it is held until ``release(isStored:)``.
         case acquired
-        /// Another has it: try again later.
+        /// Another caller holds it: try again later.
         case held
-        /// Its holder has released it: the value may be there now; if not, try again at once.
+        /// Its holder has released it: the value may be present now; if not, try again at once.
         ///
-        /// Unstored: the value was computed but could not be stored, and the next one will hardly store it either.
+        /// Unstored: the value was computed but could not be stored, and the next caller is unlikely to succeed either.
         case ended(isUnstored: Bool)
     }
 
-    /// How long to wait at most before the next attempt, so that a value is had within 10 ms of being there.
+    /// How long to wait at most before the next attempt, so that a value is found within 10 ms of its publication.
     ///
     /// An attempt at a lock that is still held is one system call.
     package static let longestPause: Duration = .milliseconds(4)
 
     private struct State: ~Copyable {
-        /// That of the flight that this waits for, or of its own.
+        /// The file of the flight that this waits for, or of the lock that it holds.
         var file: FileDescriptor?
         var isHolding = false
-        /// Whether it was noted in the file that this waits for it.
+        /// Whether the file was marked to show that this waits for it.
         var isNoted = false
     }
 
@@ -44,43 +44,43 @@ package final class FlightLock: Sendable {
     private let owner = processGeneration
     private let state = Locked(State())
 
-    /// Opens nothing yet.
+    /// Creates the lock of a key; opens no file yet.
     package init(of key: Digest, in directory: StoreDirectory) {
         self.directory = directory
         path = StoreLayout.flightName(key)
         isPermit = false
     }
 
-    /// A permit of the lock with this name; opens nothing yet.
+    /// Creates a permit of the lock with this name; opens no file yet.
     init(permit number: Int, of name: Digest, in directory: StoreDirectory) {
         self.directory = directory
         path = StoreLayout.permitName(name, number)
         isPermit = true
     }
 
-    /// Tries to get the lock; never waits.
+    /// Tries to acquire the lock; never waits.
     ///
-    /// Seven system calls if nobody holds it (`openat2`, `fstat`, `flock`, `fstat`, `fstatat`, `getpid`, `pwrite`), three
-    /// if somebody does, and one (`flock`) while it stays held by the same one.
+    /// Seven system calls if it is free (`openat2`, `fstat`, `flock`, `fstat`, `fstatat`, `getpid`, `pwrite`), three if it
+    /// is held, and one (`flock`) while it stays held by the same caller.
     ///
-    /// - Throws: ``CacheError/Code/noSpace``, ``CacheError/Code/permissionDenied``, ``CacheError/Code/readOnly`` if the
-    ///   file can't be made; other errors of open(2) and flock(2).
+    /// - Throws: ``CacheError/Code/noSpace``, ``CacheError/Code/permissionDenied``, ``CacheError/Code/readOnly`` if the file
+    ///   can't be created; other errors of open(2) and flock(2).
     package func attempt() throws(CacheError) -> Attempt {
         try attempt(givesWay: false) ?? .held
     }
 
-    /// The same; nil if it is free and another process waits for it.
+    /// Tries to acquire the lock; returns nil if it is free, other callers wait for it, and `givesWay` is true.
     ///
-    /// - Parameter givesWay: whether it is left to them.
+    /// - Parameter givesWay: whether to leave the lock to waiters.
     func attempt(givesWay: Bool) throws(CacheError) -> Attempt? {
         try describing("lock", "\(directory.path)/\(StoreLayout.locks)/\(path)") { () throws(Errno) in
             try state.withLock { (state) throws(Errno) in try attempt(&state, givesWay) }
         }
     }
 
-    /// Notes in the file of a permit that the caller waits for it, so that its holder does not take it again at once.
+    /// Marks the file of a permit to show that the caller waits, so that its holder does not acquire it again at once.
     ///
-    /// One system call, the first time. Where the mode of the file can't be changed, the holder may take it again.
+    /// One system call, the first time. If the mode of the file can't be changed, the holder may acquire it again.
     func noteWait() {
         state.withLock { state in
             guard let file = state.file.take() else { return }
@@ -91,8 +91,8 @@ package final class FlightLock: Sendable {
         }
     }
 
-    /// Whether nobody holds what this waits for but a collection, for a moment, to see whether the file may go; or
-    /// somebody else who asks this.
+    /// Returns whether the lock is held only by a collection that checks the file for a moment, or by another caller of this
+    /// function.
     ///
     /// Two system calls.
     func isOnlyLookedAt() throws(CacheError) -> Bool {
@@ -107,7 +107,7 @@ package final class FlightLock: Sendable {
         }
     }
 
-    /// Made once: putting an option set of another module together takes three allocations.
+    /// A constant: constructing an option set of another module takes three allocations.
     private static let opening: OpenFlags = [.readWrite, .create]
 
     private func attempt(_ state: inout State, _ givesWay: Bool) throws(Errno) -> Attempt? {
@@ -124,7 +124,7 @@ package final class FlightLock: Sendable {
         let isMarked = status.permissions & Self.unstoredBit != 0
         let named = try directory.locks.presentStatus(of: path)
         guard named?.identity == status.identity else { return .ended(isUnstored: isMarked) }
-        // Left by one who died after marking it.
+        // The mark was left by a holder that died after setting it.
         let isWanted = status.permissions & Self.wantedBit != 0
         if isWanted, givesWay {
             file.unlock()
@@ -133,46 +133,46 @@ package final class FlightLock: Sendable {
         }
         if isMarked || isWanted { try file.setMode(FileMode.file) }
         let holder = ComputingProcess(CurrentProcess.identifier, since: .now)
-        // On a full disk the holder remains unknown, which is all that it costs.
+        // On a full disk the holder remains unknown, with no other effect.
         bestEffort { () throws(Errno) in try file.write(holder.line.span) }
         state.file = consume file
         state.isHolding = true
         return .acquired
     }
 
-    /// Gives the lock back if this holds it: removes the file, then unlocks it.
+    /// Releases the lock if this holds it: removes the file, then unlocks it.
     ///
     /// Otherwise closes the file that this waits for.
     ///
-    /// In this order nobody else can hold a file that is about to lose its name. Three system calls, four for a permit,
-    /// whose file stays where somebody waits for it. In a child that was forked meanwhile the lock stays its parent's.
+    /// In this order no other caller can hold a file that is about to lose its name. Three system calls, four for a permit,
+    /// whose file stays if another caller waits for it. In a child that was forked meanwhile the lock stays the parent's.
     ///
-    /// - Parameter isStored: false if the value was computed and could not be stored. That takes one more system call,
-    ///   and those who wait need not compute one after another, in the hope that the next one can store it.
+    /// - Parameter isStored: false if the value was computed and could not be stored. That takes one more system call, and
+    ///   spares the waiters from computing one after another without being able to store it either.
     package func release(isStored: Bool = true) {
-        // Asked first, as by ``abandon()``. There the file is closed when this object goes.
+        // Checked first, as in ``abandon()``. In a child the file is closed when this object is released.
         guard processGeneration == owner else { return }
         state.withLock { state in
             guard let file = state.file.take(), exchange(&state.isHolding, with: false) else { return }
-            // A mode that can't be changed costs them just that.
+            // If the mode can't be changed, waiters compute unnecessarily.
             if !isStored { bestEffort { () throws(Errno) in try file.setMode(Self.unstoredMode) } }
-            // A name that stays names a file that is free, which the next one takes over.
+            // If the name stays, it names an unlocked file, which the next caller takes over.
             if !isPermit || !Self.isWanted(file) {
                 bestEffort { () throws(Errno) in try directory.locks.unlink(path) }
             }
-            // Not by closing alone: a child that was forked meanwhile has the file, too, until it executes something,
-            // and those who wait would wait for it.
+            // Closing is not enough: a child that was forked meanwhile has the file open too, until it calls exec, and the
+            // waiters would wait for it.
             file.unlock()
             file.close()
         }
     }
 
-    /// Gives the lock back if this holds it, and leaves the file to whoever takes it next, or to a sweep.
+    /// Releases the lock if this holds it, and leaves the file to the next caller, or to a sweep.
     ///
-    /// Otherwise closes the file that this waits for. Nothing that it does waits for the medium. Two system calls.
-    /// In a child that was forked meanwhile it does nothing: the lock stays its parent's.
+    /// Otherwise closes the file that this waits for. It never waits for the medium. Two system calls. In a child that was
+    /// forked meanwhile it does nothing: the lock stays the parent's.
     package func abandon() {
-        // Asked first: in a child a thread that is not there may have the mutex.
+        // Checked first: in a child, a thread that does not exist there may hold the mutex.
         guard processGeneration == owner else { return }
         state.withLock { state in
             guard let file = state.file.take() else { return }
@@ -181,7 +181,7 @@ package final class FlightLock: Sendable {
         }
     }
 
-    /// Has the lock go on in the program that takes the place of this one, until all who inherit the file have ended.
+    /// Keeps the lock across exec, until all processes that inherit the file have ended.
     ///
     /// One system call.
     package func setInherited() throws(CacheError) {
@@ -191,14 +191,14 @@ package final class FlightLock: Sendable {
         }
     }
 
-    /// Permission bits that say "not stored".
+    /// Permission bits that mean "not stored".
     ///
-    /// A change of mode needs no space, which may be what is missing; and the bit keeps nobody from opening the file,
-    /// should its holder die before it is unlinked.
+    /// A change of mode needs no space, which may be exhausted. The bit keeps no process from opening the file if its holder
+    /// dies before it is unlinked.
     private static let unstoredMode = FileMode.file | unstoredBit
     private static let unstoredBit: UInt32 = 0o100
 
-    /// Permission bits that say that a process waits for a permit.
+    /// Permission bits that mean that a process waits for a permit.
     private static let wantedMode = FileMode.file | wantedBit
     private static let wantedBit: UInt32 = 0o010
 
@@ -207,13 +207,13 @@ package final class FlightLock: Sendable {
         return (permissions ?? 0) & wantedBit != 0
     }
 
-    /// Who holds the lock that this waits for, as far as its file and the kernel tell; nil before an attempt.
+    /// The holder of the lock that this waits for, according to its file and the kernel; nil before an attempt.
     ///
     /// Five system calls.
     package var holder: ComputingProcess? {
         state.withLock { state in
             guard let file = state.file.take() else { return nil }
-            // Nothing hangs on the answer.
+            // No decision depends on the answer.
             let holder = bestEffort { () throws(Errno) in try ComputingProcess(holding: file) }
             state.file = consume file
             return holder ?? nil

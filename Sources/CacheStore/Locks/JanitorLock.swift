@@ -24,7 +24,7 @@ package final class JanitorLock: Sendable {
         return lock
     }
 
-    /// Whether the lock is free at this moment.
+    /// Returns whether the lock is free at this moment.
     func isFree() throws(CacheError) -> Bool {
         guard let lock = try attempt() else { return false }
         lock.release()
@@ -37,14 +37,14 @@ package final class JanitorLock: Sendable {
 
     var path: String { "\(control.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)" }
 
-    /// Whether the process with that number, in this process's namespace, holds the lock; false if that is unknown.
+    /// Returns whether the process with that number, in this process's namespace, holds the lock; false if that is unknown.
     func isHeld(by process: Int32) -> Bool {
         control.directory.holders(ofLock: StoreLayout.janitorLock).contains(process)
     }
 
     /// The part of an error message that names the process which holds the lock.
     var hindrance: String {
-        // The process whose number is there may have ended long ago.
+        // The process with that number may have ended long ago.
         guard let process = control.sweepHolder, isHeld(by: process) else {
             return "the process that makes room does not move: it may be stopped"
         }
@@ -52,21 +52,21 @@ package final class JanitorLock: Sendable {
             "process \(process), which makes room, does not move: see whether it is stopped (`ps \(process)`)"
     }
 
-    /// Whether the holder is known to wait for a processor or a disk, and not to be stopped.
+    /// Whether the holder is known to wait for a processor or a disk, and is not stopped.
     fileprivate var hasBusyHolder: Bool { control.sweepHolder.map { ProcFiles.isBusy($0) } ?? false }
 }
 
-/// A wait for the holder of the `janitor` lock, or the time of making room oneself.
+/// A wait for the holder of the `janitor` lock, or the time for making room without it.
 ///
-/// The wait lasts for the patience at most, and ends early if the holder takes no step for ``longestStandstill``. So a holder
-/// that is stopped or hangs costs each process that wait once: a later wait that finds the same step ends at once. A holder
-/// that waits for a processor or a disk gets ten times as long. If no control file is mapped there are no steps, and the wait
-/// lasts for all of the patience.
+/// The wait lasts for the patience at most, and ends early if the holder takes no step for ``longestStandstill``. So a
+/// holder that is stopped or hangs costs each process that wait once: a later wait that finds the same step ends at once. A
+/// holder that waits for a processor or a disk gets ten times as long. If no control file is mapped there are no steps, and
+/// the wait lasts for all of the patience.
 struct JanitorWait {
     /// The longest time without a step of the holder.
     ///
-    /// A sweep takes a step every few files, and waits for a stripe half as long at most. A whole call takes less than a
-    /// second with it.
+    /// A sweep takes a step every few files, and waits for a stripe half as long at most. So a whole call takes less than a
+    /// second.
     static let longestStandstill: Duration = .milliseconds(800)
     /// The number of such times for a holder that waits for a processor or a disk.
     private static let mostStandstills = 10
@@ -80,7 +80,7 @@ struct JanitorWait {
     /// Called once if the wait is longer than ``courtesy``.
     private var whileWaiting: (() -> Void)?
     private var start: ContinuousClock.Instant?
-    /// The last seen step of the holder, the time since it is the same, and how often that time was too long.
+    /// The last seen step of the holder, the time since it has not changed, and how often that time was too long.
     private var seen: (steps: UInt64, since: ContinuousClock.Instant, standstills: Int)?
     private var backoff = Backoff()
     /// Whether the wait has ended because the holder made no progress.
@@ -97,7 +97,7 @@ struct JanitorWait {
     /// The time since ``begin()``.
     var elapsed: Duration { start.map { .now - $0 } ?? .zero }
 
-    /// Whether the time is over.
+    /// Whether the patience has run out.
     var isOver: Bool { elapsed >= patience }
 
     /// The longest time for making room.
@@ -111,7 +111,7 @@ struct JanitorWait {
     /// The part of an error message that names the process which made no progress; nil if that was not the reason.
     var hindrance: String? { isStuck ? lock.hindrance : nil }
 
-    /// True the first time: the caller may try once more although nothing was freed.
+    /// Returns true the first time: the caller may try once more although nothing was freed.
     mutating func mayTryInVain() -> Bool {
         defer { hasTriedInVain = true }
         return !hasTriedInVain
@@ -140,7 +140,7 @@ struct JanitorWait {
         return false
     }
 
-    /// Whether the holder may be making progress.
+    /// Returns whether the holder may be making progress.
     private mutating func mayHope() throws(CacheError) -> Bool {
         guard let present = lock.control.sweepSteps else { return true }
         if lock.standstill.withLock({ $0 }) != present {

@@ -2,23 +2,20 @@
 
 import Platform
 
-/// A lock that callers name, with one or more permits: for each a file of its own, which is locked as that of
-/// a flight.
+/// A lock that callers name, with one or more permits, each a file that is locked like a flight's.
 ///
-/// Whoever asks for so many permits gets the first that is free of so many; so those who ask for fewer take
-/// no more of them at once. Between attempts the files that are waited for stay open. Used by one task at a
-/// time.
+/// A caller that specifies N permits gets the first free one of the first N. So callers that specify fewer never hold more
+/// than that number at once. Between attempts the files of held permits stay open. Used by one task at a time.
 package struct NamedLock: Sendable {
-    /// How long to wait at most before the next attempt: whoever waits has the lock within 20 ms of being
-    /// free.
+    /// How long to wait at most before the next attempt: a waiter acquires the lock within 20 ms of its release.
     ///
-    /// An attempt at a permit that is still held is one system call. Locks are held for longer than values
-    /// are computed, so the attempts are fewer (``FlightLock/longestPause``).
+    /// An attempt at a permit that is still held is one system call. Locks are held longer than values take to compute, so
+    /// there are fewer attempts (``FlightLock/longestPause``).
     package static let longestPause: Duration = .milliseconds(20)
 
     private let permits: [FlightLock]
 
-    /// Opens nothing yet.
+    /// Creates a lock; opens no file yet.
     ///
     /// - Parameters:
     ///   - name: SHA-256 of the lock's name.
@@ -27,24 +24,24 @@ package struct NamedLock: Sendable {
         self.permits = (0..<permits).map { FlightLock(permit: $0, of: name, in: directory) }
     }
 
-    /// A permit if one is free, without waiting; nil if all are held.
+    /// Returns a permit if one is free, without waiting; nil if all are held.
     ///
     /// As many system calls for each permit as ``FlightLock/attempt()`` makes, until one is free.
     ///
-    /// - Throws: what ``FlightLock/attempt()`` throws.
+    /// - Throws: the errors of ``FlightLock/attempt()``.
     package func attempt() throws(CacheError) -> FlightLock? {
         try attempt(givesWay: false, waits: false).permit
     }
 
-    /// The same; a permit that is free, and that others wait for, is left to them.
+    /// Returns a free permit, but can leave a permit that other callers wait for to them.
     ///
-    /// For the first attempt of who is ready to wait: else one that takes the lock again at once would leave the others no
-    /// time to find it free.
+    /// For the first attempt of a caller that is ready to wait: otherwise a caller that acquires the lock again at once
+    /// would leave the others no time to find it free.
     ///
     /// - Parameters:
-    ///   - givesWay: whether it is left to them.
-    ///   - waits: whether the caller will try again until it has one.
-    /// - Returns: the permit, and whether one was left to others.
+    ///   - givesWay: whether to leave it to them.
+    ///   - waits: whether the caller will try again until it has a permit.
+    /// - Returns: the permit, and whether one was left to other callers.
     package func attempt(
         givesWay: Bool,
         waits: Bool
@@ -52,22 +49,22 @@ package struct NamedLock: Sendable {
         var isWanted = false
         for permit in permits {
             var outcome = try permit.attempt(givesWay: givesWay)
-            // Released meanwhile: the file that has the name now is another one.
+            // Released meanwhile: another file has the name now.
             while case .ended? = outcome { outcome = try permit.attempt(givesWay: givesWay) }
             isWanted = isWanted || outcome == nil
             guard outcome == .acquired else { continue }
             for other in permits where other !== permit { other.abandon() }
             return (permit, false)
         }
-        // Not before all of them were tried: who gets another one waits for none.
+        // Only after all of them were tried: a caller that gets a permit waits for none.
         if waits { for permit in permits { permit.noteWait() } }
         return (nil, isWanted)
     }
 
-    /// The last attempt of who waits no longer: a permit whose file a collection looks at is not taken for one that is
+    /// Makes the last attempt of a caller that no longer waits; it does not treat a permit whose file a collection checks as
     /// held.
     ///
-    /// As ``attempt()``, and two system calls more for each permit that is held.
+    /// As ``attempt()``, and two more system calls for each held permit.
     package func lastAttempt() throws(CacheError) -> FlightLock? {
         let end = ContinuousClock.now + Self.longestLook
         while true {
@@ -79,19 +76,19 @@ package struct NamedLock: Sendable {
         }
     }
 
-    /// How long who comes leaves a lock to those who wait for it: they try again within ``longestPause``.
+    /// How long a new caller leaves a lock to the waiters: they try again within ``longestPause``.
     package static let courtesy: Duration = .milliseconds(25)
-    /// A collection has a file for microseconds; one that is stopped meanwhile is not waited for.
+    /// A collection locks a file for microseconds; if it is stopped meanwhile, the wait ends.
     private static let longestLook: Duration = .milliseconds(100)
 
-    /// Closes the files of attempts in vain.
+    /// Closes the files of unsuccessful attempts.
     package func abandon() {
         for permit in permits { permit.abandon() }
     }
 
-    /// Somebody who holds a permit, as far as the files tell; nil before an attempt.
+    /// A holder of a permit, according to the files; nil before an attempt.
     ///
-    /// One system call for each permit, until one tells.
+    /// One system call for each permit, until a holder is found.
     package var holder: ComputingProcess? {
         for permit in permits {
             if let holder = permit.holder { return holder }

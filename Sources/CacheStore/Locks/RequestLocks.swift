@@ -2,12 +2,12 @@
 
 import Platform
 
-/// The locks of those who ask another machine for a value, one among all processes for each key.
+/// The locks of callers that request a value from another machine: one for each key, among all processes.
 ///
-/// They save requests, and nothing else depends on them: where they can't be had, everybody asks. To make, lock and
-/// delete a file for each (``FlightLock``) took half as long as a request on this machine; so each key has a byte of
-/// `locks/requests`, which stays open. When its holder dies the kernel gives a byte back. Threads of one process
-/// hold it together, and have to agree among themselves before.
+/// They save requests, and nothing else depends on them: if they can't be acquired, all callers send requests. Creating,
+/// locking and deleting a file for each (``FlightLock``) took half as long as a request on this machine; so each key has a
+/// byte of `locks/requests`, which stays open. If its holder dies the kernel unlocks a byte. Threads of one process hold it
+/// together, and must coordinate among themselves first.
 package final class RequestLocks: Sendable {
     private final class File: Sendable {
         let descriptor: FileDescriptor
@@ -18,15 +18,15 @@ package final class RequestLocks: Sendable {
     private let directory: StoreDirectory
     private let file = Locked<File?>(nil)
 
-    /// Opens nothing yet.
+    /// Creates the locks; opens no file yet.
     init(in directory: StoreDirectory) {
         self.directory = directory
     }
 
-    /// Made once: putting an option set of another module together takes three allocations.
+    /// A constant: constructing an option set of another module takes three allocations.
     private static let opening: OpenFlags = [.readWrite, .create]
 
-    /// Tries to get the lock of a key; false where another process has it.
+    /// Tries to acquire the lock of a key; returns false if another process holds it.
     ///
     /// Never waits. One system call, the first time three.
     package func attempt(_ key: Digest) -> Bool {
@@ -34,11 +34,11 @@ package final class RequestLocks: Sendable {
         return isHeld ?? true
     }
 
-    /// Gives it back.
+    /// Releases the lock of a key.
     ///
     /// One system call.
     package func release(_ key: Digest) {
-        // The kernel gives back what can't be, with the file.
+        // If this fails, the kernel releases the lock when the file is closed.
         bestEffort { () throws(Errno) in try opened().descriptor.unlock(byte: key.word(0)) }
     }
 

@@ -3,10 +3,9 @@
 import Platform
 import Synchronization
 
-/// The presence of one open cache in its directory, until it ends or its process dies.
+/// The presence of an open cache in its directory, until it ends or its process dies.
 ///
-/// A lock on `locks/sessions`, held shared on a descriptor of its own: two sessions of one process count as
-/// two.
+/// It is a shared lock on `locks/sessions` with its own descriptor: two sessions of one process count as two.
 package final class StoreSession: Sendable {
     private let file: FileDescriptor
     private let hasEnded = Atomic<Bool>(false)
@@ -20,12 +19,13 @@ package final class StoreSession: Sendable {
     }
 
     deinit {
-        // Not by closing alone: a child that was forked meanwhile has the file, too.
+        // Closing is not enough: a child that was forked meanwhile has the file open too.
         if processGeneration == owner, !hasEnded.load(ordering: .relaxed) { file.unlock() }
     }
 
-    /// Joins those who have the directory open; nil where this process may not write there, or where
-    /// somebody keeps the lock to himself (stopped in the very moment): the cache works without.
+    /// Starts a session; returns nil if this process may not write to the directory, or if another process keeps the lock.
+    ///
+    /// The latter happens if a process is stopped in the middle of ``end()``: the cache works without a session.
     ///
     /// Two system calls.
     package static func begin(in directory: StoreDirectory) throws(CacheError) -> StoreSession? {
@@ -39,18 +39,18 @@ package final class StoreSession: Sendable {
         }
     }
 
-    /// Leaves; true for the last one out, who then has to clean up.
+    /// Ends the session; returns true for the last one, which must then clean up.
     ///
-    /// False at the second call, and in a child that was forked meanwhile: there it is the parent's.
+    /// Returns false at the second call, and in a child that was forked meanwhile: there it is the parent's.
     ///
-    /// First the own share goes, then everything is asked for. So of any number that leave at the same
-    /// time at least one is told that it is the last: the one whose share went last asks when no share of
-    /// theirs is left, and is refused only because somebody else has joined, who will leave later, or because
-    /// another one of them was given everything just then. (Asking first and giving up afterwards, two would
-    /// refuse each other.) That two are told so does no harm: the sweeps themselves exclude each other.
+    /// The shared lock is released first, then the exclusive one is tried. So of any number of sessions that end at the same
+    /// time at least one is reported as the last. The one that released its shared lock last tries when none of theirs is
+    /// left. It fails only if a new session has started, which will end later, or if another of them holds the exclusive
+    /// lock at that moment. (If they tried first and released afterwards, two would exclude each other.) Two that are
+    /// reported as the last do no harm: the sweeps exclude each other.
     ///
-    /// The lock is given back at once and not kept for the cleaning, so that a newcomer need not wait for it.
-    /// Two system calls, three for the last one.
+    /// The lock is released at once and not kept during the cleanup, so that a new session need not wait for it. Two system
+    /// calls, three for the last session.
     package func end() throws(CacheError) -> Bool {
         guard processGeneration == owner else { return false }
         if hasEnded.exchange(true, ordering: .acquiringAndReleasing) { return false }

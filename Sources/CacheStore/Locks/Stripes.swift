@@ -5,29 +5,30 @@ import Synchronization
 
 /// The locks of one kind, `object-00…3f` or `entry-00…3f`, each for the digests that share their leading bits.
 ///
-/// Order between the kinds: object before entry; two stripes of one kind are never held together. Their
-/// files are created with the cache and never unlinked: a lock file that is replaced has two holders.
+/// Lock order: object before entry; two stripes of one kind are never held together. Their files are created with the cache
+/// and never unlinked: a lock file that is replaced could have two holders.
 package final class Stripes: Sendable {
     /// How long a writer waits for a stripe.
     ///
-    /// Holders keep them for microseconds, in a durable store as long as the medium takes; only one that is stopped
-    /// (SIGSTOP, a debugger, a frozen group) makes anybody wait so long, and then an error is better than a hang. One
-    /// that lacks a processor or waits for a disk is waited for longer, ``mostWaits`` times that.
+    /// Holders keep them for microseconds, in a durable store as long as the medium takes. Only a stopped holder (SIGSTOP, a
+    /// debugger, a frozen cgroup) causes such a wait, and then an error is better than a hang. For a holder that lacks a
+    /// processor or waits for a disk the wait is ``mostWaits`` times as long.
     static let writerPatience: Duration = .milliseconds(700)
 
-    /// For so many milliseconds a stripe counts as held by one that is stopped, once somebody has waited for it in vain.
+    /// How many milliseconds a stripe is treated as held by a stopped process after a wait for it has failed.
     static let stuckMilliseconds: UInt64 = 5000
-    /// How long to wait for a stripe meanwhile: as long as many holders take one after the other.
+    /// How long to wait for a stripe meanwhile: enough for many holders one after the other.
     static let stuckPatience: Duration = .milliseconds(10)
-    /// A shorter wait says nothing about the holder.
+    /// A shorter wait does not show that the holder is stopped.
     private static let tellingWait: Duration = .milliseconds(100)
-    /// How many times its patience somebody waits for a holder that is not stopped but lacks a processor or waits for a disk.
+    /// How many times its patience a caller waits for a holder that is not stopped, but lacks a processor or waits for a
+    /// disk.
     ///
-    /// On a machine with ten times as many threads to run as processors one may wait for seconds for its turn.
+    /// On a machine with ten times as many runnable threads as processors a thread may wait for seconds to be scheduled.
     private static let mostWaits = 10
 
     private struct Stripe: ~Copyable {
-        /// Opened when it is first wanted, and never another one from then on.
+        /// Opened at its first use, and never replaced.
         let lock = FileLockPlace()
         /// Until when it counts as stuck for a mode, shared first, in milliseconds of CLOCK_MONOTONIC.
         let stuckUntil = InlineArray<2, Atomic<UInt64>> { _ in Atomic(0) }
@@ -45,10 +46,10 @@ package final class Stripes: Sendable {
 
     /// Runs `body` while a stripe is held (``Digest/stripe``).
     ///
-    /// Two `flock` calls, fewer beside other sharers.
+    /// Two `flock` calls, fewer if other threads share it.
     ///
-    /// - Throws: ``CacheError/Code/busy`` when it wasn't free within `patience`; ``CacheError/Code/forked`` in a
-    ///   child of the process that has opened it.
+    /// - Throws: ``CacheError/Code/busy`` if it was not free within `patience`; ``CacheError/Code/forked`` in a child of the
+    ///   process that has opened it.
     func withLock<Value: ~Copyable>(
         _ mode: LockMode,
         stripe: Int,
@@ -63,11 +64,10 @@ package final class Stripes: Sendable {
         return try body()
     }
 
-    /// Takes each stripe exclusively once and lets it go: whoever held one when this began has let it go when
-    /// this returns.
+    /// Acquires each stripe exclusively once and releases it: all holders at the start have released it by the end.
     ///
-    /// `patience` is asked before each stripe, with the number of stripes that were not free so far. If it returns nil, the
-    /// barrier is given up, and the result is nil. `held` is called while a stripe is held.
+    /// `patience` is called before each stripe, with the number of stripes that were not free so far. If it returns nil, the
+    /// barrier is aborted, and the result is nil. `held` is called while a stripe is held.
     ///
     /// - Returns: the stripes that were not free in time.
     func barrier(
@@ -87,7 +87,7 @@ package final class Stripes: Sendable {
         return skipped
     }
 
-    /// False where the stripe's file was not opened yet.
+    /// Acquires a stripe; returns false if its file was not opened yet.
     private func take(_ mode: LockMode, _ stripe: Int, _ patience: Duration) throws(CacheError) -> Bool {
         let mark = mode == .shared ? 0 : 1
         let until = stripes[stripe].stuckUntil[mark].load(ordering: .relaxed)
@@ -119,7 +119,7 @@ package final class Stripes: Sendable {
         return control.directory.holders(ofLock: name).contains { ProcFiles.isBusy($0) }
     }
 
-    /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.
+    /// Opens the stripe's file, unless another thread was first: two descriptors of one process would exclude each other.
     private func open(_ stripe: Int) throws(CacheError) {
         let file = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
             let name = StoreLayout.lockName(tree, stripe)
@@ -136,7 +136,7 @@ package final class Stripes: Sendable {
 }
 
 extension StoreDirectory {
-    /// The processes that hold the lock of that name, as this one sees them; none where that can't be told.
+    /// Returns the processes that hold the lock of that name, as seen by this process; empty if unknown.
     func holders(ofLock name: RelativePath) -> [Int32] {
         let status = bestEffort { () throws(Errno) in try locks.status(of: name) }
         return status.map { ProcFiles.lockHolders(inode: $0.identity.inode) } ?? []

@@ -2,36 +2,35 @@
 
 package import Platform
 
-/// The file `outbox`: a journal of the keys that stores on other machines have to be told of
-/// (``OutboxRecord``).
+/// The file `outbox`: a journal of the keys whose changes must be sent to stores on other machines (``OutboxRecord``).
 ///
-/// Each writer appends whole records, each by one write to a file opened for appending, so the records of
-/// several processes do not mix and no process needs a lock. If a killed process or a full disk leaves a part of a record, only
-/// that record is lost: readers look for the next one (``OutboxRecord/all(in:)``).
+/// Each writer appends whole records, each by one write to a file opened for appending, so the records of several processes
+/// do not mix and no process needs a lock. If a killed process or a full disk leaves a part of a record, only that record is
+/// lost: readers search for the next one (``OutboxRecord/all(in:)``).
 ///
-/// The process that sends, which holds the sender's lock, may replace the file by a shorter one (``replace(by:readUpTo:)``). An
-/// appender that finds that its file has lost its name appends once more, to the new file. Records that were appended before
-/// that, and after the old file was read, are only in the old file for a while. It keeps the name `outbox.1` until the new file
-/// has them, and the first record of the new file says that both have to be read. So no record is lost or missed, whichever
-/// process is killed.
+/// The process that sends, which holds the sender's lock, may replace the file by a shorter one (``replace(by:readUpTo:)``).
+/// An appender that finds that its file has lost its name appends once more, to the new file. Records that were appended
+/// before that, and after the old file was read, are only in the old file for a while. It keeps the name `outbox.1` until
+/// the new file has them, and the first record of the new file says that both have to be read. So no record is lost or
+/// missed, whichever process is killed.
 ///
-/// Which file it is its first record tells, as its number is random: a file that was read may have gone, and another may
-/// have its inode.
+/// The first record identifies the file, as its number is random: a file that was read may have been deleted, and another
+/// may have its inode.
 package final class OutboxFile: Sendable {
-    /// Bytes; what does not fit is not noted.
+    /// The maximum length in bytes; records that do not fit are dropped.
     ///
-    /// 64 Ki records and as many that say that they are done.
+    /// 64 Ki records and as many that mark them as done.
     package static let longest = RemoteMarks.longestOutbox
 
     private struct State: ~Copyable {
         var file: FileDescriptor?
-        /// Which one that is: as long as it is open no other has this inode.
+        /// The identity of the file: while it is open no other file has this inode.
         var identity: FileStatus.Identity?
-        /// As of the last look.
+        /// The size at the last check.
         var size: Int64 = 0
     }
 
-    /// How often an appender looks for the file that has the name.
+    /// How many times an appender retries because its file was replaced.
     private static let mostAttempts = 100
 
     private let directory: StoreDirectory
@@ -43,18 +42,18 @@ package final class OutboxFile: Sendable {
 
     private let listener = Locked<Listener?>(nil)
 
-    /// Opens nothing yet.
+    /// Creates the outbox; opens no file yet.
     init(in directory: StoreDirectory) {
         self.directory = directory
     }
 
-    /// Calls `body` after each record that this process appends; nil: nothing.
+    /// Calls `body` after each record that this process appends; nil to stop.
     package func onAppend(_ body: (@Sendable () -> Void)?) {
         let listening = body.map { Listener(body: $0) }
         listener.withLock { $0 = listening }
     }
 
-    /// Made once: putting an option set of another module together takes three allocations.
+    /// A constant: constructing an option set of another module takes three allocations.
     private static let opening: OpenFlags = [.writeOnly, .append, .create]
 
     /// Appends a record.
@@ -69,11 +68,11 @@ package final class OutboxFile: Sendable {
             told?.body()
             return
         }
-        // Somebody takes it away again and again.
+        // Another process replaces the file again and again.
         throw .timedOut
     }
 
-    /// False: the file has lost its name.
+    /// Appends to the file once; returns false if it has lost its name.
     private func appendOnce(_ bytes: [UInt8]) throws(Errno) -> Bool {
         try state.withLock { (state) throws(Errno) -> Bool in
             if state.file == nil {
@@ -84,12 +83,12 @@ package final class OutboxFile: Sendable {
             }
             guard let file = state.file.take() else { return false }
             if state.size >= Self.longest {
-                // Perhaps another one has its place.
+                // Another file may have replaced it.
                 guard let size = try sizeOfNamed(state.identity) else { return false }
                 if size >= Self.longest { throw .fileTooLarge }
             }
             try file.writeAll(bytes.span)
-            // Its number of links tells nothing: a backup may be another name of it.
+            // The number of links does not show it: a backup may be another name of the file.
             guard let size = try sizeOfNamed(state.identity) else { return false }
             state.size = size
             state.file = consume file
@@ -97,7 +96,7 @@ package final class OutboxFile: Sendable {
         }
     }
 
-    /// The length of the file that has the name, if it is this one.
+    /// Returns the length of the file that has the name, if it is this one.
     private func sizeOfNamed(_ identity: FileStatus.Identity?) throws(Errno) -> Int64? {
         guard let named = try directory.root.presentStatus(of: StoreLayout.outbox), named.identity == identity
         else { return nil }
@@ -106,7 +105,7 @@ package final class OutboxFile: Sendable {
 
     // MARK: Reading
 
-    /// By what a change of the file is seen: another inode, another length, another time of change.
+    /// The state that shows a change of the file: its inode, its length and its change time.
     package struct Mark: Sendable, Equatable {
         package let identity: FileStatus.Identity
         package let size: Int64
@@ -117,29 +116,29 @@ package final class OutboxFile: Sendable {
         }
     }
 
-    /// The part that was read.
+    /// A part of the file that was read.
     package struct Part: Sendable {
-        /// As it was before it was read.
+        /// The state of the file before it was read.
         package let mark: Mark
-        /// Its first record, as far as it is there.
+        /// The first record of the file, or the part of it that exists.
         package let beginning: [UInt8]
-        /// From the offset on.
+        /// The contents from the offset on.
         package let bytes: [UInt8]
     }
 
-    /// Which file there is, and how long it is; nil: there is none.
+    /// Returns the state of the file; nil if it does not exist.
     ///
     /// One system call.
     package func mark() throws(Errno) -> Mark? {
         try directory.root.presentStatus(of: StoreLayout.outbox).map { Mark($0) }
     }
 
-    /// The file's contents from an offset on; nil if there is no file.
+    /// Returns the file's contents from an offset on; nil if it does not exist.
     package func read(from offset: Int64) throws(Errno) -> Part? {
         try read(StoreLayout.outbox, from: offset)
     }
 
-    /// The records of the replaced file from this offset on; nil if it is gone.
+    /// Returns the records of the replaced file from this offset on; nil if it does not exist.
     package func readPredecessor(from offset: Int64) throws(Errno) -> [OutboxRecord]? {
         try read(StoreLayout.olderOutbox, from: offset).map { OutboxRecord.all(in: $0.bytes).records }
     }
@@ -158,11 +157,11 @@ package final class OutboxFile: Sendable {
 
     // MARK: Sending
 
-    /// Replaces the file that was read up to `offset` by one with these records, and carries over the records that were appended
+    /// Replaces the file that was read up to `offset` with these records, and carries over the records that were appended
     /// since.
     ///
-    /// The caller holds the sender's lock, and has completed the replacement before (``carryOver()``). Does nothing if there is no
-    /// file.
+    /// The caller holds the sender's lock, and has completed any earlier replacement (``carryOver()``). Does nothing if the
+    /// file does not exist.
     package func replace(by records: [UInt8], readUpTo offset: Int64) throws(Errno) {
         try unlinkPredecessor()
         let isThere = try ifExists { () throws(Errno) -> Bool in
@@ -187,7 +186,7 @@ package final class OutboxFile: Sendable {
         guard let header = records.first, case .follows(let offset) = header.work else { return }
         let mark = OutboxRecord(number: header.number, .carried)
         if !records.contains(mark) {
-            // Who appended before the renaming is found here; who appends later finds the other file.
+            // Records that were appended before the rename are found here; later appenders find the new file.
             let late = try readPredecessor(from: offset) ?? []
             let bytes = OutboxRecord.net(late).flatMap { $0.encoded() } + mark.encoded()
             try directory.root.open(StoreLayout.outbox, Self.opening).writeAll(bytes.span)
@@ -201,7 +200,7 @@ package final class OutboxFile: Sendable {
 }
 
 extension OutboxRecord {
-    /// These records without those of changes that are done, so that they can follow newer ones.
+    /// Returns these records without completed changes, so that they can follow newer ones.
     package static func net(_ records: [OutboxRecord]) -> [OutboxRecord] {
         let (begun, done) = (
             Set(records.filter { $0.work != .done }.map(\.number)),
@@ -213,8 +212,8 @@ extension OutboxRecord {
         }
     }
 
-    /// The records in bytes of a journal, and how many bytes were read: what may be the beginning of another
-    /// is left.
+    /// Returns the records in bytes of a journal, and the number of bytes read, without a possible partial record at the
+    /// end.
     package static func all(in bytes: [UInt8]) -> (records: [OutboxRecord], count: Int) {
         var records: [OutboxRecord] = []
         var start = 0

@@ -2,48 +2,50 @@
 
 import Platform
 
-/// One line of the outbox: something that must be done at the servers, or that it is done.
+/// A record of the outbox: a task for the servers, or the completion of one.
 ///
 /// ```
-/// offset  bytes  what
+/// offset  bytes  content
 ///      0      2  "ob"
 ///      2      1  version: 1
 ///      3      1  kind: 1 put, 2 remove, 3 done, 4 avoid, 5 follows, 6 carried, 7 barrier, 8 doubt, 9 certain
-///      4      4  CRC-32C of all other bytes, little-endian
+///      4      4  CRC-32C of the record with this field 0, little-endian
 ///      8      8  number, little-endian
 ///     16     32  digest of the key; follows, carried, barrier: 0
 ///     48     32  put: digest of the content; else 0
-///     80      8  put: length of the content, little-endian; follows: an offset; barrier, doubt, certain: a moment; else 0
+///     80      8  put: length of the content, little-endian; follows: an offset; barrier, doubt, certain: a time; else 0
 /// ```
 ///
-/// All have the same length, so that what was torn or damaged costs itself only. The bytes of a value are in
-/// the cache, not here: where it is gone from there, there is nothing to send.
+/// All records have the same length, so that a torn or damaged one does not affect the others. The bytes of a value are in
+/// the cache, not here: if they are no longer in the cache, there is nothing to send.
 package struct OutboxRecord: Sendable, Hashable {
     package enum Work: Sendable, Hashable {
-        /// Send an entry, and its content if the server hasn't it.
+        /// Send an entry, and its content if the server lacks it.
         case put(content: Digest, length: Int)
         case remove
-        /// Send nothing, and take nothing of this key from there.
+        /// Send nothing, and accept no value of this key from the servers.
         case avoid
-        /// What has this number is done, or given up.
+        /// The change with this number is done, or was abandoned.
         case done
-        /// The first record of a file that has the place of another one, and all that this says up to an offset; what comes
-        /// after that is still to be taken over.
+        /// The first record of a file that replaced another one and covers it up to an offset; later records must still be
+        /// carried over.
         case follows(upTo: Int64)
-        /// Take nothing from there that was created before this moment, in milliseconds since 1970.
+        /// Accept no value from the servers that was created before this time, in milliseconds since 1970.
         case barrier(Int64)
-        /// That was done; the number is that of ``follows(upTo:)``.
+        /// The records were carried over; the number is the number of ``follows(upTo:)``.
         case carried
-        /// A server may carry out a request about this key that has no answer, until this moment, in milliseconds since 1970:
-        /// take nothing of the key from there, and send it again afterwards.
+        /// Until this time, in milliseconds since 1970, a server may still carry out a request about this key that was not
+        /// answered.
+        ///
+        /// Accept no value of the key from the servers, and send it again afterwards.
         case doubt(until: Int64)
-        /// It was sent again after this moment: what doubts say up to it is over.
+        /// The key was sent again after this time: doubts up to it no longer apply.
         case certain(until: Int64)
     }
 
     package static let size = 88
 
-    /// Who adds it chooses it: random, so that no two processes choose the same.
+    /// The identifier of the change, chosen at random by the process that adds it, so that no two processes choose the same.
     package let number: UInt64
     /// The digest of the key.
     package let entry: Digest
@@ -79,9 +81,9 @@ package struct OutboxRecord: Sendable, Hashable {
         return bytes
     }
 
-    /// The record at an offset of a journal's bytes, without a copy of them.
+    /// Reads the record at an offset of a journal's bytes, without copying them.
     ///
-    /// - Returns: nil for anything that ``encoded()`` did not write.
+    /// - Returns: nil for any bytes that ``encoded()`` did not write.
     package init?(decoding bytes: Span<UInt8>, at start: Int = 0) {
         guard bytes.count - start >= Self.size, bytes[start] == UInt8(ascii: "o"),
             bytes[start + 1] == UInt8(ascii: "b"), bytes[start + 2] == 1,
@@ -111,7 +113,7 @@ package struct OutboxRecord: Sendable, Hashable {
         }
     }
 
-    /// The checksum that belongs into it.
+    /// Returns the checksum of a record, with 0 in the field that holds it.
     private static func check(_ bytes: Span<UInt8>, at start: Int) -> UInt32 {
         let empty: InlineArray<4, UInt8> = [0, 0, 0, 0]
         var checksum = CRC32C()
@@ -121,12 +123,12 @@ package struct OutboxRecord: Sendable, Hashable {
         return checksum.value
     }
 
-    /// About the file itself, not about a key.
+    /// Creates a record about the file itself, not about a key.
     package init(number: UInt64 = freshNumber(), _ work: Work) {
         self.init(number: number, entry: Digest(bytes: InlineArray(repeating: 0)), work: work)
     }
 
-    /// Whether it is about a key.
+    /// Whether the record is about a key.
     package var isAboutKey: Bool {
         switch work {
         case .follows, .carried, .barrier: false
@@ -135,7 +137,7 @@ package struct OutboxRecord: Sendable, Hashable {
     }
 
     private static func number(_ bytes: Span<UInt8>, at start: Int) -> UInt64 {
-        // Counts as unsafe because not every bit pattern is a value of every type; of a number each is.
+        // Marked unsafe because not every bit pattern is a value of every type; for an integer every one is.
         unsafe UInt64(littleEndian: bytes.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self))
     }
 
@@ -155,7 +157,7 @@ extension [UInt8] {
 }
 
 extension OutboxRecord {
-    /// A number that no other process chooses at the same time.
+    /// Returns a number that no other process chooses at the same time.
     package static func freshNumber() -> UInt64 {
         let process = UInt64(UInt32(bitPattern: CurrentProcess.identifier))
         let thread = UInt64(truncatingIfNeeded: threadNumber)

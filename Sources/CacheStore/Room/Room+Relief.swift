@@ -2,14 +2,12 @@
 
 package import Platform
 
-/// Making room: from the list of the last sweep, or by a sweep.
+/// Makes room: from the list of the last sweep, or by a sweep.
 extension Room {
-    /// Runs `attempt`.
+    /// Runs `attempt`, and if it fails because the disk or a quota is full, collects and runs it again.
     ///
-    /// If it fails because the disk or a quota is full, collects and runs it again.
-    ///
-    /// It goes on as long as collections free something, for ``RoomTerms/patience`` at most. If a collection has freed only
-    /// what the attempt itself may have left, it runs `attempt` once more. The caller holds no lock.
+    /// It continues as long as collections free files, for ``RoomTerms/patience`` at most. If a collection has freed only a
+    /// file that the attempt itself may have left, it runs `attempt` once more. The caller holds no lock.
     ///
     /// - Parameter length: the length of the value.
     func makingSpace<Value>(
@@ -32,7 +30,7 @@ extension Room {
         }
     }
 
-    /// Collects because the disk or a quota is full; false if that has freed nothing in time.
+    /// Collects because the disk or a quota is full; returns false if that has freed nothing in time.
     ///
     /// It removes expired entries, orphans and stale temporaries. If limits are set it also evicts `bytes` bytes of the
     /// least recently used values.
@@ -45,7 +43,7 @@ extension Room {
             switch try relieveFullDisk(bytes, now: now + wait.elapsed, pace) {
             case .done: return true
             case .little, .impossible, .unfinished:
-                // Another process may have freed something just before.
+                // Another process may have freed space just before.
                 return wait.mayTryInVain()
             case .busy:
                 // Wait for the process that is making room, or else for the writers whose claims take the room.
@@ -86,12 +84,12 @@ extension Room {
 
     /// Counts the directory if no sweep has done so since its control file was created.
     ///
-    /// If another process is counting it waits, as long as for room. If counting takes longer than that, values are stored until
-    /// a 32nd of a limit is added. If a part of the directory can't be read, the usage stays unknown, and values are stored
-    /// without a limit. The next attempt to count begins after ten times the time that this one took.
+    /// If another process is counting it waits, as long as for room. If counting takes longer than that, values are stored
+    /// until a 32nd of a limit is added. If a part of the directory can't be read, the usage stays unknown, and values are
+    /// stored without a limit. The next attempt to count begins after ten times the duration of this one.
     ///
-    /// - Throws: ``CacheError/Code/noRoom`` if that is used up, or if the process that counts makes no progress: it may be stopped
-    ///   for any time.
+    /// - Throws: ``CacheError/Code/noRoom`` if that part is used up, or if the process that counts makes no progress: it may
+    ///   be stopped indefinitely.
     func countIfUnknown(_ need: Need, now: Timestamp, _ wait: inout JanitorWait) throws(CacheError) {
         while let usage = parts.control.usage, !usage.isCounted, !wait.isOver {
             if let failure = failedCount.withLock({ $0 }), ContinuousClock.now < failure.end {
@@ -113,7 +111,8 @@ extension Room {
                 }
             }
         }
-        // An uncounted usage has what was added since the control file was made. The directory held its limits before.
+        // An uncounted usage is the sum of the additions since the control file was made. Before that the directory was
+        // within its limits.
         let (limits, claimed) = (configuration.limits, parts.control.claimed)
         guard let usage = parts.control.usage, !usage.isCounted else { return }
         let bytes = usage.plausibleBytes + claimed.bytes + need.bytes
@@ -125,7 +124,7 @@ extension Room {
         }
     }
 
-    /// While the directory is not counted, one part in so many of a limit may be added.
+    /// While the directory is not counted, one part in this number of a limit may be added.
     private static let partForUncounted: Int64 = 32
 
     private func refuseUncounted(_ reason: String) throws(CacheError) {
@@ -150,8 +149,8 @@ extension Room {
 
     /// Removes the excess: expired entries and orphans first if they may be enough, then the least recently used entries.
     ///
-    /// A sweep looks at every file. It leaves a list of the next candidates, and evictions take them from there: until the
-    /// list is used up, or so much has expired, or was replaced or removed, that it may be enough.
+    /// A sweep checks every file. It leaves a list of the next candidates, and evictions take them from there: until the
+    /// list is used up, or enough entries may have expired, or been replaced or removed.
     package func relieve(_ excess: Excess, now: Timestamp, pace: SweepPace) throws(CacheError) -> Relief {
         if let relief = currentImpasse(pace) { return relief }
         let garbageMayDo = self.garbageMayDo(for: excess, now)
@@ -165,7 +164,8 @@ extension Room {
         return try sweep(for: excess, downTo: mark, now: now, pace: pace)
     }
 
-    /// The result of the last sweep that found nothing to evict, if a sweep at that pace would find the same; else nil.
+    /// Returns the result of the last sweep that found nothing to evict, if a sweep at that pace would find the same;
+    /// otherwise nil.
     private func currentImpasse(_ pace: SweepPace) -> Relief? {
         guard let impasse = impasse.withLock({ $0 }), ContinuousClock.now < impasse.end, impasse.view == view
         else { return nil }
@@ -176,10 +176,12 @@ extension Room {
         return impasse.relief
     }
 
-    /// Whether garbage may be half of the excess: values of entries that were replaced or removed, or expired entries.
+    /// Returns whether garbage may be half of the excess: values of entries that were replaced or removed, or expired
+    /// entries.
     ///
-    /// If it may, evicting first would cost values that are in use. If a removal of many values has come into force, its
-    /// values may. About six system calls if entries have expired or such a removal is in force, else none.
+    /// If it may, evicting first would remove values that are in use. If a rule that removes many values has come into
+    /// force, its values may be enough. About six system calls if entries have expired or such a rule is in force, otherwise
+    /// none.
     private func garbageMayDo(for excess: Excess, _ now: Timestamp) -> Bool {
         let control = parts.control
         func isHalf(_ bytes: Int64, entries: Int) -> Bool {
@@ -256,7 +258,7 @@ extension Room {
         return lowered.lowered(by: excess, from: present)
     }
 
-    /// The state of the directory by the words in memory.
+    /// The state of the directory according to the words in memory.
     struct View: Equatable {
         var usage: StoreUsage?
         var claimed = ClaimedRoom()
@@ -271,8 +273,8 @@ extension Room {
         let view: View
         /// How long the sweep took.
         let effort: Duration
-        /// ``Relief/busy`` if claims may end or their values may be evicted; ``Relief/unfinished`` if the time ran out; else
-        /// ``Relief/impossible``.
+        /// ``Relief/busy`` if claims may end or their values may be evicted; ``Relief/unfinished`` if the time ran out;
+        /// otherwise ``Relief/impossible``.
         let relief: Relief
     }
 
@@ -281,8 +283,8 @@ extension Room {
         return View(usage: parts.control.usage, claimed: parts.control.claimed)
     }
 
-    /// After a sweep that found nothing the next one waits so many times as long as that one took.
+    /// After a sweep that found nothing, the next one waits this many times its duration.
     ///
-    /// Such sweeps take at most a tenth of a processor. It is the same for a sweep that looks for expired entries.
+    /// Such sweeps take at most a tenth of a processor. The same applies to a sweep that looks for expired entries.
     private static let futileRest = 10
 }

@@ -2,11 +2,11 @@
 
 import Platform
 
-/// How a put waits if there is no room.
+/// The terms of a put's wait for room.
 package struct RoomTerms {
-    /// The longest time that a put waits for room or makes some; nil: ``StoreOptions/roomPatience``.
+    /// The longest time that a put waits for room or makes some; nil for ``StoreOptions/roomPatience``.
     package var patience: Duration?
-    /// Called once if that takes longer than a moment, so that processes which wait for the caller can go on.
+    /// Called once if that takes longer than a moment, so that processes which wait for the caller can continue.
     package var whileWaiting: () -> Void
     /// The time that the call has waited for room or made some.
     var spent: Duration = .zero
@@ -27,12 +27,13 @@ package struct RoomTerms {
     }
 }
 
-/// How an attempt to make room ended.
+/// The outcome of an attempt to make room.
 package enum Relief: Sendable, Equatable {
-    /// This process has removed something, or another one has.
+    /// This process or another one has removed files.
     case done
-    /// At most one object was removed that no entry named. The caller's last attempt may have left it, if the disk had room
-    /// for the object and not for its entry.
+    /// At most one object was removed that no entry named.
+    ///
+    /// The caller's last attempt may have left it, if the disk had room for the object and not for its entry.
     case little
     /// Another process is making room.
     case busy
@@ -58,7 +59,7 @@ package final class Room: Sendable {
     /// The last attempt to count the directory that failed.
     let failedCount = Locked<FailedCount?>(nil)
 
-    /// - Parameter patience: how long a put waits, unless its terms say otherwise.
+    /// - Parameter patience: how long a put waits, unless its terms specify otherwise.
     init(of parts: StoreParts, patience: Duration) {
         self.parts = parts
         self.patience = patience
@@ -66,7 +67,7 @@ package final class Room: Sendable {
 
     var configuration: DirectoryConfiguration { parts.configuration.present }
 
-    /// A wait with these terms that has not begun.
+    /// Returns a wait with these terms that has not started.
     func wait(_ terms: RoomTerms) -> JanitorWait {
         JanitorWait(
             for: parts.janitor,
@@ -77,14 +78,15 @@ package final class Room: Sendable {
 
     // MARK: Occupancy
 
-    /// The usage of the directory with all claims; nil if it is not known: there is no control file, or no sweep has counted
-    /// since the control file was created.
+    /// Returns the usage of the directory with all claims; nil if it is unknown.
     ///
-    /// One system call if a minimum of free space is set, else none.
+    /// It is unknown if there is no control file, or if no sweep has counted since the control file was created.
+    ///
+    /// One system call if a minimum of free space is set, otherwise none.
     ///
     /// - Parameters:
     ///   - entering: entries to add.
-    ///   - written: the claimed bytes that are on disk already, so that the free space is without them.
+    ///   - written: the claimed bytes that are on disk already, so that the free space does not include them.
     package func occupancy(
         _ limits: CacheLimits,
         entering: Int = 0,
@@ -101,15 +103,16 @@ package final class Room: Sendable {
         )
     }
 
-    /// The excess over the low mark, if the usage is over the high mark; else nil.
+    /// Returns the excess over the low mark, if the usage is over the high mark; otherwise nil.
     package func overflow() throws(CacheError) -> Excess? {
         let limits = configuration.limits
         guard limits.areBounding, let occupancy = try occupancy(limits) else { return nil }
         return limits.overflow(of: occupancy)
     }
 
-    /// Whether the usage is over the high mark, so that a janitor should not rest; false also if an error prevents the
-    /// check, as the next put reports that error.
+    /// Whether the usage is over the high mark, so that a janitor should not rest.
+    ///
+    /// It is also false if an error prevents the check, as the next put reports that error.
     package var isPressed: Bool {
         do throws(CacheError) {
             return try overflow() != nil
@@ -128,10 +131,10 @@ package final class Room: Sendable {
 
     // MARK: Claims
 
-    /// The room that a value of `length` bytes and its entry need; nil if no limit makes a claim necessary.
+    /// Returns the room that a value of `length` bytes and its entry need; nil if no limit makes a claim necessary.
     ///
     /// - Parameters:
-    ///   - length: of the value.
+    ///   - length: the length of the value.
     ///   - record: the length of its record.
     ///   - entries: the number of entries to add.
     ///   - isWritten: whether the bytes of the value are on disk already.
@@ -146,7 +149,7 @@ package final class Room: Sendable {
         return Need(bytes: bytes, entries: entries, written: isWritten ? value : 0)
     }
 
-    /// The room for a value that replaces another one: the difference.
+    /// Returns the room for a value that replaces another one: the difference.
     ///
     /// Both values are on disk until the next sweep removes the old one, which no entry names any more.
     func need(_ need: Need, of content: Content, replacing old: StoredEntry) -> Need {
@@ -159,16 +162,16 @@ package final class Room: Sendable {
         return need
     }
 
-    /// Whether the old value should be removed first, as there is no room for both.
+    /// Returns whether the old value should be removed first, as there is no room for both.
     ///
-    /// It should if it is at least as large as the excess, and large enough for the cost of the sweep.
+    /// It should if it is at least as large as the excess, and large enough to justify the cost of the sweep.
     func shouldGoFirst(_ need: Need, _ excess: Excess) -> Bool {
         let entries = parts.control.usage?.plausibleEntries ?? .max
         return excess.entries == 0 && need.replaced >= excess.bytes
             && need.replaced / Self.worthOfEntry >= Int64(clamping: entries)
     }
 
-    /// The number of bytes that are written in about the time in which a sweep looks at one entry.
+    /// The number of bytes that can be written in about the time that a sweep takes for one entry.
     private static let worthOfEntry: Int64 = 4096
 
     /// Counts the directory if its control file is new.
@@ -205,19 +208,20 @@ package final class Room: Sendable {
         var replaced: Int64 = 0
     }
 
-    /// Replaced values may exceed the size limit by one part in so many until the next sweep.
+    /// Replaced values may exceed the size limit by one part in this number until the next sweep.
     ///
     /// Otherwise each put that replaces a value would have to evict another one. With 128 all writers together stay well
     /// below 1.05 times the limit.
     private static let partForReplaced: Int64 = 128
 
-    /// The bytes by which a put may exceed the size limit until the next sweep: 0 unless the value that it replaces is at
-    /// least as large.
+    /// Returns the bytes by which a put may exceed the size limit until the next sweep.
+    ///
+    /// It is 0 unless the value that it replaces is at least as large.
     private func excessForNow(_ need: Need, _ limits: CacheLimits) -> Int64 {
         need.bytes > need.replaced ? 0 : (limits.maximumSize?.bytes ?? 0) / Self.partForReplaced
     }
 
-    /// The excess that must be evicted first; `occupancy` includes the need.
+    /// Returns the excess that must be evicted first; `occupancy` includes the need.
     private func lack(_ need: Need, _ occupancy: Occupancy, _ limits: CacheLimits) -> Excess? {
         var excess = limits.excess(of: occupancy)
         guard let reason = excess.reason else { return nil }
@@ -232,7 +236,7 @@ package final class Room: Sendable {
     /// Claims the room; if there is none, returns the excess that has to be removed first and leaves `claim` unchanged.
     func attempt(_ need: Need, _ claim: inout RoomClaim?) throws(CacheError) -> Excess? {
         let limits = configuration.limits
-        // Claim first and look afterwards: of two writers at once at least one sees the claim of the other.
+        // Claim first and check afterwards: of two concurrent writers at least one sees the claim of the other.
         let fresh = parts.control.claim(need.bytes, entries: need.entries)
         // A put that takes nothing needs no room.
         if need.bytes == 0, need.entries == 0 {
@@ -323,7 +327,7 @@ package final class Room: Sendable {
         return min(most, room ?? most)
     }
 
-    /// Refuses a value of this length if it is longer than any may be, though its bytes may be there already.
+    /// Refuses a value that is longer than any value may be, even if its bytes exist already.
     func refuseTooLong(_ length: Int) throws(CacheError) {
         try refuse(length, taking: 0, parts.configuration.limitsForPut())
     }
@@ -351,7 +355,7 @@ package final class Room: Sendable {
         }
     }
 
-    /// 1 MiB: to write it takes a thousand times as long as to ask for the free space.
+    /// 1 MiB: writing it takes a thousand times as long as reading the free space.
     private static let longLength = 1 << 20
 
     private func tooLarge(_ length: Int, _ limit: String) -> CacheError {

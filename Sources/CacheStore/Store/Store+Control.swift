@@ -2,11 +2,11 @@
 
 package import Platform
 
-/// What the processes of a cache tell each other through memory, and in `config.json`.
+/// The state that the processes of a cache share through memory, and in `config.json`.
 extension Store {
     // MARK: Generations
 
-    /// The generation of `key`, to be read before its record; nil if there is no control file now.
+    /// Returns the generation of `key`, which must be read before its record; nil if there is no control file now.
     ///
     /// Without one, a value in memory is valid only if its record, read again, is the same.
     package func generation(of key: Digest) -> Generation? { control.generation(of: key) }
@@ -14,18 +14,20 @@ extension Store {
     /// Whether there is a generation table now; counts no references.
     package var hasGenerations: Bool { control.words != nil }
 
-    /// Whether a value that is held by `generation` is still the one that counts; counts no references.
+    /// Returns whether a value held by `generation` is still current; counts no references.
     ///
-    /// nil: there is no control file, so that the record on disk has to be looked at.
+    /// Returns nil if there is no control file, so that the record on disk must be read.
     package func isCurrent(_ generation: Generation?) -> Bool? { control.isCurrent(generation) }
 
-    /// See ``Control/isLatest(_:)``.
+    /// Returns the result of ``Control/isLatest(_:)``.
     package func isLatest(_ generation: Generation?) -> Bool { control.isLatest(generation) }
 
-    /// Whether no process has begun to write since this was the word at `index`, in the file that is mapped at `mapping`;
-    /// if so, counts a hit in memory for all processes.
+    /// Returns whether no process has started to write since the word at `index` had this value, in the file mapped at
+    /// `mapping`.
     ///
-    /// As ``isCurrent(_:)``, by the same loads; and one atomic addition.
+    /// If so, counts a hit in memory for all processes.
+    ///
+    /// The same loads as ``isCurrent(_:)``, and one atomic addition.
     package func countsHit(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
         guard control.holds(word, at: index, of: mapping) else { return false }
         counters.addForAll(.memoryHit)
@@ -54,7 +56,7 @@ extension Store {
         do throws(CacheError) {
             let isCurrent = try control.isCurrent()
             if isCurrent, control.isSettled { return }
-            // Even if no other can be made: processes that have it mapped must know that it is not in use any more.
+            // Even if no other file can be made: processes that have it mapped must see that it is no longer in use.
             if !isCurrent { control.file?.supersede() }
             try control.prepare(passEntryBarrier)
         } catch {
@@ -69,25 +71,25 @@ extension Store {
     /// The counts of all processes; nil if there is no control file.
     package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
 
-    /// The latest time of creation of any value since the control file was made; nil if there is no control file.
+    /// The latest creation time of any value since the control file was made; nil if there is no control file.
     package var latestCreated: Timestamp? { control.latestCreated }
 
     // MARK: Configuration
 
-    /// The limits and defaults that belong to the directory, as this process saw them last.
+    /// The limits and defaults that belong to the directory, as this process last read them.
     package var configuration: DirectoryConfiguration { parts.configuration.present }
 
-    /// How long ago a value may have been stored, in nanoseconds; `Int64.max` if there is no such limit.
+    /// The maximum age of a value in nanoseconds; `Int64.max` if there is no such limit.
     ///
     /// One load.
     package var longestAge: Int64 { parts.configuration.longestAge }
 
-    /// Why the configuration that is there now can't be used; nil: it can.
+    /// Why the present configuration can't be used; nil if it can.
     package var configurationFailure: CacheError? { parts.configuration.failure }
 
-    /// Looks whether there is another configuration: to be called about once a second.
+    /// Checks for a changed configuration; must be called about once a second.
     ///
-    /// One system call if there is none.
+    /// One system call if it is unchanged.
     package func followConfiguration() {
         FileSizeLimit.follow()
         parts.configuration.look()
@@ -96,26 +98,26 @@ extension Store {
         {
             control.giveUp()
         }
-        // Accesses are noted as exactly as the present limits ask for.
+        // Accesses are recorded as precisely as the present limits require.
         let limits = configuration.limits
         let horizon = limits.areBounding ? control.expectedHorizon : nil
         accesses.adjust(to: [horizon, limits.maximumIdleTime].compactMap { $0 }.min())
     }
 
-    /// Changes the configuration, for all processes; they follow within a second.
+    /// Changes the configuration for all processes, which follow within a second.
     ///
-    /// `change` is called again where the disk was full.
+    /// `change` is called again if the disk was full.
     ///
-    /// - Throws: ``CacheError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
+    /// - Throws: ``CacheError/Code/badConfiguration`` if the present configuration can't be read; then it is left unchanged.
     package func configure(
         _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
     ) throws(CacheError) {
-        // A limit may be what the full disk lacks.
+        // The disk may be full because of the limit that is changed here.
         try room.makingSpace(forLength: 0, now: .now) { _ throws(CacheError) in
             try parts.configuration.update { (configuration) throws(CacheError) in
                 let before = configuration.limits
                 try change(&configuration)
-                // Its filter lacks the keys that were stored without it.
+                // The filter lacks the keys that were stored without it.
                 if before.sharesMemory == false, configuration.limits.sharesMemory != false {
                     try control.discard()
                 }

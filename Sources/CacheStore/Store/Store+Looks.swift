@@ -3,18 +3,19 @@
 package import FoundationEssentials
 package import Platform
 
-/// What is there of a key, whether a get would find it or not.
+/// The state of a key's entry, whether or not a get would return its value.
 package struct EntryExplanation: Sendable {
     package let stored: StoredEntry
     package let accessed: Timestamp
-    /// Of its object; nil where there is none, or it was not looked for, as no get would.
+    /// The length of the object; nil if it is missing, or was not checked because a get would not read it.
     package var objectLength: Int64?
 }
 
-/// Looks that don't count as accesses: what a later write depends on, and what a get would find.
+/// Reads that don't count as accesses: for conditional writes, and for the state that a get would find.
 extension Store {
-    /// The value of `key`, as a get would give it, together with the entry that a later write can be made to depend on:
-    /// also one that has expired or names nothing.
+    /// Returns the value of `key`, as a get would, and its entry for a conditional write.
+    ///
+    /// The entry is also returned if it has expired or stands for an absent value.
     package func observe(
         _ key: Digest,
         now: Timestamp
@@ -24,7 +25,7 @@ extension Store {
             case .found(let data): return data
             case .missing: return nil
             case .unusable:
-                // Away with it, or the write that follows would take it for the bytes that it is named by.
+                // Otherwise the next write would reuse the damaged object for the same digest.
                 counters.add(.corruptObject)
                 _ = try objects.deleteIfCorrupt(
                     content.digest,
@@ -36,7 +37,7 @@ extension Store {
         }
     }
 
-    /// The same without reading the value.
+    /// Returns the entry and whether its value is present, without reading the value.
     package func observePresence(
         of key: Digest,
         now: Timestamp
@@ -53,7 +54,7 @@ extension Store {
         _ read: (Content) throws(CacheError) -> Value?
     ) throws(CacheError) -> (stored: StoredEntry?, value: Value?) {
         guard let stored = try entries.read(key) else { return (nil, nil) }
-        // Where the entry changes meanwhile, a write that depends on it fails, and it is observed anew.
+        // If the entry changes meanwhile, a write that depends on it fails, and it is read again.
         guard let record = stored.record, !record.isNothing, try freshness(of: stored, key, now) == .fresh
         else {
             return (stored, nil)
@@ -61,16 +62,16 @@ extension Store {
         return (stored, try read(record.content))
     }
 
-    /// When it was noted that there is no value for `key`, where that still counts; nil: it does not, or there is one.
+    /// Returns when it was recorded that `key` has no value; nil if it was not, if that has expired, or if there is a value.
     ///
-    /// One system call, none for most keys that have no entry.
+    /// One system call; none for most keys that have no entry.
     package func nothing(for key: Digest, now: Timestamp) throws(CacheError) -> Timestamp? {
         if control.rulesOut(key) { return nil }
         guard let entry = try present(key, now, false, nil), entry.record.isNothing else { return nil }
         return entry.record.created
     }
 
-    /// What a get of `key` would come across at `now`; nil: there is no entry.
+    /// Returns the state that a get of `key` would find at `now`; nil if there is no entry.
     ///
     /// Doesn't count as an access and doesn't read the value.
     ///
@@ -85,14 +86,13 @@ extension Store {
                 stored.freshness(at: now, accessed: status.accessed) != .expired
             else { return explanation }
             explanation.objectLength = try parts.object(record.content.digest)?.size
-            // As a get does: the record may have been overwritten, and the object swept, between the two looks.
+            // As in a get: the record may have been overwritten, and the object swept, between the two reads.
             if explanation.objectLength != nil || previous == stored.bytes { return explanation }
             previous = stored.bytes
         }
     }
 
-    /// How many entries were used longer ago than that of `key`, and how many there are; nil: there is no such
-    /// entry.
+    /// Returns how many entries were used before `key`'s entry was, and the total number; nil if the key has no entry.
     ///
     /// - Complexity: O(*n*) in entries: two system calls for each. Memory: the names of one shard.
     package func evictionRank(

@@ -2,16 +2,16 @@
 
 package import Platform
 
-// Values that were fetched bit by bit, whose file becomes the object: no byte of them is written twice.
+// Values that were fetched in parts, whose file becomes the object: no byte is written twice.
 
 extension Store {
-    /// Stores what `partial` holds, all of it, under `key`.
+    /// Stores the complete content of `partial` under `key`.
     ///
-    /// The bytes are read once, for their digest. The file is gone from `tmp/` then, and stays readable by
-    /// its descriptor.
+    /// The bytes are read once, for their digest. Afterwards the file is no longer in `tmp/`, but stays readable by its
+    /// descriptor.
     ///
-    /// - Parameter makeRecord: the record of this content, if it is to be stored.
-    /// - Returns: what was stored.
+    /// - Parameter makeRecord: returns the record of this content, or throws if it must not be stored.
+    /// - Returns: the stored record.
     package func put(
         _ partial: PartialFile,
         for key: Digest,
@@ -23,7 +23,7 @@ extension Store {
             let detail = "it is longer than \(most) bytes, the most that the limits allow"
             throw CacheError(.valueTooLarge, to: "store a value in", path: directory.path, detail: detail)
         }
-        // Else the object of the same bytes that is there would be replaced, and counted twice.
+        // Otherwise the existing object with the same bytes would be replaced, and counted twice.
         if try objects.isPresent(content), try putWithoutBytes(record, for: key) {
             partial.discard()
             return record
@@ -36,15 +36,14 @@ extension Store {
         return record
     }
 
-    /// Makes room for `partial` to grow to `length` bytes and some more, and counts them in the usage before they are
-    /// written.
+    /// Makes room for `partial` to grow to at least `length` bytes, and counts them in the usage before they are written.
     ///
-    /// A sweep knows how far a reservation is ahead of the file (``PartialFile/reservation(for:of:)``), and does not take
-    /// that off the usage.
+    /// A sweep knows by how much a reservation exceeds the file (``PartialFile/reservation(for:of:)``), and does not
+    /// subtract that from the usage.
     ///
-    /// - Parameter total: of the whole value, if it is known; one that can't be kept is refused at once.
+    /// - Parameter total: the length of the whole value, if known; a value that can't be kept is refused at once.
     /// - Returns: the length that is reserved now.
-    /// - Throws: what a put throws that finds no room: ``CacheError/Code/valueTooLarge``, ``CacheError/Code/noRoom``.
+    /// - Throws: the errors of a put that finds no room: ``CacheError/Code/valueTooLarge``, ``CacheError/Code/noRoom``.
     package func reserve(
         _ length: Int,
         of total: Int?,
@@ -79,7 +78,7 @@ extension Store {
         return length
     }
 
-    /// False where there is no object of these bytes.
+    /// Publishes the record with an existing object; returns false if no object has these bytes.
     private func putWithoutBytes(_ record: Record, for key: Digest) throws(CacheError) -> Bool {
         let publication = try Publication(of: record, for: key, in: directory)
         try objects.synchronizeIfDurable(record.content.digest)
@@ -101,7 +100,7 @@ extension Store {
 }
 
 extension Objects {
-    /// Digest, length and checksum of what was fetched.
+    /// Returns the digest, length and checksum of the fetched bytes.
     fileprivate func content(of partial: PartialFile) throws(CacheError) -> Content {
         try describing("read what was fetched into", directory.path) { () throws(Errno) in
             try partial.file.rewind()
@@ -109,7 +108,7 @@ extension Objects {
         }
     }
 
-    /// Takes the file over as an object that has yet to get its name.
+    /// Turns the file into an object that has no name yet.
     fileprivate func adopt(_ partial: PartialFile, _ length: Int) throws(CacheError) -> TemporaryFile {
         try describing("keep what was fetched into", directory.path) { () throws(Errno) in
             if isDurable { try partial.file.synchronize() }

@@ -2,27 +2,26 @@
 
 import Platform
 
-/// What a store has the room for puts, the log and the janitor lock do.
+/// The store's use of the room for puts, the log and the janitor lock.
 extension Store {
     // MARK: Room
 
-    /// Claims room for a value of `length` bytes and its entry, by the limits as they are now, waiting for it where there
-    /// is none.
+    /// Claims room for a value of `length` bytes and its entry, by the present limits, and waits if there is none.
     ///
-    /// What was claimed is to be given back once the value is stored, and counted as it was found, or has failed;
-    /// nil where nothing had to be claimed.
+    /// The caller must give back the claim once the value is stored and counted, or the put has failed. The claim is nil if
+    /// none was necessary.
     ///
     /// - Parameters:
-    ///   - length: of the value.
+    ///   - length: the length of the value.
     ///   - record: the length of its record.
-    ///   - entries: how many there will be more, unless one is replaced.
+    ///   - entries: how many entries are added, unless one is replaced.
     ///   - isWritten: whether its bytes are on disk already.
-    ///   - publication: what it is for, where it may replace another value. That is looked for only where the limits leave
-    ///     no room for a new one.
+    ///   - publication: the publication, if it may replace another value. That is checked only if the limits leave no room
+    ///     for a new one.
     ///   - now: the caller's time.
-    ///   - terms: what to do where there is no room.
-    /// - Throws: ``CacheError/Code/valueTooLarge`` for one that can never fit, ``CacheError/Code/noRoom`` where
-    ///   nothing could be evicted in time.
+    ///   - terms: how to wait if there is no room.
+    /// - Throws: ``CacheError/Code/valueTooLarge`` for a value that can never fit, ``CacheError/Code/noRoom`` if nothing
+    ///   could be evicted in time.
     func claimRoom(
         forLength length: Int,
         record: Int,
@@ -50,8 +49,7 @@ extension Store {
         return try room.waitForRoom(need, now: now, &terms)
     }
 
-    /// Removes the entry that a put is about to replace, if it is still the one that was seen, so that a sweep sets its
-    /// value free.
+    /// Removes the entry that a put is about to replace, if it is unchanged, so that a sweep can delete its value.
     private func makeWay(for key: Digest, removing observed: StoredEntry) throws(CacheError) {
         try entries.stripes.withLock(.exclusive, stripe: key.stripe) { () throws(CacheError) in
             guard StoredEntry.areSame(try entries.read(key), observed) else { return }
@@ -71,8 +69,9 @@ extension Store {
 
     // MARK: Sweeps
 
-    /// Who runs the collection that `record` tells of, by the numbers that this process sees; nil where it sees none such,
-    /// as it may be in another container.
+    /// Returns the identifier of the process that runs the collection of `record`.
+    ///
+    /// Returns nil if this process can't see it, as it may be in another container.
     package func visibleSweeper(_ record: SweepRecord) -> Int32? {
         parts.janitor.isHeld(by: record.process) ? record.process : nil
     }

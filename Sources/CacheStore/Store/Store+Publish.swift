@@ -94,7 +94,7 @@ extension Store {
                     }
                     return outcome
                 } catch {
-                    // If the object has its name already, the sweep that makes space now would delete it as an orphan.
+                    // If the object has its name already, the sweep that now makes space would delete it as an orphan.
                     if error.cause?.tellsOfFullDisk ?? false, var object = staged.take() {
                         try objects.keep(&object)
                         staged = consume object
@@ -103,7 +103,7 @@ extension Store {
                 }
             }
             if let outcome { return outcome }
-            // The entry that was to be replaced is gone, so the claim is now for one more entry.
+            // The entry that would have been replaced is missing, so the claim is now for one more entry.
             room.giveBack(claim.take())
             claim = try claimRoom(
                 forLength: content.length,
@@ -136,9 +136,10 @@ extension Store {
 
     /// Counts an object that is about to get its name; false if its claim was forgotten and there is no room now.
     ///
-    /// It counts first and looks at the claim afterwards. So at each moment others see the one or the other, even if this
+    /// It counts first and checks the claim afterwards. So at each moment other processes see one of the two, even if this
     /// process is stopped in between.
     ///
+    /// - Parameter bytes: the size of the object on disk.
     /// - Parameter bytes: the size of the object on disk.
     private func count(_ bytes: Int64, _ claim: inout RoomClaim?) throws(CacheError) -> Bool {
         while true {
@@ -149,9 +150,9 @@ extension Store {
         }
     }
 
-    /// Makes sure that the object exists and that no running sweep deletes it; false if it does not exist and none is staged.
+    /// Ensures that the object exists and that no running sweep deletes it; false if it does not exist and none is staged.
     ///
-    /// The caller holds the stripe shared, so no sweep can delete the object between two looks. A staged object has been
+    /// The caller holds the stripe shared, so no sweep can delete the object between two checks. A staged object has been
     /// counted. It stays staged in case the entry can't be written.
     private func establish(_ content: Content, _ staged: inout TemporaryFile?) throws(CacheError) -> Bool {
         guard var object = staged.take() else {
@@ -168,7 +169,7 @@ extension Store {
         }
         var isNew = false
         do throws(CacheError) {
-            // An object that is there already is counted, and so is one that replaces it.
+            // An object that already exists is counted, and so is one that replaces it.
             defer {
                 if !isNew { control.addUsage(bytes: -size, entries: 0) }
             }
@@ -184,7 +185,7 @@ extension Store {
             try objects.synchronizeIfDurable(content.digest)
             return true
         } else {
-            // The object that is there is damaged.
+            // The existing object is damaged.
             let damaged = try directory.status(of: content.digest, .objects)
             try objects.replace(content.digest, with: &object)
             let isFile = damaged?.kind == .regular
@@ -194,9 +195,9 @@ extension Store {
         return true
     }
 
-    /// Writes the entry; nil if there is none to replace and no room was claimed for a new one.
+    /// Writes the entry; nil if there is no entry to replace and no room was claimed for a new one.
     ///
-    /// - Parameter isObjectNew: whether this put has made the object.
+    /// - Parameter isObjectNew: whether this put has created the object.
     private func writeEntry(
         _ publication: Publication,
         _ isObjectNew: Bool,
@@ -206,8 +207,8 @@ extension Store {
         let key = publication.key
         // The processor loads it while the kernel handles the lock.
         control.prefetch(key)
-        // If rules are in force the writers of a key go one by one. Otherwise a put that has read the rules before the latest
-        // one could replace this entry with a record that the latest rule removes.
+        // If rules are in force the writers of a key go one by one. Otherwise a put that has read the rules before the
+        // latest one could replace this entry with a record that the latest rule removes.
         let mustBeAlone = control.rulesVersion != 0 && control.hasWriters(of: key)
         let mode: LockMode = publication.expected == nil && !mustBeAlone ? .shared : .exclusive
         return try entries.stripes.withLock(mode, stripe: key.stripe, patience: patience) {
@@ -266,7 +267,7 @@ extension Store {
         return .published(control.rulesVersion == version ? generation : nil)
     }
 
-    /// Notes what the write makes garbage, now or when the entry expires.
+    /// Records the garbage that the write creates, now or when the entry expires.
     private func noteWritten(_ publication: Publication, replacesEntry: Bool, _ isObjectNew: Bool) {
         let length = publication.content.length
         control.countExpiration(
@@ -284,7 +285,7 @@ extension Store {
                 at: old.removableAt
             )
         }
-        // The old object is taken to be as large as the new one: to look at it would take a system call.
+        // The old object is assumed to be as large as the new one: its real size would cost a system call.
         control.noteReplacement(bytes: isObjectNew ? control.expectedAllocation(of: length) : 0)
     }
 }

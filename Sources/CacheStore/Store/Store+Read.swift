@@ -3,18 +3,19 @@
 package import FoundationEssentials
 package import Platform
 
-/// A value that was found, or, with `()` for the value, an entry that may be given out.
+/// A value that was found, or, with `()` for the value, an entry that may be returned.
 package struct StoreHit<Value: ~Copyable>: ~Copyable {
     package let value: Value
     /// The entry as it was read; nil if a remembered record was used, which the generation shows to be current.
     package let stored: StoredEntry?
-    /// Without the text of the key if the entry was not read.
+    /// The record, without the text of the key if the entry was not read.
     package let record: Record
     package let isStale: Bool
-    /// The word of the generation table before the record was read, by which the value may be held in memory;
-    /// nil if it may not be held without another look at the record.
+    /// The word of the generation table before the record was read, under which the value may be held in memory.
+    ///
+    /// It is nil if the value may not be held without reading the record again.
     package let generation: Generation?
-    /// Until when a value held in memory may be given out without a look at the disk; nil: for ever.
+    /// When a value held in memory must be checked on disk again; nil for never.
     package var heldUntil: Timestamp?
 }
 
@@ -28,26 +29,26 @@ extension StoreHit<Void> {
 }
 
 extension Store {
-    /// How often a read follows a record that changed under it.
+    /// How many times a read retries because the record changed.
     ///
-    /// Each round means that another process has published a new value and a sweep has deleted the old one in
-    /// the microseconds between two calls.
+    /// Each retry means that another process has published a new value and a sweep has deleted the old one in the
+    /// microseconds between two calls.
     private static let readAttempts = 16
 
-    /// The value of `key`, or nil: missing, expired, dangling or damaged.
+    /// Returns the value of `key`, or nil if it is missing, expired, dangling or damaged.
     ///
-    /// Takes no lock on disk and never waits. Three system calls for a hit (`openat2`, `read`, `close`) on a key
-    /// that has not changed since this process has read its record, one more (`getxattrat`) if it has; one
-    /// or two more if the access time is due. None for a miss on a key that was never put since the directory
-    /// was made, for most keys that were removed before the filter was last made, and for a key that has not changed
-    /// since this process last found it missing; else one. A record in
-    /// sidecar form costs six more than `getxattrat` (four where the file system has no attributes).
+    /// Takes no lock on disk and never waits. Three system calls for a hit (`openat2`, `read`, `close`) on a key that has
+    /// not changed since this process has read its record, one more (`getxattrat`) if it has; one or two more if the access
+    /// time is due. A miss takes none on a key that was never put since the directory was made, for most keys that were
+    /// removed before the filter was last rebuilt, and for a key that has not changed since this process last found it
+    /// missing; otherwise one. A record in sidecar form costs six more than `getxattrat` (four if the file system has no
+    /// attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(CacheError) -> StoreHit<Data>?
     {
         try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.read(content) }
     }
 
-    /// The same, as an open file at its start whose bytes have been checked.
+    /// Returns the value as an open file, at its start, whose bytes have been checked.
     ///
     /// Memory: one chunk.
     package func open(
@@ -58,7 +59,7 @@ extension Store {
         try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.open(content) }
     }
 
-    /// Reads the record and then, by `read`, its object; if that is gone, the record once more.
+    /// Reads the record and then, by `read`, its object; if the object is missing, reads the record again.
     func find<Value: ~Copyable>(
         _ key: Digest,
         _ now: Timestamp,
@@ -69,7 +70,7 @@ extension Store {
         if control.rulesOut(key) { return countedMiss(of: key) }
         var previous: [UInt8]?
         for attempt in 0..<Self.readAttempts {
-            // Before the record is read: whoever changes it afterwards changes the word first.
+            // Before the record is read: any process that changes it afterwards changes the word first.
             let generation = heldGeneration(of: key)
             if attempt == 0, let generation {
                 switch records.knowledge(of: key, at: generation) {
@@ -79,7 +80,8 @@ extension Store {
                     if case .found(let value) = try read(entry.record.content) {
                         return hit(value, key, entry, now, known: known.accessed)
                     }
-                    // Evicted with its entry, which no generation tells, or damaged: what to do the entry says.
+                    // Evicted with its entry, which does not change the generation, or damaged: the entry decides what to
+                    // do.
                     records.drop(key)
                     continue
                 case .record, nil: break
@@ -113,12 +115,12 @@ extension Store {
         return countedMiss(of: key)
     }
 
-    /// The generation under which values that are read from now on may be held; nil if they may not be held.
+    /// Returns the generation under which values read from now on may be held; nil if they may not be held.
     func heldGeneration(of key: Digest) -> Generation? {
         control.generation(of: key).flatMap { $0.hasWriters ? nil : $0 }
     }
 
-    /// Whether a value is older than the directory's limit: its entry may have been removed, while its object is there
+    /// Returns whether a value is older than the directory's limit: its entry may have been removed while its object remains
     /// for another key.
     private func isTooOld(_ record: RecordCore, _ now: Timestamp) -> Bool {
         record.created.advanced(byNanoseconds: longestAge) < now
@@ -130,9 +132,9 @@ extension Store {
         return nil
     }
 
-    /// Counts a hit, and notes its access.
+    /// Counts a hit, and records its access.
     ///
-    /// - Parameter known: the last use of the entry that is known from the disk, where its record was known.
+    /// - Parameter known: the last use recorded on disk, if a remembered record was used.
     private func hit<Value: ~Copyable>(
         _ value: consuming Value,
         _ key: Digest,
@@ -152,8 +154,7 @@ extension Store {
         )
     }
 
-    /// Notes the access of a hit, keeps the record for the next get, and says until when the value may be given out
-    /// without another look.
+    /// Records the access of a hit, remembers the record for the next get, and returns when the value must be checked again.
     private func noteHit(
         _ key: Digest,
         _ entry: StoreHit<Void>,
@@ -178,11 +179,10 @@ extension Store {
         return record.expires
     }
 
-    /// Notes the access of a hit of a value that accesses prolong, and says until when it may be given out
-    /// without another look.
+    /// Records the access of a hit of a value that accesses prolong, and returns when the value must be checked again.
     ///
-    /// Until the next access is due to be noted on disk, and at most until the value expires by the access that is noted there,
-    /// which other processes go by.
+    /// That is when the next access is due to be recorded on disk, and at the latest when the value expires by the access
+    /// that is recorded there, which other processes use.
     private func noteSlidingHit(
         _ key: Digest,
         _ record: Record,
@@ -197,10 +197,10 @@ extension Store {
         return min(expiry, now + idleLifetime / 16)
     }
 
-    /// The entry of `key`, if its value may be given out at `now` and is there, with its length.
+    /// Returns the entry of `key`, if its value may be returned at `now` and its object exists with the right length.
     ///
-    /// Two system calls, one if there is no entry, none for most keys without an entry; one more for a sliding expiration whose
-    /// first date has passed.
+    /// Two system calls, one if there is no entry, none for most keys without an entry; one more for a sliding expiration
+    /// whose first date has passed.
     package func liveEntry(
         _ key: Digest,
         now: Timestamp,
@@ -213,14 +213,14 @@ extension Store {
             guard let entry = try present(key, now, allowingStale, generation), !entry.record.isNothing
             else { return nil }
             if try objects.isPresent(entry.record.content) { return entry }
-            // As a get does: it may have been overwritten, and the old object swept, between the two looks.
+            // As in a get: it may have been overwritten, and the old object swept, between the two reads.
             if previous == entry.stored?.bytes { return nil }
             previous = entry.stored?.bytes
         }
         return nil
     }
 
-    /// The entry of `key`, with a record, if it may be given out; that there is none is kept by `generation`.
+    /// Returns the entry of `key`, with a record, if its value may be returned; remembers its absence by `generation`.
     func present(
         _ key: Digest,
         _ now: Timestamp,
@@ -233,7 +233,7 @@ extension Store {
                 return nil
             }
             guard let record = stored.record else {
-                // An empty file is an entry that is being made, or whose maker was killed.
+                // An empty file is an entry in the process of creation, or one whose creator was killed.
                 if !stored.bytes.isEmpty { counters.add(.corruptRecord) }
                 return nil
             }
@@ -248,7 +248,7 @@ extension Store {
         return nil
     }
 
-    /// nil: the entry has changed meanwhile, and must be read again.
+    /// Returns the freshness of an entry, or nil if the entry has changed meanwhile and must be read again.
     func freshness(
         of stored: StoredEntry,
         _ key: Digest,
@@ -256,19 +256,20 @@ extension Store {
     ) throws(CacheError) -> Freshness? {
         guard let record = stored.record else { return .fresh }
         if record.expires == nil { return record.isOfFuture(at: now) ? .expired : .fresh }
-        // What a rule has expired is over for all who go by that rule, else it could be given another expiration.
+        // An entry that a rule has expired is expired for all processes that apply the rule; otherwise it could get another
+        // expiration.
         let now = max(now, stored.judged)
         let freshness = record.freshness(at: now, accessed: .distantPast)
-        // Only accesses can have prolonged it now, and those are told by the file's time.
+        // Now only accesses can have prolonged it, and the file's access time shows those.
         guard freshness != .fresh, record.idleLifetime != nil else { return freshness }
         guard let status = try directory.status(of: key, .entries) else { return .expired }
         let prolonged = record.freshness(at: now, accessed: status.accessed)
-        // The time must be this record's: that of a later one would bring an expired value back to life.
+        // The time must be this record's: the time of a later record would make an expired value fresh again.
         if prolonged != freshness, try entries.read(key)?.bytes != stored.bytes { return nil }
         return prolonged
     }
 
-    /// Content by its digest, checked against it; nil if it is missing or damaged.
+    /// Returns content by its digest, checked against the digest; nil if it is missing or damaged.
     ///
     /// `openat2`, `fstat` twice, `read`, `close`.
     package func data(for digest: Digest) throws(CacheError) -> Data? {
@@ -279,7 +280,7 @@ extension Store {
         var data: Data?
         if expected == nil || expected.map(Int64.init) == status.size {
             data = try describing("read an object", path) { () throws(Errno) in
-                // Memory is asked for once it is known that there is such a value.
+                // Allocate memory only once the content is known to exist.
                 if status.hasLargeHoles {
                     guard try file.describeContent().digest == digest else { return nil }
                     try file.rewind()
@@ -297,7 +298,7 @@ extension Store {
         return data
     }
 
-    /// The length of the content that was stored under its digest; nil if there is none.
+    /// Returns the length of the content that was stored under its own digest; nil if there is none.
     private func lengthOfContent(named digest: Digest) throws(CacheError) -> Int? {
         let content = try entries.read(Digest(ofKey: digest.description))?.record?.content
         return content?.digest == digest ? content?.length : nil

@@ -3,14 +3,14 @@
 package import FoundationEssentials
 package import Platform
 
-/// The store's part in sharing values with remote stores.
+/// The functions of the store that share values with remote stores.
 extension Store {
     // MARK: Noting
 
-    /// Notes a change of `key` for the remote stores; the caller is about to change the entry and holds its stripe.
+    /// Records a change of `key` for the remote stores; the caller is about to change the entry and holds its stripe.
     ///
-    /// The note comes before the change, because the process may be killed after the change. The sender reads the entry only
-    /// after the stripe was free. One load if there are no remote stores, else two system calls.
+    /// The record is written before the change, because the process may be killed after the change. The sender reads the
+    /// entry only after the stripe was free. One load if there are no remote stores, otherwise two system calls.
     @inline(__always)
     func note(_ key: Digest, _ work: @autoclosure () -> OutboxRecord.Work) {
         guard let words = control.writableWords, words.load(.remoteNotes) != 0 else { return }
@@ -34,10 +34,10 @@ extension Store {
         }
     }
 
-    /// From now on no value that was created before `now` is taken from remote stores.
+    /// Accepts no more values from remote stores that were created before `now`.
     ///
-    /// The moment is stored in the control file. If the directory uses remote stores, it is also appended to the outbox, because
-    /// a control file can be lost.
+    /// The time is stored in the control file. If the directory uses remote stores, it is also appended to the outbox,
+    /// because a control file can be lost.
     package func raiseRemoteBarrier(now: Timestamp = .now) {
         control.raiseRemoteBarrier(to: now)
         if control.remoteNotes != .nothing { appendBarrier(now) }
@@ -45,24 +45,24 @@ extension Store {
 
     /// Appends the control file's barrier to the outbox if it is later than `known`, the latest one there.
     ///
-    /// That is so if the outbox was full when the barrier was raised.
+    /// That happens if the outbox was full when the barrier was raised.
     package func keepRemoteBarrier(laterThan known: Timestamp) {
         let barrier = control.remoteBarrier
         if barrier.milliseconds > known.milliseconds { appendBarrier(barrier) }
     }
 
     private func appendBarrier(_ moment: Timestamp) {
-        // If the outbox is full, the sender appends it later, and a new control file begins with a barrier of its own.
+        // If the outbox is full, the sender appends it later, and a new control file begins with its own barrier.
         bestEffort { () throws(Errno) in try outbox.append(OutboxRecord(.barrier(moment.milliseconds))) }
     }
 
     /// Switches the notes of writers to `notes`.
     ///
-    /// If writers noted nothing before, and the directory has used remote stores, older values are not taken from those any
-    /// more.
+    /// If writers noted nothing before, and the directory has used remote stores, older remote values are no longer
+    /// accepted.
     ///
-    /// The sender calls it in each round, because the directory or the control file may have been replaced. It costs one load
-    /// if nothing has changed.
+    /// The sender calls it in each round, because the directory or the control file may have been replaced. It costs one
+    /// load if nothing has changed.
     package func note(_ notes: RemoteNotes) {
         guard control.writableWords != nil, control.remoteNotes != notes else { return }
         guard control.remoteNotes == .nothing else {
@@ -80,7 +80,7 @@ extension Store {
         lock?.release()
     }
 
-    /// How long another process may take to begin with its notes.
+    /// How long another process may take to start its notes.
     private static let notesPatience: Duration = .seconds(1)
 
     private func beginNotes(_ notes: RemoteNotes) {
@@ -108,7 +108,8 @@ extension Store {
 
     // MARK: Sending
 
-    /// The value that a get would find, with its record, after all writers that had begun have ended; nil if there is none.
+    /// Returns the value that a get would find, with its record, after all writers that had started have finished; nil if
+    /// there is none.
     package func settled(_ key: Digest, now: Timestamp) throws(CacheError) -> (record: Record, value: Data)? {
         try entries.stripes.withLock(.exclusive, stripe: key.stripe) { () throws(CacheError) in }
         let (stored, value) = try observe(key, now: now)
@@ -124,10 +125,10 @@ extension Store {
         package let stored: StoredEntry?
     }
 
-    /// The state of a key, to be compared after a remote store has answered.
+    /// Returns the state of a key, to be compared after a remote store has answered.
     ///
-    /// It is nil if no remote store is to be asked: there is a value by now, or it is known that there is none, or writers can't
-    /// be noticed.
+    /// Returns nil if no remote store must be asked: a value exists by now, its absence is recorded, or writers can't be
+    /// detected.
     ///
     /// One system call.
     package func absence(of key: Digest, now: Timestamp) throws(CacheError) -> Absence? {
@@ -139,7 +140,7 @@ extension Store {
         return Absence(generation: generation, stored: stored)
     }
 
-    /// Whether no process has written `key` since.
+    /// Returns whether no process has written `key` since.
     package func isCurrent(_ absence: Absence) -> Bool { control.isCurrent(absence.generation) == true }
 
     /// Stores a value of a remote store, unless the key was written or removed since the request.
@@ -164,8 +165,8 @@ extension Store {
 }
 
 extension Record {
-    /// The record for other machines: without its key, which a machine that asks for the value knows, and without the state of
-    /// this directory.
+    /// The record for other machines: without its key, which a requesting machine knows, and without the state of this
+    /// directory.
     package var forOthers: Record {
         var record = self
         record.key = nil
@@ -175,9 +176,9 @@ extension Record {
         return record
     }
 
-    /// The record of a value that came from another machine, whose clock may be ahead.
+    /// Returns the record of a value that came from another machine, whose clock may be ahead.
     ///
-    /// - Parameter key: the key to store with it; nil: none.
+    /// - Parameter key: the key to store with it, if any.
     package func arrived(at now: Timestamp, content: Content, key: String?) -> Record {
         var record = Record(content: content, created: min(created, now))
         record.expires = expires

@@ -5,8 +5,8 @@ package import Platform
 extension Store {
     /// Removes the entry of `key`; false if there was none, or if it had expired at `now`.
     ///
-    /// The object stays until a sweep finds that no entry names it. Six system calls; three if there is no entry, seven if it
-    /// has expired; one more if entries take space of their own.
+    /// The object stays until a sweep finds that no entry names it. Six system calls; three if there is no entry, seven if
+    /// it has expired; one more if entries take their own space on disk.
     ///
     /// - Parameter name: the key, for the event log.
     package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(CacheError) -> Bool {
@@ -46,7 +46,7 @@ extension Store {
 
     /// Deletes the entry of `key` if it is fresh.
     ///
-    /// Other writers may be at work. If one replaces the entry between the look and the deletion, its entry is deleted, as if
+    /// Other writers may be active. If one replaces the entry between the read and the deletion, its entry is deleted, as if
     /// it had come before.
     private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(CacheError) -> RemovalFinding {
         let found = try entries.read(key)
@@ -57,7 +57,7 @@ extension Store {
         guard let record = stored.record else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
         guard freshness == .fresh, !record.isNothing else { return .over(stored) }
-        // An entry that has replaced it since the look may have been sent, and its removal would have to be noted.
+        // An entry that has replaced it since may have been sent, and its removal would have to be noted.
         if isOwn { return .own(stored) }
         return try entries.delete(key) ? .removed(record) : .absent
     }
@@ -69,9 +69,9 @@ extension Store {
         return isAsObserved
     }
 
-    /// Removes the entry if `isMeant` returns true for it (nil: there is none), while no writer can change it.
+    /// Removes the entry if `isMeant` returns true for it (nil: absent), while no writer can change it.
     ///
-    /// It is not noted in the event log.
+    /// It is not recorded in the event log.
     ///
     /// - Returns: the result of `isMeant`, and the removed entry.
     package func remove(
@@ -104,8 +104,8 @@ extension Store {
     /// Five system calls.
     ///
     /// - Parameter name: the key, for the event log.
-    /// - Returns: the generation by which that value may be held; nil if it may not, because another writer was at work, or
-    ///   there is no control file.
+    /// - Returns: the generation under which that value may be held; nil if it may not, because another writer was active,
+    ///   or there is no control file.
     package func vacate(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
         let (isRemoved, generation) = try entries.stripes.withLock(.shared, stripe: key.stripe) {
             () throws(CacheError) in
@@ -125,7 +125,7 @@ extension Store {
     /// If there is no entry it changes nothing for other processes. So several processes can each compute the value and keep
     /// it in memory. No system call for most keys without an entry, one for others, and four if there is an entry.
     package func vacateIfPresent(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
-        // Loaded before the look: a writer that stores a value afterwards changes the word first.
+        // Loaded before the check: a writer that stores a value afterwards changes the word first.
         guard let generation = heldGeneration(of: key), try isAbsent(key) else {
             return try vacate(key, name: name)
         }
@@ -148,7 +148,7 @@ extension Store {
         if let record { control.noteRemoval(of: record) } else { control.noteReplacement(bytes: 0) }
     }
 
-    /// Notes an access, if a get would hit; false if it would miss.
+    /// Records an access, if a get would hit; false if it would miss.
     ///
     /// Seven system calls.
     ///
@@ -180,7 +180,7 @@ extension Store {
         forget(key, stored, unlessPresent: isRecordWrong ? nil : content)
     }
 
-    /// Removes an entry whose object a reader found gone or damaged, as ``discard(_:_:_:)`` does.
+    /// Removes an entry whose object a reader found missing or damaged, as ``discard(_:_:_:)`` does.
     ///
     /// If it stayed, calls that don't read the value would report it as present.
     func forget(_ key: Digest, _ stored: StoredEntry, unlessPresent content: Content?) {

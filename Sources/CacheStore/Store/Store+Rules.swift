@@ -2,24 +2,24 @@
 
 package import Platform
 
-/// Many values at once, without looking at any.
+/// Operations on many values at once, without reading any.
 extension Store {
-    /// When the rules in force were changed last; nil: there are none.
+    /// When the rules in force last changed; nil if there are none.
     ///
-    /// No system call.
+    /// No system calls.
     package var rulesMade: Timestamp? {
         let version = control.rulesVersion
-        // Versions go with the time.
+        // Versions follow the time.
         return version == 0 ? nil : Timestamp(milliseconds: Int64(clamping: version))
     }
 
-    /// Has all values of a selection that are there now removed, or expire, for all processes, in one step.
+    /// Removes or expires all present values of a selection, for all processes, in one step.
     ///
-    /// Some 30 system calls and a pass over the generations, however many values there are. If there are too many rules already,
-    /// all of them are carried out first: by a sweep of expired values, and if that is not enough, by new records for all
-    /// stale values and another sweep. So of 64 calls one is long.
+    /// About 30 system calls and a pass over the generations, however many values there are. If there are too many rules
+    /// already, all of them are carried out first: by a sweep of expired values, and if that is not enough, by new records
+    /// for all stale values and another sweep. So one call of 64 takes long.
     ///
-    /// - Returns: false where that can't be, and each value has to be seen to by itself.
+    /// - Returns: false if that is impossible, and the caller must handle each value individually.
     package func enact(
         _ effect: RemovalRule.Effect,
         _ selection: KeySelection,
@@ -27,7 +27,7 @@ extension Store {
         atStep: (RuleStep) -> Void = { _ in }
     ) -> Bool {
         if !hasGenerations { renewControl() }
-        // Whatever of it other machines have: which keys those are nobody knows here.
+        // This covers the remote values too: this machine does not know their keys.
         raiseRemoteBarrier()
         do throws(CacheError) {
             var enactment = try control.enact(effect, selection, now: now, atStep: atStep)
@@ -42,14 +42,14 @@ extension Store {
             counters.add(.removalRule)
             return true
         } catch {
-            // A full disk, or something in the place of the file: none of that keeps anybody from taking each value.
+            // A full disk, or another file in the place of the rules: the caller can still handle each value.
             return false
         }
     }
 
-    /// Gives each value that rules in force have changed the record that they leave of it.
+    /// Rewrites each value that rules in force have changed, with the record that results from them.
     ///
-    /// Then the next sweep can take the rules off.
+    /// Then the next sweep can delete the rules.
     private func writeOutRules(now: Timestamp) throws(CacheError) {
         for shard in 0..<StoreLayout.shardCount {
             for key in try parts.digests(.entries, shard: shard).digests {
@@ -59,7 +59,7 @@ extension Store {
         }
     }
 
-    /// False if the entry has changed meanwhile.
+    /// Rewrites one entry; returns false if it has changed meanwhile.
     private func writeOutRules(for key: Digest, now: Timestamp) throws(CacheError) -> Bool {
         guard let (stored, status) = try parts.entry(key), stored.isChangedByRules,
             let record = stored.record,
@@ -68,9 +68,10 @@ extension Store {
         return try rewrite(record, for: key, ifStill: stored, now: now, keeping: status.accessed) != .conflict
     }
 
-    /// Has one entry expire at `now`, if it has not; false where it has changed meanwhile, and is to be tried again.
+    /// Expires one entry at `now`, if it has not expired; returns false if it has changed meanwhile and the caller must try
+    /// again.
     ///
-    /// - Parameter isMeant: whether it is to.
+    /// - Parameter isMeant: returns whether to expire the entry.
     package func expire(
         _ key: Digest,
         staleFor period: Duration?,

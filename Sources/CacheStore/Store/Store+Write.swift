@@ -5,12 +5,12 @@ package import Platform
 extension Store {
     /// Stores `bytes` under `key`, replacing any value.
     ///
-    /// Every read that starts after this has returned, in any process, gets the value, until it is replaced, removed, evicted
-    /// or expires.
+    /// Every read that starts after this has returned, in any process, gets the value, until it is replaced, removed,
+    /// evicted or expires.
     ///
-    /// System calls for equal content over an existing entry: 11 (`fstatat`, two locks and unlocks; `openat2`,
-    /// `utimensat`, `close` for the object; `openat2`, `fsetxattr`, `close` for the entry). 14 for new content: the object is looked
-    /// for, not found, created, written, linked and closed. One more for a new entry. In a row of puts that were all new
+    /// System calls for equal content over an existing entry: 11 (`fstatat`, two locks and unlocks; `openat2`, `utimensat`,
+    /// `close` for the object; `openat2`, `fsetxattr`, `close` for the entry). 14 for new content: the object is looked up,
+    /// not found, created, written, linked and closed. One more for a new entry. In a series of puts that were all new
     /// (``Novelty``) one less, and two less with a new entry.
     ///
     /// - Parameters:
@@ -18,9 +18,9 @@ extension Store {
     ///   - key: the key's digest.
     ///   - record: the record of the value.
     ///   - terms: how to wait if there is no room.
-    ///   - willWrite: called with the stripe held, just before the entry is written: no other process can have seen the value
-    ///     before. Called again if the disk was full.
-    /// - Returns: the generation by which the value may be held in memory; nil if it may not.
+    ///   - willWrite: called with the stripe held, just before the entry is written: no other process can have seen the
+    ///     value before. Called again if the disk was full.
+    /// - Returns: the generation under which the value may be held in memory; nil if it may not.
     @discardableResult
     package func put(
         _ bytes: Span<UInt8>,
@@ -38,10 +38,10 @@ extension Store {
 
     /// Copies a file's bytes, from its offset to its end, into an object that has no name yet.
     ///
-    /// If the length of the file is known it claims room first. If the disk is full it makes space and goes on copying
+    /// If the length of the file is known it claims room first. If the disk is full it makes space and continues to copy
     /// (``Room/makeSpace(_:now:_:)``).
     ///
-    /// - Parameter draft: a record like that of the value; the call fails now if it is too long.
+    /// - Parameter draft: a record like the value's; the call fails now if it is too long.
     package func stage(
         copying source: borrowing FileDescriptor,
         for key: Digest,
@@ -83,7 +83,7 @@ extension Store {
     /// Stores a staged value.
     ///
     /// - Parameter record: a record of the content of `staged`.
-    /// - Returns: the generation by which the value may be held in memory; nil if it may not.
+    /// - Returns: the generation under which the value may be held in memory; nil if it may not.
     @discardableResult
     package func put(
         _ staged: consuming StagedCopy,
@@ -177,8 +177,8 @@ extension Store {
         return outcome
     }
 
-    /// The access time of an entry that gets a new record: the present, unless it expires at once and an access would
-    /// put that off.
+    /// Returns the access time of an entry that gets a new record: the present, unless it expires at once and an access
+    /// would prolong it.
     private static func accessTime(for record: Record, now: Timestamp) -> Timestamp {
         guard record.idleLifetime != nil, let expires = record.expires, expires <= now else { return now }
         return record.created

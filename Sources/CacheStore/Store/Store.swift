@@ -4,35 +4,34 @@ import Platform
 
 /// A cache directory shared by processes: objects, entries, and the protocol that keeps them consistent.
 ///
-/// Synchronous, and safe to use from any number of threads and processes, each of which may be killed at
-/// any instruction. Time is told by the caller.
+/// Synchronous, and safe to use from any number of threads and processes, each of which may be killed at any instruction.
+/// The caller provides the time.
 ///
-/// The protocol in three sentences. A put makes its object exist, or raises the change time of the one
-/// that does, and then publishes the entry, all under the object's stripe held shared. A sweep takes a
-/// time stamp, then each object stripe exclusively once, then reads all entries; it deletes an object
-/// that no entry named if, looked at again under its stripe held exclusively, it has not changed since
-/// the stamp. Readers take no lock: they read the record, then the object, and where that is gone the
-/// record once more.
+/// The protocol in brief. A put creates its object, or raises the change time of the existing one, and then publishes the
+/// entry, all under the object's stripe held shared. A sweep takes a time stamp, then each object stripe exclusively once,
+/// then reads all entries. It deletes an object that no entry named if the object, checked again under its stripe held
+/// exclusively, has not changed since the stamp. Readers take no lock: they read the record, then the object, and if the
+/// object is missing the record once more.
 package final class Store: Sendable {
-    /// What it puts together.
+    /// The components that the store combines.
     package let parts: StoreParts
     package let room: Room
     package let accesses: Accesses
-    /// What this process knows of entries that it has read.
+    /// The records that this process remembers of entries that it has read.
     ///
-    /// Not in ``Entries``: a get would count one reference more.
+    /// Not in ``Entries``: a get would count one more reference.
     let records = RecordTable()
     let atStep: (@Sendable (PutStep) -> Void)?
-    /// What writers note for stores on other machines, if there are any.
+    /// The changes that writers record for stores on other machines, if there are any.
     package let outbox: OutboxFile
     package let requestLocks: RequestLocks
 
-    /// Opens the cache at `path`, creating it where there is nothing.
+    /// Opens the cache at `path`, creating it if it does not exist.
     ///
     /// - Parameters:
     ///   - path: the directory.
     ///   - options: how to use it.
-    ///   - previous: the store that this one takes the place of, whose counts go on.
+    ///   - previous: the store that this one replaces and whose counts it continues.
     package init(
         at path: String,
         options: StoreOptions = StoreOptions(),

@@ -5,30 +5,29 @@ package struct StoreOptions: Sendable {
     package var recordForm: RecordForm = .attribute
     /// Whether a put reaches the medium before it returns.
     ///
-    /// Without it a power cut may lose or damage values, which reading then finds out and treats as misses.
+    /// If it is false, a power failure may lose or damage values, which reads detect and treat as misses.
     package var isDurable = false
     /// How old an access time on disk may be before a hit renews it.
     package var accessGranularity: Duration = Accesses.defaultGranularity
 
-    /// Whether a get compares a value's bytes with their checksum, and not their length alone.
+    /// Whether a get verifies the checksum of a value, and not only its length.
     package var checksContent = true
 
-    /// How long a put waits for room where the directory is at one of its limits, or the disk is full, while somebody
-    /// makes some.
+    /// How long a put waits until other processes make room, if the directory is at one of its limits or the disk is full.
     package var roomPatience: Duration = .seconds(60)
 
-    /// Called at each step of a put: for tests of one that is stopped there.
+    /// Called at each step of a put, for tests that stop it there.
     package var atStep: (@Sendable (PutStep) -> Void)?
 
-    /// What to take for what the file system can do, instead of finding out: for tests of what falls back.
+    /// The capabilities to assume instead of probing the file system, for tests of fallbacks.
     package var assumedCapabilities: Capabilities?
 
     package init() {}
 }
 
-/// How far a put is.
+/// The progress of a put.
 package enum PutStep: String, Sendable, CaseIterable {
-    /// It has claimed its room, if any had to be.
+    /// It has claimed its room, if necessary.
     case claimed
     /// The object is written and has no name yet.
     case written

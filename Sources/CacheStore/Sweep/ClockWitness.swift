@@ -2,7 +2,7 @@
 
 import Platform
 
-/// Notices that the wall clock was put back since this was made.
+/// Detects that the wall clock was set back after this value was created.
 struct ClockWitness {
     let time: Timestamp
     private let instant: SuspendingClock.Instant
@@ -12,53 +12,55 @@ struct ClockWitness {
         self.instant = instant
     }
 
-    /// One that another process of the same boot has made.
+    /// Creates a witness from the readings of another process of the same boot.
     init(time: Timestamp, uptime: Duration) {
         self.init(time: time, instant: SuspendingClock().systemEpoch + uptime)
     }
 
-    /// What the clock that is never set showed when this was made: all processes share it until the machine is
-    /// started anew.
+    /// The reading of the monotonic clock when this value was created.
+    ///
+    /// All processes share that clock until the machine restarts.
     var uptime: Duration { SuspendingClock().systemEpoch.duration(to: instant) }
 
-    /// The wall clock has gone on at least as far as the one that is never set.
+    /// Whether the wall clock has advanced at least as far as the monotonic clock.
     ///
-    /// Both are slewed alike. They are read in such an order, here and when this was made, that a pause
-    /// between the two readings makes the wall clock seem to have gone further, never less far: what such a
-    /// pause may hide is a step back by less than it lasts.
+    /// Both clocks are slewed alike. They are read in such an order, here and at creation, that a pause between the two
+    /// readings makes the wall clock seem to have advanced further, never less far. So a pause can hide only a step back
+    /// that is shorter than the pause.
     var isSteady: Bool {
         let elapsed = SuspendingClock.now - instant
         return Timestamp.now - time >= elapsed
     }
 }
 
-/// When a sweep looked, by which it tells what was used or changed since then.
+/// The time of a sweep, used to detect later uses and changes.
 struct SweepStamp: Sendable {
-    /// The present as the file system dates changes, taken before any entry was read.
+    /// The time when the sweep began, as the file system dates changes, taken before any entry was read.
     var time = Timestamp.distantPast
-    /// Made before that.
+    /// Created before ``time`` was taken.
     let clock: ClockWitness
-    /// Whether change times tell of all changes of an entry; those of objects tell on each file system.
+    /// Whether change times show all changes of an entry; those of objects do on every file system.
     let datesAttributes: Bool
 
-    /// Whether nobody has overwritten, read or replaced the entry with this state since; false also where that can't be
-    /// told by its state alone.
+    /// Returns whether the entry with this state was not overwritten, read or replaced since; also false if the state alone
+    /// can't show it.
     ///
-    /// All of that raises the change time, as the file system that gave the stamp dates it, but for accesses that the
-    /// kernel notes by itself: those raise the access time. The clock is asked last, as for objects.
+    /// All of these raise the change time, as dated by the file system that the stamp came from. The exception is an access
+    /// that the kernel records itself: it raises the access time. The clock is checked last, as for objects.
     func isUntouched(_ entry: SeenEntry, _ status: FileStatus) -> Bool {
         datesAttributes && status.changed < time && status.accessed <= entry.lastUse
             && UInt32(truncatingIfNeeded: status.identity.inode) == entry.inode && clock.isSteady
     }
 
-    /// Whether nobody has wanted the object with this state since: a put touches it, and its entry may not have been
-    /// seen.
+    /// Returns whether the object with this state was not needed since the stamp.
     ///
-    /// The clock is asked last: had it been put back before the object was touched, so that the touch looks older
-    /// than the stamp, it is known now.
+    /// A put touches its object, and the sweep may not have seen the entry of that put.
     ///
-    /// An object that was last changed in the future was written or touched while the clock was ahead. That was before
-    /// the stamp, as the clock was not put back since. The file system's own clock decides what the future is.
+    /// The clock is checked last: if it was set back before the object was touched, so that the touch looks older than the
+    /// stamp, that is detected by now.
+    ///
+    /// An object whose change time lies in the future was written or touched while the clock was ahead. That was before the
+    /// stamp, as the clock was not set back since. The file system's own clock decides what the future is.
     ///
     /// - Parameter touch: touches the object, whose stripe the caller holds exclusively, and returns its new change time.
     func isUntouched(
@@ -75,9 +77,9 @@ struct SweepStamp: Sendable {
 }
 
 extension StoreParts {
-    /// Whether nobody has wanted an object since the stamp; the caller holds its stripe exclusively.
+    /// Returns whether the object was not needed since the stamp; the caller holds its stripe exclusively.
     ///
-    /// No system call, but three for an object that was changed in the future: it is touched. A dry run does not touch it.
+    /// No system calls, or three for an object whose change time lies in the future: it is touched, except in a dry run.
     func isUntouched(
         _ digest: Digest,
         _ status: FileStatus,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a collection did, or would have done if it was a dry run.
+/// The result of a collection, or of a dry run.
 public struct CollectionReport: Sendable, Equatable, Codable {
     /// A number of files, and the bytes that they take on disk.
     public struct Tally: Sendable, Equatable, Codable {
-        /// How many.
+        /// The number of files.
         public var count: Int
-        /// Bytes on disk.
+        /// The bytes on disk.
         public var bytes: Int64
 
         package init(count: Int = 0, bytes: Int64 = 0) {
@@ -32,36 +32,37 @@ public struct CollectionReport: Sendable, Equatable, Codable {
     public package(set) var entries = Tally()
     /// Distinct values that are left.
     public package(set) var objects = Tally()
-    /// The number of files that were left alone: they were used or changed meanwhile, are too young to be judged, or may be
-    /// named by an entry that could not be read.
+    /// The number of files that were kept because they were used or changed during the collection, are too young to be
+    /// judged, or may be named by an entry that could not be read.
     public package(set) var spared = 0
-    /// Locks that were not free because a process that holds them is stopped.
+    /// Locks that could not be acquired because a process that holds them is stopped.
     ///
     /// The files that they guard were left alone.
     public package(set) var skippedStripes: [String] = []
-    /// Files below the cache directory that are not the cache's.
+    /// Files below the cache directory that do not belong to the cache.
     ///
     /// They are never touched.
     public package(set) var unrecognised: [String] = []
     /// The cache's files and directories that could not be read or removed, below its directory.
     ///
-    /// They were left alone, and so was what only they may name.
+    /// They were left alone, and so were the files that only they may name.
     public package(set) var unreadable: [String] = []
     /// Whether this was a dry run.
     public package(set) var isDryRun = false
-    /// False if the time ran out: the next collection does the rest, and ``entries`` and ``objects`` are incomplete.
-    public package(set) var isComplete = true
-    /// How long it worked, not counting pauses.
-    package var worked: Duration = .zero
-    /// By how much the counted usage exceeded the usage that it found (negative: fell short); nil if it did not count, or was
-    /// a dry run.
-    package var drift: Tally?
-    /// For how long the most recently used of the entries that were evicted to make room had not been used; nil if there were
-    /// none.
-    package var evictionAge: Duration?
-    /// Whether an eviction has come to the end of its list, or there is no list: only a sweep can find the next entries.
+    /// Whether the collection finished in time.
     ///
-    /// A collection is never one of these.
+    /// If it is false, the next collection does the rest, and ``entries`` and ``objects`` are incomplete.
+    public package(set) var isComplete = true
+    /// The working time, without pauses.
+    package var worked: Duration = .zero
+    /// The counted usage minus the usage found by this collection; nil if it did not count, or was a dry run.
+    package var drift: Tally?
+    /// How long the most recently used of the entries evicted to make room had not been used; nil if none was evicted.
+    package var evictionAge: Duration?
+    /// Whether an eviction has reached the end of its list, or there is no list, so that only a sweep can find the next
+    /// entries.
+    ///
+    /// It is always false for a collection.
     package var isExhausted = false
 
     package init() {}
@@ -69,7 +70,7 @@ public struct CollectionReport: Sendable, Equatable, Codable {
     /// The removed files of all reasons together.
     package var removedInAll: Tally { removed.values.reduce(into: Tally()) { $0 += $1 } }
 
-    /// The removed files that were of no use any more.
+    /// The removed files that were no longer of any use.
     var garbage: Tally {
         removed.reduce(into: Tally()) { if !$1.key.isEviction { $0 += $1.value } }
     }
@@ -81,7 +82,7 @@ public struct CollectionReport: Sendable, Equatable, Codable {
         case removed, entries, objects, spared, skippedStripes, unrecognised, unreadable, isDryRun, isComplete
     }
 
-    /// Whether both tell the same: what the package keeps beside it is neither encoded nor compared.
+    /// Returns whether both reports are equal; the properties that only the package sees are neither encoded nor compared.
     public static func == (left: CollectionReport, right: CollectionReport) -> Bool {
         left.removed == right.removed && left.entries == right.entries && left.objects == right.objects
             && left.spared == right.spared && left.skippedStripes == right.skippedStripes
@@ -92,12 +93,12 @@ public struct CollectionReport: Sendable, Equatable, Codable {
 
 /// The progress of a long operation.
 public struct CacheProgress: Sendable {
-    /// The work at this moment; the raw value is a text for users.
+    /// The present work; the raw value is a text for users.
     @nonexhaustive
     public enum Phase: String, Sendable {
-        /// The collection of another process, or a writer, holds what this one needs.
+        /// The operation waits for the collection of another process, or for a writer.
         case waiting = "waiting for other writers"
-        /// A collection looks at every file.
+        /// A collection checks every file.
         case scanning = "scanning"
         /// A collection removes values.
         case deleting = "deleting"
@@ -107,15 +108,15 @@ public struct CacheProgress: Sendable {
         case verifyingEntries = "verifying keys"
     }
 
-    /// The work at this moment.
+    /// The present work.
     public let phase: Phase
-    /// Steps done, of ``total``.
+    /// The number of finished steps, of ``total``.
     public let done: Int
-    /// Steps in all.
+    /// The total number of steps.
     public let total: Int
-    /// Keys or values looked at so far in this phase; nil if they are not counted.
+    /// The keys or values processed so far in this phase; nil if they are not counted.
     public let items: Int?
-    /// Bytes read so far in this phase; nil if it reads none.
+    /// The bytes read so far in this phase; nil if it reads none.
     public let bytes: Int64?
 
     package init(_ phase: Phase, done: Int, total: Int, items: Int? = nil, bytes: Int64? = nil) {

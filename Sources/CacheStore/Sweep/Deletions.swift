@@ -36,7 +36,7 @@ struct Removal: Sendable {
 
     /// The amount that it adds to the tally of its reason.
     ///
-    /// An object counts as a removal of its own only if no entry named it.
+    /// An object counts as a separate removal only if no entry named it.
     var tally: CollectionReport.Tally {
         CollectionReport.Tally(count: entry != nil || reason == .orphan ? 1 : 0, bytes: allocatedSize.bytes)
     }
@@ -45,7 +45,7 @@ struct Removal: Sendable {
 extension [RemovalReason: CollectionReport.Tally] {
     /// Adds the tallies of `removals`.
     ///
-    /// A run of removals for one reason takes one look into the dictionary.
+    /// Consecutive removals for the same reason cost one dictionary lookup.
     mutating func add(_ removals: some Sequence<Removal>) {
         var run: (reason: RemovalReason, tally: CollectionReport.Tally)?
         for removal in removals {
@@ -64,11 +64,11 @@ extension [RemovalReason: CollectionReport.Tally] {
 /// How a deletion ended.
 enum DeletionOutcome: Sendable {
     case deleted
-    /// It was used or changed after the sweep had seen it.
+    /// The file was used or changed after the sweep had seen it.
     case spared
     /// The lock of its stripe could not be acquired.
     case skipped
-    /// The kernel refused to look at it or to delete it.
+    /// The kernel refused to stat or to delete it.
     case refused(path: String)
 
     var isDeletion: Bool {
@@ -78,9 +78,9 @@ enum DeletionOutcome: Sendable {
 
 /// The deletions of a sweep or of evictions from the list, and their accounting.
 ///
-/// All threads of a sweep share one.
+/// All threads of a sweep share one instance.
 ///
-/// A file is looked at again under its stripe before it is deleted, as other processes may have used it.
+/// A file is checked again under its stripe before it is deleted, as other processes may have used it.
 struct Deletions: Sendable {
     private struct State {
         /// Stripes whose lock could not be acquired once.
@@ -110,11 +110,11 @@ struct Deletions: Sendable {
     /// How long a stripe is held at full pace for several deletions.
     ///
     /// About 50 files are deleted in that time, so the lock itself (2 µs) is a hundredth of the cost. Then it is unlocked, so
-    /// that a writer, who tries again every 0.5 ms, gets it. The writer waits no longer than for a single deletion on a busy
+    /// that a writer, which tries again every 0.5 ms, gets it. The writer waits no longer than for a single deletion on a busy
     /// disk.
     private static let longestHold: Duration = .milliseconds(1)
 
-    /// How long to wait for a stripe now.
+    /// Returns how long to wait for a stripe now.
     ///
     /// - Parameter skipped: the number of stripes that could not be acquired and are not noted yet.
     func patience(_ pacer: SweepPacer, after skipped: Int = 0) -> Duration {
@@ -127,7 +127,7 @@ struct Deletions: Sendable {
         state.value.withLock { $0.skipped[tree, default: []].formUnion(stripes) }
     }
 
-    /// The stripes whose locks could not be acquired.
+    /// Returns the stripes whose locks could not be acquired.
     func skipped(_ tree: Tree) -> Set<Int> {
         state.value.withLock { $0.skipped[tree] ?? [] }
     }
@@ -231,7 +231,7 @@ extension CacheError {
 }
 
 extension StoreDirectory {
-    /// The path of the error's file, relative to the cache directory.
+    /// Returns the path of the error's file, relative to the cache directory.
     func relativePath(_ error: CacheError) -> String {
         String((error.path ?? path).dropFirst(path.count + 1))
     }

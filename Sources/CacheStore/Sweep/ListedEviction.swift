@@ -2,18 +2,20 @@
 
 import Platform
 
-/// An eviction by the list of the next entries that the last full sweep has written.
+/// An eviction that uses the list of the next entries, which the last full sweep has written.
 ///
-/// It is the rest of that sweep, done later. It checks each entry again: the entry must be unchanged since the sweep's stamp,
-/// by its change time or else by its record. The time since the sweep does not matter. A put that has named the object since
-/// then has touched it. A put before that had published its entry when the sweep read the entries, and the sweep found only
-/// this one. The condition is that change times can be compared with the stamp: the clock must not have been set back. The
-/// sweep's own witness of the clock shows that until the machine is restarted. (If the clock is set back and corrected again
-/// while the list is in use, that is not noticed. A value that was stored in between with an object of the list may lose the
-/// object: then it is a miss.)
+/// It is the rest of that sweep, done later. It checks each entry again: the entry must be unchanged since the sweep's
+/// stamp, by its change time or else by its record. The time since the sweep does not matter. A put that has named the
+/// object since then has touched it. A put before that had published its entry when the sweep read the entries, and the
+/// sweep found only this one. The condition is that change times can be compared with the stamp: the clock must not have
+/// been set back. The sweep's own witness of the clock shows that until the machine restarts. (If the clock is set back and
+/// corrected again while the list is in use, that is not noticed. A value that was stored in between with an object of the
+/// list may lose the object; that results in a miss.)
 struct ListedEviction {
-    /// So many share the stripes' locks, each stripe about four of them; fewer where an entry's usual size tells that
-    /// fewer will do, as to read one from the list takes 1 µs.
+    /// The number of candidates read at a time.
+    ///
+    /// They share the locks of the stripes, about four per stripe. Fewer are read if fewer suffice according to the average
+    /// size of an entry, as reading one from the list takes 1 µs.
     private static let candidatesAtATime = 256
 
     private let parts: StoreParts
@@ -27,8 +29,8 @@ struct ListedEviction {
     /// Evicts until nothing of `goal` is left or the list ends.
     ///
     /// - Returns: nil if another process sweeps or evicts.
-    /// - Complexity: ten system calls, and one or two for each 256 entries, beside those for what is deleted: two for an
-    ///   entry, two for its object, and two for each stripe that they are in. Memory for 256.
+    /// - Complexity: ten system calls, and one or two for each 256 entries, besides those for the deletions: two for an
+    ///   entry, two for its object, and two for each stripe that they are in. Memory for 256 entries.
     static func run(
         _ goal: Excess,
         on parts: StoreParts,
@@ -64,7 +66,7 @@ struct ListedEviction {
     ) throws(CacheError) {
         var isAtEnd = false
         while !isAtEnd, let reason = rest.reason, pacer.mayGoOn() {
-            // What can't be read is not there.
+            // Unreadable candidates are treated as missing.
             let next = bestEffort { [list, wanted] () throws(Errno) in try list.next(wanted, in: file) }
             let candidates = next ?? []
             isAtEnd = candidates.isEmpty
@@ -86,7 +88,7 @@ struct ListedEviction {
         return rest
     }
 
-    /// How many of the list to look at next.
+    /// The number of candidates to read next.
     private var wanted: Int {
         guard evicted.count > 0 || goal.bytes == 0 else { return 16 }
         let size = max(1, evicted.bytes / Int64(max(1, evicted.count)))
@@ -94,7 +96,7 @@ struct ListedEviction {
         return Int(min(max(count, 1), Int64(Self.candidatesAtATime)))
     }
 
-    /// How many of the next have to go for that reason as far as the list tells.
+    /// Returns how many of the next candidates must be evicted for that reason, according to the list.
     private func needed(of candidates: [ListedCandidate], for reason: RemovalReason) -> Int {
         var (rest, count) = (rest, 0)
         while count < candidates.count, rest.reason == reason {
@@ -105,7 +107,7 @@ struct ListedEviction {
         return count
     }
 
-    /// Evicts the candidates that are unchanged, with their objects, and returns those.
+    /// Evicts the unchanged candidates with their objects; returns the number of entries and the bytes of both.
     private mutating func evict(
         _ candidates: ArraySlice<ListedCandidate>,
         for reason: RemovalReason
@@ -124,7 +126,8 @@ struct ListedEviction {
         )
     }
 
-    /// Deletes what each stands for, those of a stripe together, and accounts for them; those of which it is gone.
+    /// Deletes the entry or the object of each candidate, grouped by stripe, and accounts for them; returns the candidates
+    /// whose file was deleted.
     private mutating func delete(
         _ candidates: ArraySlice<ListedCandidate>,
         as removal: (ListedCandidate) -> Removal
@@ -142,7 +145,7 @@ struct ListedEviction {
             let gone = outcomes.indices.filter { outcomes[$0].isDeletion }
             if removals.first?.tree == .entries { spared += outcomes.count - gone.count }
             let bytes = gone.reduce(evicted.bytes) { $0 + removals[$1].allocatedSize.bytes }
-            // As the list says, which others can write.
+            // The sizes come from the list, which other programs can write.
             evicted.bytes = bytes.plausible
             all += gone.map { group[$0] }
             if let failure { return (all, failure) }

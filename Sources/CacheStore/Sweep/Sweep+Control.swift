@@ -6,7 +6,7 @@ import Platform
 extension Sweep {
     /// Removes writers from the generation table that were killed while they published.
     ///
-    /// While the stripe is held exclusively no writer is at work, so any writer that is still counted is dead. It may have
+    /// While the stripe is held exclusively no writer is active, so any writer that is still counted is dead. It may have
     /// published, so the version is raised. Until then no process keeps values of those keys in memory.
     func clearDeadWriters() throws(CacheError) {
         if request.isDryRun { return }
@@ -25,11 +25,11 @@ extension Sweep {
         }
     }
 
-    /// The rules in force at the beginning of the sweep.
+    /// Returns the rules in force at the beginning of the sweep.
     ///
     /// They are read before the barrier, so that a writer that has not seen them has published when the entries are read.
     ///
-    /// If their file is gone or damaged, a rule is made that removes all entries; not in a dry run. If this process can't
+    /// If their file is missing or damaged, a rule is made that removes all entries; not in a dry run. If this process can't
     /// read or replace the file, the sweep reports it and removes nothing by rules.
     func presentRules() throws(CacheError) -> RulesInForce {
         do throws(CacheError) {
@@ -44,9 +44,9 @@ extension Sweep {
         }
     }
 
-    /// Deletes the rules whose entries are all gone, and notes the latest creation time of all entries.
+    /// Deletes the rules whose entries are all deleted, and records the latest creation time of all entries.
     ///
-    /// It does nothing if a file could not be read, or if a writer that had begun before the sweep has not ended.
+    /// It does nothing if a file could not be read, or if a writer that started before the sweep has not finished.
     func retireRules() {
         let hasSkipped = Tree.allCases.contains { !deletions.skipped($0).isEmpty }
         let (watch, isWhole) = state.value.withLock { ($0.ruleWatch, $0.report.unreadable.isEmpty) }
@@ -63,23 +63,23 @@ extension Sweep {
         }
     }
 
-    /// Corrects the usage by what was found, given what it was before the entries were scanned, between
-    /// entries and objects, and after the objects.
+    /// Corrects the usage by the result of the scan, given the usage before the entries were scanned, between entries and
+    /// objects, and after the objects.
     ///
     /// A writer counts an object before it gives the object its name. So the scan finds every object that was counted before
     /// the scan, except those in `unnamed`, and every object that it finds is counted by the end of the scan. That gives two
     /// bounds. The usage is lowered only if it was too high at the beginning, and raised only if it is too low at the end.
     ///
-    /// A writer creates an entry before it counts the entry, so there are no such bounds. The scan visits the shards one after
-    /// the other and sees about half of the entries that are created meanwhile: its result is compared with the middle of the
-    /// numbers before and after.
+    /// A writer creates an entry before it counts the entry, so there are no such bounds. The scan visits the shards one
+    /// after the other and sees about half of the entries that are created meanwhile: its result is compared with the middle
+    /// of the numbers before and after.
     ///
-    /// Partial downloads are looked at twice. Those of before the scan are not taken off by the first bound, with what
-    /// their processes have reserved; those that are left at its end must be counted by the second. One that becomes an
-    /// object in the few system calls between the reading of `between` and the look can be missing in both: the usage is
-    /// then too low by its size until the next sweep.
+    /// Partial downloads are measured twice. The first bound does not treat those found before the scan as excess, including
+    /// the space that their processes have reserved; the second bound requires that those left at its end are counted. A
+    /// download that becomes an object in the few system calls between the reading of `between` and the first measurement
+    /// may be missing in both: the usage is then too low by its size until the next sweep.
     ///
-    /// Files that the scan itself has removed are in none of the numbers. If something could not be read, nothing is corrected.
+    /// Files that the scan itself has removed are in none of the numbers. If a file could not be read, nothing is corrected.
     ///
     /// - Parameters:
     ///   - unnamed: the bytes that may be counted for objects without a name, and for partial downloads, before the objects
@@ -94,7 +94,7 @@ extension Sweep {
     ) {
         let (report, deletions) = state.value.withLock { ($0.report, $0.pass.deletions) }
         guard !request.isDryRun, report.unreadable.isEmpty, let before, let between, let after else { return }
-        // Wrapping, as the words may hold any number. They are right after this.
+        // Wrapping arithmetic, as the words may hold any number. They are correct after this.
         let objects = report.objects.bytes &+ deletions.objectBytes
         let found = report.entries.bytes &+ objects
         var bytes = max(0, between.bytes &- unnamed &- found)
@@ -106,7 +106,7 @@ extension Sweep {
         state.value.withLock { $0.report.drift = drift }
     }
 
-    /// Notes that no entry takes space of its own, if the sweep found none that does.
+    /// Records that no entry takes its own space on disk, if the sweep found none that does.
     ///
     /// - Parameter number: ``Control/recordsWithSpace`` before the barrier. A writer that was about to write such a record
     ///   has written it since, unless its stripe was skipped.
@@ -118,8 +118,8 @@ extension Sweep {
 
     /// Adds the size on disk of the directories and of the files in the root.
     ///
-    /// Files that the sweep itself writes count with their future size, so that a dry run before it finds the same. Files that
-    /// can't be looked at don't count: the sum is a hint. About 20 system calls.
+    /// Files that the sweep itself writes count with their future size, so that a dry run before it finds the same. Files
+    /// whose status can't be read don't count: the sum is a hint. About 20 system calls.
     func addOverhead() {
         let directory = parts.directory
         // The file of the `janitor` lock, which the first sweep fills and a dry run before it does not.
@@ -159,7 +159,7 @@ extension Sweep {
 }
 
 extension FixedWidthInteger {
-    /// Half-way between two numbers.
+    /// Returns the middle of two numbers.
     fileprivate func middle(_ other: Self) -> Self { self &+ (other &- self) / 2 }
 }
 
@@ -175,7 +175,7 @@ extension Control {
         return first..<first + indices.count
     }
 
-    /// The caller holds the stripe exclusively.
+    /// Clears the writers of a stripe, which the caller holds exclusively.
     func clearWriters(ofStripe stripe: Int) {
         guard let words = writableWords else { return }
         let range = Self.words(ofStripe: stripe)

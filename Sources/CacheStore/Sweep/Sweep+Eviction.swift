@@ -2,20 +2,20 @@
 
 import Platform
 
-/// What a sweep has to evict for its limits to hold, and how it shares that out among its threads.
+/// The plan of the evictions that a sweep needs to meet its limits, and their distribution among its threads.
 extension Sweep {
     // MARK: Planning
 
-    /// What has to become available on the file system; nil: nothing has to.
+    /// Returns the space that must become available on the file system; nil if there is no such limit.
     ///
-    /// Asked once, when the sweep begins: what it removes is added up from then on, so that a dry run and the run after
-    /// it decide the same.
+    /// The free space is read once, when the sweep begins. From then on the sizes of removed files are added, so that a dry
+    /// run and the run after it decide the same.
     func freeSpaceGoal() throws(CacheError) -> FreeSpaceGoal? {
         guard let floor = request.limits.minimumFree else { return nil }
         return FreeSpaceGoal(floor, at: try parts.directory.space())
     }
 
-    /// What of these candidates to evict now; nil: nothing.
+    /// Plans which of these candidates to evict now; returns nil if none.
     func plan(_ places: ArraySlice<UInt32>, _ shortfall: Int64?) -> SweepPlan? {
         if places.isEmpty { return nil }
         let limits = request.limits
@@ -30,13 +30,13 @@ extension Sweep {
         }
     }
 
-    /// How many candidates to look for, by what the control file says of the usage.
+    /// Returns how many candidates to look for, according to the usage in the control file.
     ///
-    /// Where it is wrong there is another pass, or some are looked for in vain.
+    /// If the usage is wrong, there is another pass, or more candidates than necessary.
     func wantedByUsage(_ shortfall: Int64?) -> Int {
         guard !request.expiredOnly, request.limits.areBounding else { return 0 }
         guard let usage = parts.control.usage, usage.isCounted, usage.entries > 0 else {
-            // Nothing is known but that much may have to go.
+            // The usage is not known, and much may have to be evicted.
             return 1 << 19
         }
         let present = Occupancy(
@@ -49,14 +49,16 @@ extension Sweep {
         return Self.wanted(excess, of: present)
     }
 
-    /// The same by what a pass has found, for the next one.
+    /// Returns how many candidates to look for in the next pass, according to the results of the last one.
     func wantedStill(_ shortfall: Int64?) -> Int {
         let limits = request.limits
         return state.value.withLock { Self.wanted($0.excess(over: limits, shortfall), of: $0.occupancy) }
     }
 
-    /// As many of the usual size as have to go, and a sixteenth more as they may be smaller or be spared, or else those
-    /// that the next trims are to find.
+    /// Returns the number of entries of average size that must be evicted, plus a reserve.
+    ///
+    /// The reserve is a sixteenth, because entries may be smaller or be spared, or the length of the list for the next trims
+    /// if that is greater.
     private static func wanted(_ excess: Excess, of present: Occupancy) -> Int {
         let size = max(1, present.bytes / Int64(max(1, present.entries)))
         let count = max(0, excess.entries, Int(excess.bytes / size))
@@ -66,20 +68,20 @@ extension Sweep {
 
     // MARK: Evicting
 
-    /// How many entries or objects are shared out at a time; of each shard about 16, which go under one hold of its
-    /// stripe.
+    /// The number of entries or objects that are distributed at a time, about 16 per shard, which are deleted under one hold
+    /// of its stripe.
     ///
-    /// Where the sweep may have to end before it is done, or goes slowly, entries go least recently used first but for
-    /// the order within so many, and of a sweep whose time runs out the most recently used stay.
+    /// If the sweep may have to end early, or works slowly, entries are deleted least recently used first, except for the
+    /// order within each batch. If its time runs out, the most recently used remain.
     ///
-    /// Else they go in the order of their inodes. ext4 numbers new files on, whatever their directory, and 16 inodes
-    /// share a block, so this way a block is changed within one transaction of the journal and written to it once. Of
-    /// so many removals half a transaction of a small journal (64 MiB) is filled, by names and inodes together, so
-    /// that their order within does not matter.
+    /// Otherwise they are deleted in the order of their inodes. ext4 numbers new files consecutively, whatever their
+    /// directory, and 16 inodes share a block, so each block is changed within one transaction of the journal and written to
+    /// it once. A batch of removals fills half a transaction of a small journal (64 MiB), names and inodes together, so the
+    /// order within it does not matter.
     private static let deletionsAtATime = 4096
 
-    /// Deletes the candidates at `places` as planned, and then the objects that no entry names any more; false: time ran
-    /// out.
+    /// Evicts the candidates at `places` as planned, then deletes the objects that no entry names any more; returns false if
+    /// the time ran out.
     mutating func evict(_ places: ArraySlice<UInt32>, _ plan: SweepPlan) throws(CacheError) -> Bool {
         var position = places.startIndex
         for part in plan.parts {
@@ -98,9 +100,9 @@ extension Sweep {
         return try delete(freed, in: .objects) { $1.unreferenced(at: $0) }
     }
 
-    /// Deletes what the candidates at `places` stand for, piece by piece; false: time ran out.
+    /// Deletes the entries or objects of the candidates at `places` in batches; returns false if the time ran out.
     ///
-    /// Objects go in the order of their entries' inodes, which were made with theirs.
+    /// Objects are deleted in the order of their entries' inodes, which were created with theirs.
     private mutating func delete(
         _ places: [UInt32],
         in tree: Tree,
@@ -126,7 +128,7 @@ extension Sweep {
             let showProgress = { (done: Int) in
                 progress(CacheProgress(.deleting, done: done, total: total, items: done))
             }
-            // Before anybody begins: whoever is told can still do something before the first deletion.
+            // Before the threads begin, so that the progress handler can act before the first deletion.
             showProgress(start)
             let isDone = try share(busy) { (sweep, shard) throws(CacheError) in
                 guard sweep.pacer.mayGoOn() else { return false }
@@ -151,19 +153,23 @@ extension Sweep {
 
     // MARK: List
 
-    /// How many candidates to keep for the next trims: a quarter of all, which is what goes in two and a half trims
-    /// from 95 to 85 per cent; at most 12 MB of them.
+    /// Returns the number of candidates to keep for the next trims.
+    ///
+    /// It is a quarter of all entries, as many as two and a half trims from 95 to 85 per cent evict; at most 12 MB.
     static func listLength(ofEntries count: Int) -> Int {
         min(max(count / 4, 8192), 131_072)
     }
 
-    /// Writes down who is to go next, for ``ListedEviction``; nothing of a dry run, where not everything
-    /// could be read, or where no limit is set for which anything would have to go: it is a write of up to 12 MB.
+    /// Writes the list of the next entries to evict, for ``ListedEviction``.
     ///
-    /// Only entries whose objects they alone name: so that object can go with the entry, whenever that is. Nothing that a
-    /// stripe guards which was not to be had: who held it may have published since what the mark has not seen.
+    /// It writes nothing in a dry run, if a file could not be read, or if no limit is set that requires evictions: a list
+    /// takes up to 12 MB.
+    ///
+    /// The list has only entries that are the only ones to name their object, so that the object can always be deleted with
+    /// the entry. It has no file whose stripe could not be acquired: the holder may have published since, unseen by the
+    /// mark.
     func keepCandidates(_ places: ArraySlice<UInt32>) {
-        // One of a part of the keys would take the place of one of all.
+        // A list of only a part of the keys would replace a list of all keys.
         guard !request.isDryRun, request.limits.areBounding, request.selection == .all else { return }
         let (objects, entries) = (deletions.skipped(.objects), deletions.skipped(.entries))
         let list = state.value.withLock { state -> [ListedCandidate]? in

@@ -3,8 +3,8 @@
 import Platform
 
 extension Sweep {
-    /// Deletes the files that killed processes have left, and keeps other programs from deleting permanent files; false if
-    /// the time ran out.
+    /// Deletes the files that killed processes have left, and keeps other programs from deleting permanent files; returns
+    /// false if the time ran out.
     mutating func deleteLeftovers() throws(CacheError) -> Bool {
         let others = try deleteStaleTemporaries()
         state.value.withLock { $0.report.unrecognised += others }
@@ -12,7 +12,7 @@ extension Sweep {
         // Copies that were being written in the root, because a file can't be moved there.
         _ = try deleteUnlocked(in: parts.directory.root, ".", path: StoreLayout.path(ofTemporary:))
         // A process holds the lock of a computation while it computes, and a permit while it has it. A process that acquires
-        // one while it is deleted here finds its name gone and creates a new one. The lock is shared, so that such a process
+        // one while it is deleted here finds its name missing and creates a new one. The lock is shared, so that such a process
         // does not mistake this one for its holder; there is one collection at a time.
         _ = try deleteUnlocked(in: parts.directory.locks, StoreLayout.locks, .shared) { name in
             StoreLayout.isPassingLock(name) ? RelativePath(name) : nil
@@ -21,13 +21,15 @@ extension Sweep {
         return pacer.mayGoOn()
     }
 
+    /// Deletes the temporary files of dead processes; returns the names of files that are not the cache's.
+    ///
     /// A temporary file is locked as long as its process lives.
     private func deleteStaleTemporaries() throws(CacheError) -> [String] {
         let temporaries: TemporaryArea
         do throws(Errno) {
             temporaries = try TemporaryArea(of: parts.directory)
         } catch {
-            // Without the directory there are no temporary files, and puts can do without if they need no names.
+            // Without the directory there are no temporary files, and puts work without it if they need no names.
             if error == .notDirectory || error == .tooManyLinks { return ["\(StoreLayout.temporaries)"] }
             throw CacheError(errno: error, "clean", path: path(of: StoreLayout.temporaries))
         }
@@ -38,8 +40,8 @@ extension Sweep {
 
     private func path(of place: RelativePath) -> String { "\(parts.directory.path)/\(place)" }
 
-    /// Deletes the files in `directory` that no process holds locked, if `path` has a path for their names; returns the names
-    /// of the others.
+    /// Deletes the files in `directory` that no process holds locked, if `path` returns a path for their names; returns the
+    /// names of the others.
     private func deleteUnlocked(
         in directory: borrowing Directory,
         _ place: RelativePath,
@@ -51,7 +53,7 @@ extension Sweep {
         return try deleteUnlocked(names, in: directory, place, mode, path: path)
     }
 
-    /// Deletes those of the named files that no process holds locked.
+    /// Deletes the named files that no process holds locked, as above.
     func deleteUnlocked(
         _ names: [String],
         in directory: borrowing Directory,
@@ -73,7 +75,7 @@ extension Sweep {
                     }
                     if case .deleted(let size) = outcome { tally.add(size) }
                 } catch {
-                    // A link, a socket, or a file that this user may not read: this program has not made it.
+                    // A link, a socket, or a file that this user may not read: the cache has not created it.
                     if error.tellsOfNoFile || error == .accessDenied {
                         others.append("\(place)/\(name)")
                     } else if error.concernsOneFile || error == .busy {
@@ -131,7 +133,7 @@ struct PartialBytes: Equatable {
 }
 
 extension Sweep {
-    /// Looks at the partial downloads.
+    /// Returns the sizes of the partial downloads.
     ///
     /// In a dry run those that a sweep would have deleted don't count.
     ///
@@ -158,7 +160,7 @@ extension Sweep {
                     bytes.mostCounted +=
                         isHeld ? PartialFile.mostCounted(status, in: parts.directory) : status.allocatedSize
                 } catch {
-                    // It is gone, or this program has not made it, or it is left alone and reported.
+                    // The file was deleted, was not created by the cache, or is left alone and reported.
                     guard error == .noEntry || error.tellsOfNoFile || error.concernsOneFile else {
                         throw error
                     }
@@ -174,7 +176,7 @@ extension Sweep {
     private enum Fate {
         /// Deleted, with the bytes that it took on disk.
         case deleted(Int64)
-        /// A process has it locked, or may go on with it.
+        /// A process holds its lock, or may resume it.
         case spared
     }
 
@@ -186,7 +188,7 @@ extension Sweep {
     ) throws(Errno) -> Fate {
         let file = try directory.open(path, .readOnly)
         let isPartial = path.description.hasPrefix(StoreLayout.partialPrefix)
-        // Without a lock first: a download that finds the file locked would not resume it.
+        // First without a lock: a download that finds the file locked would not resume it.
         if isPartial, mayBeResumed(try file.status()) { return .spared }
         guard try file.tryLock(mode) else { return .spared }
         let status = try file.status()
@@ -199,10 +201,10 @@ extension Sweep {
         return .deleted(status.allocatedSize)
     }
 
-    /// Whether a partial download that no process holds stays for a later one.
+    /// Returns whether a partial download that no process holds is kept for a later one.
     private func mayBeResumed(_ status: FileStatus) -> Bool {
         let age = Timestamp.now - status.modified
-        // A file of the future was written before the clock was set back: its age is not known.
+        // The change time lies in the future if the clock was set back: the age is not known.
         let isAgeKnown = age > .zero - Record.clockTolerance
         return status.size > 0 && request.partialLife > .zero && isAgeKnown && age < request.partialLife
     }

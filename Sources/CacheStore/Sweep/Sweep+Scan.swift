@@ -2,23 +2,26 @@
 
 import Platform
 
-/// The work of one thread of a sweep on one shard: it reads the shard, and deletes useless files as it finds them. So a sweep
-/// whose time runs out has done a part of its work. The functions return false if the time ran out.
+/// The work of one thread of a sweep on one shard.
+///
+/// It reads the shard, and deletes useless files as it finds them. So a sweep whose time runs out has done part of its work.
+/// The functions return false if the time ran out.
 extension Sweep {
-    /// How many entries are read before they are taken down: those that have expired go then.
+    /// The number of entries that are read before they are recorded and the expired ones are deleted.
     ///
-    /// 64 share the cost of the state's lock and of one hold of a stripe (2 µs); the first 64 take 0.2 ms. A sweep
-    /// that may have to end before it is done reads 8, so that the first are deleted at once, and at most
-    /// so many were read for nothing.
+    /// 64 entries share the cost of the state's lock and of one hold of a stripe (2 µs); the first 64 take 0.2 ms. A sweep
+    /// that may have to end early reads 8, so that the first are deleted at once, and at most 8 are read for nothing.
     private var entriesAtATime: Int { pacer.isUnlimited ? 64 : 8 }
 
-    /// The present by the caller's clock: a sweep may wait and scan for minutes, and an entry that is used
-    /// meanwhile must not look as if it were used in the future.
+    /// The present time by the caller's clock.
+    ///
+    /// A sweep may wait and scan for minutes, and an entry that is used meanwhile must not look as if it were used in the
+    /// future.
     private var now: Timestamp { begin.time + (ContinuousClock.now - begin.instant) }
 
     // MARK: Entries
 
-    /// Reads the entries of one shard; all that are listed are noted in `filter`.
+    /// Reads the entries of one shard; all listed keys are added to `filter`.
     mutating func readEntries(inShard shard: Int, noting filter: KeyFilter?) throws(CacheError) -> Bool {
         var files: [StoreParts.File] = []
         guard let directory = try list(.entries, shard: shard, &files) else { return true }
@@ -26,14 +29,14 @@ extension Sweep {
         return try forEachPiece(of: files, in: directory) { $0.note($1) }
     }
 
-    /// Looks through the entries of one shard for those whose objects are gone; all objects have been listed.
+    /// Deletes the entries of one shard whose objects are missing; all objects have been listed.
     mutating func deleteDangling(inShard shard: Int) throws(CacheError) -> Bool {
         var files: [StoreParts.File] = []
         guard let directory = try list(.entries, shard: shard, &files, isFirst: false) else { return true }
         return try forEachPiece(of: files, in: directory) { $0.dangling($1) }
     }
 
-    /// Reads entries, and deletes those that `note` says.
+    /// Reads entries, and deletes those that `note` returns.
     private mutating func forEachPiece(
         of files: [StoreParts.File],
         in directory: borrowing Directory,
@@ -50,12 +53,12 @@ extension Sweep {
         return true
     }
 
-    /// The entries that were read of `files`, and whether the time ran out before the last of them.
+    /// Returns the entries of `files` that were read, and whether the time ran out before the last of them.
     private mutating func read(
         _ files: ArraySlice<StoreParts.File>,
         in directory: borrowing Directory
     ) throws(CacheError) -> (sightings: [SweepState.Sighting], isOver: Bool) {
-        // Once for all of them, as it is not for free.
+        // Computed once for all files, as it is not free.
         let (now, parts) = (now, parts)
         var sightings: [SweepState.Sighting] = []
         sightings.reserveCapacity(files.count)
@@ -77,7 +80,7 @@ extension Sweep {
         return (sightings, false)
     }
 
-    /// Decides what the rules, and the request's selection, make of an entry with a record.
+    /// Applies the rules and the request's selection to an entry with a record.
     private func judge(
         _ entry: inout SeenEntry,
         _ record: Record,
@@ -101,14 +104,14 @@ extension Sweep {
             entry.verdict = nil
             entry.isSelected = false
         }
-        // It stays, or is stale for a while yet.
+        // The entry stays, or remains stale for a while.
         let isOver = entry.verdict == .cleared || entry.verdict == .expired
         if !isOver { watch.kept.formUnion(meant.map(\.number)) }
     }
 
     // MARK: Objects
 
-    /// Looks at the objects of one shard, and deletes those that no entry names; all entries have been read.
+    /// Checks the objects of one shard, and deletes those that no entry names; all entries have been read.
     mutating func lookAtObjects(inShard shard: Int) throws(CacheError) -> Bool {
         var files: [StoreParts.File] = []
         guard let directory = try list(.objects, shard: shard, &files) else { return true }
@@ -128,7 +131,7 @@ extension Sweep {
         return try delete(unreferenced, in: directory)
     }
 
-    /// nil: time ran out.
+    /// Returns the status of each object that exists, or nil if the time ran out.
     private mutating func statuses(
         of files: [StoreParts.File],
         in directory: borrowing Directory
@@ -155,16 +158,16 @@ extension Sweep {
 
     // MARK: Deleting
 
-    /// Deletes entries, or objects, of one shard that nobody has used or changed since they were seen.
+    /// Deletes entries or objects of one shard that were not used or changed since the sweep saw them.
     ///
-    /// Two system calls each, and a third for an entry where somebody has been at it, beside those for the lock.
+    /// Two system calls each, and a third for an entry that another process has accessed, besides those for the lock.
     mutating func delete(_ removals: [Removal], in shard: borrowing Directory) throws(CacheError) -> Bool {
         guard let first = removals.first else { return true }
         let sweep = self
         var names: [Digest: String] = [:]
         let (outcomes, failure) = deletions.run(removals, stripe: first.digest.stripe, &pacer) {
             (removal) throws(CacheError) in
-            // Read while it is there.
+            // The record must be read before it is deleted.
             let name = try sweep.name(of: removal, in: shard)
             guard try sweep.delete(removal, in: shard) else { return false }
             if let name { names[removal.digest] = name }
@@ -178,7 +181,7 @@ extension Sweep {
         return outcomes.count == removals.count
     }
 
-    /// The key of an entry that is to be deleted, if that is to be told; nil also where its record does not have it.
+    /// Returns the key of an entry before its deletion, if a handler is set; nil also if the record lacks the key.
     private func name(of removal: Removal, in shard: borrowing Directory) throws(CacheError) -> String? {
         guard request.onRemoval != nil, let entry = removal.entry,
             let bytes = try parts.recordBytes(of: entry.key, in: shard)
@@ -186,7 +189,7 @@ extension Sweep {
         return RecordCodec.decode(bytes, for: entry.key)?.key
     }
 
-    /// Tells of the entries that were deleted, with no lock held.
+    /// Reports the deleted entries to the handler, with no lock held.
     private func tell(
         _ onRemoval: @Sendable (LoggedRemoval) -> Void,
         of removals: [Removal],
@@ -206,14 +209,16 @@ extension Sweep {
         }
     }
 
-    /// Decides again under the lock that keeps writers away; false: it stays as it is.
+    /// Checks a file again under the lock that excludes writers, and deletes it; returns false if it stays.
     private func delete(_ removal: Removal, in shard: borrowing Directory) throws(CacheError) -> Bool {
         guard try isAsSeen(removal, in: shard) else { return false }
         return request.isDryRun ? true : try parts.delete(removal.digest, removal.tree, in: shard)
     }
 
-    /// One system call for an object, and for an entry where its change time tells that nobody has been at it since the
-    /// sweep began; two where the record must be read again.
+    /// Returns whether the file is as the sweep saw it.
+    ///
+    /// One system call for an object, and for an entry whose change time shows that it was not accessed since the sweep
+    /// began; two if the record must be read again.
     private func isAsSeen(_ removal: Removal, in shard: borrowing Directory) throws(CacheError) -> Bool {
         guard let status = try parts.status(of: removal.digest, removal.tree, in: shard),
             status.kind == .regular
@@ -232,9 +237,9 @@ extension Sweep {
 
     // MARK: Shards
 
-    /// Opens a shard and tells what is in it; nil where there is none, or none that can be read.
+    /// Opens a shard and lists its files; returns nil if it is missing or unreadable.
     ///
-    /// `isFirst`: what it takes by itself, and what is found beside our files, is taken down.
+    /// - Parameter isFirst: whether to record the shard's own size and its unrecognised files.
     private func list(
         _ tree: Tree,
         shard: Int,
@@ -253,7 +258,7 @@ extension Sweep {
             if !listing.temporaries.isEmpty {
                 _ = try deleteUnlocked(listing.temporaries, in: directory, StoreLayout.shards[shard])
             }
-            // One that can be listed can be looked at; else the overhead is counted too low by it.
+            // A shard that can be listed has a readable status; otherwise the overhead is too low by its size.
             let status = bestEffort { () throws(Errno) in try directory.descriptor.status() }
             if let status { state.value.withLock { $0.pass.overhead += status.allocatedSize } }
             return directory
@@ -266,7 +271,7 @@ extension Sweep {
         }
     }
 
-    /// Opens a shard to delete something in it; nil where it is gone, or can't be opened.
+    /// Opens a shard to delete files in it; returns nil if it is missing or can't be opened.
     func open(_ tree: Tree, shard: Int) throws(CacheError) -> Directory? {
         do throws(CacheError) {
             return try parts.open(tree, shard: shard)
@@ -276,7 +281,7 @@ extension Sweep {
         }
     }
 
-    /// Passes over what concerns a single file or shard; what concerns all ends the sweep.
+    /// Records an error that concerns a single file or shard, and rethrows any other, which ends the sweep.
     private func noteUnreadable(_ tree: Tree, _ error: CacheError) throws(CacheError) {
         guard error.concernsOneFile else { throw error }
         let path = parts.directory.relativePath(error)

@@ -5,15 +5,16 @@ package import Platform
 /// One sweep: marks by reading all entries, deletes expired entries and orphans, plans and evicts.
 ///
 /// It deletes expired entries and entries that are too old as it reads them, and objects that no entry names as it lists
-/// them. It keeps the other entries that may have to be evicted as candidates. Those that are left at the end go into a list
-/// for the next evictions, which need no scan (``ListedEviction``).
+/// them. It keeps the other entries that may have to be evicted as candidates. The remaining candidates go into a list for
+/// the next evictions, which need no scan (``ListedEviction``).
 ///
-/// It is safe beside any number of readers, writers and other sweeps. After a kill at any moment the next sweep does the rest.
+/// It is safe while any number of readers, writers and other sweeps run. After a kill at any moment the next sweep does the
+/// rest.
 ///
 /// At full pace several threads read the shards and delete, each with a copy of this value. A step begins when all threads
-/// have ended the step before: all entries have been read before an object is looked at, and all that was read or deleted is
-/// counted before a decision. Within a step threads work on different files, and a thread holds one stripe at most, for a
-/// millisecond. Other processes see a sweep that takes the same steps in another order.
+/// have finished the previous step: all entries have been read before an object is checked, and everything that was read or
+/// deleted is counted before a decision. Within a step threads work on different files, and a thread holds one stripe at
+/// most, for a millisecond. To other processes it is a sweep that takes the same steps in another order.
 package struct Sweep: Sendable {
     let parts: StoreParts
     let request: SweepRequest
@@ -70,10 +71,12 @@ package struct Sweep: Sendable {
         throw CacheError(.busy, to: "collect garbage in", path: path, cause: .timedOut, detail: hindrance)
     }
 
-    /// Sweeps where no other process does, and only if `isDue` says so of the last sweep, asked when no other
-    /// can begin; nil: it was not to be.
+    /// Sweeps if no other process does, and only if `isDue` returns true for the record of the last sweep; otherwise returns
+    /// nil.
     ///
-    /// Three system calls where another process sweeps.
+    /// `isDue` is called while no other sweep can begin.
+    ///
+    /// Three system calls if another process sweeps.
     package static func runIfDue(
         _ request: SweepRequest,
         on parts: StoreParts,
@@ -87,7 +90,7 @@ package struct Sweep: Sendable {
         return try sweep.run(under: lock, after: last)
     }
 
-    /// Sweeps, and leaves word of it for others.
+    /// Sweeps, and records the result for other processes.
     private mutating func run(
         under lock: borrowing LockFile,
         after last: SweepRecord?
@@ -166,7 +169,8 @@ package struct Sweep: Sendable {
         }
     }
 
-    /// Reads all entries, then looks at all objects, and deletes expired entries and orphans; false if the time ran out.
+    /// Reads all entries, then checks all objects, and deletes expired entries and orphans; returns false if the time ran
+    /// out.
     ///
     /// The order matters: the stamp before the barrier, the barrier before the entries, and the entries before the objects
     /// (see ``Store``).
@@ -178,7 +182,7 @@ package struct Sweep: Sendable {
         let before = control.recordedUsage
         guard try readEntries() else { return false }
         if let withSpace { noteNoEntryWithSpace(since: withSpace) }
-        // It could be done at any time. Here it takes no time from a sweep whose time has run out.
+        // It could be done at any time. Here it costs nothing in a sweep whose time has already run out.
         try clearDeadWriters()
         let between = control.recordedUsage
         let unnamed = control.unnamedBytes
@@ -187,7 +191,7 @@ package struct Sweep: Sendable {
             try sweep.lookAtObjects(inShard: shard)
         }
         guard hasSeenObjects else { return false }
-        // Those that became objects in between are among the objects.
+        // Downloads that became objects in the meantime are counted among the objects.
         let partialsLeft = try partialBytes()
         state.value.withLock { $0.partialBytes = partialsLeft.allocated }
         if isFirst {
@@ -206,7 +210,7 @@ package struct Sweep: Sendable {
         return try deleteDangling()
     }
 
-    /// The present time of the file system, taken from a file of the cache: it is up to a tick behind the clock.
+    /// Returns the present time of the file system, taken from a file of the cache: it is up to a tick behind the clock.
     ///
     /// Waits for the next tick, so that everything that was done before the sweep began is older than the stamp.
     private func fileSystemTime(by lock: borrowing LockFile) throws(CacheError) -> Timestamp {
@@ -255,7 +259,7 @@ package struct Sweep: Sendable {
     /// Reads the entries again if objects are missing, and deletes those that name a missing object; false if the time ran
     /// out.
     private mutating func deleteDangling() throws(CacheError) -> Bool {
-        // They are no candidates, whether they are deleted or spared.
+        // These entries are no candidates, whether they are deleted or spared.
         guard state.value.withLock({ $0.dropMissing() }) else { return true }
         return try scan(.entries) { (sweep, shard) throws(CacheError) in
             try sweep.deleteDangling(inShard: shard)
@@ -278,8 +282,8 @@ package struct Sweep: Sendable {
 
     /// Runs `task` for each of `shards`; false if the time ran out.
     ///
-    /// At full pace it uses several threads, else this one, which rests in between. It calls `began` on this thread with the
-    /// number of tasks that have begun.
+    /// At full pace it uses several threads, otherwise only this one, which rests in between. It calls `began` on this
+    /// thread with the number of tasks that have begun.
     mutating func share(
         _ shards: [Int],
         _ task: @escaping ShardTask,

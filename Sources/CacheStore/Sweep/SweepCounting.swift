@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension StoreCounters.Event {
-    /// What a sweep's removal for this reason counts as.
+    /// Creates the event that counts a sweep's removals for this reason.
     package init(_ reason: RemovalReason) {
         switch reason {
         case .staleTemporary: self = .sweptTemporary

@@ -2,30 +2,32 @@
 
 import Platform
 
-/// Threads that share out numbered tasks: the caller's own and some that end with the work.
+/// Threads that share numbered tasks: the caller's own and some that end with the work.
 enum SweepCrew {
-    /// As many as there are processors, at most 4: what unlinking on 4 threads takes on two processors is half of
-    /// what it takes on one, and with 8 it is hardly less, as the journal's lock is what they wait for.
+    /// The number of processors, at most 4.
+    ///
+    /// On two processors, unlinking with 4 threads takes half as long as with one; 8 are hardly faster, because the threads
+    /// wait for the journal's lock.
     static var usualSize: Int { min(4, CurrentProcess.processorCount) }
 
-    /// What there is to do, and who does it.
+    /// The remaining tasks, and the threads that work on them.
     private struct Board {
-        /// The lanes of the tasks; nil for those that were begun.
+        /// The lanes of the tasks; nil for tasks that have begun.
         var lanes: [Int?]
         /// The first task that may not have been begun.
         var first = 0
-        /// The lanes of tasks under way.
+        /// The lanes of running tasks.
         var busy: [Int] = []
-        /// How many were begun.
+        /// The number of tasks that have begun.
         var begun = 0
-        /// Threads beside the caller's.
+        /// The number of threads besides the caller's.
         var atWork = 0
         var isOver = false
         var failure: CacheError?
 
-        /// The next task to be begun: the first one in a lane that nobody is in.
+        /// Returns the next task: the first one whose lane no thread is in.
         ///
-        /// nil if there is none: whoever is in the lanes of the others does those, too.
+        /// Returns nil if there is no such task: the threads in the other lanes do the remaining tasks.
         mutating func begin() -> Int? {
             while first < lanes.count, lanes[first] == nil { first += 1 }
             if isOver { return nil }
@@ -38,18 +40,18 @@ enum SweepCrew {
         }
     }
 
-    /// Runs `task` once for each place in `lanes`, and returns when all have ended.
+    /// Runs `task` once for each element of `lanes`, and returns when all have ended.
     ///
-    /// They are begun in their order, but those of one lane one after the other, as they would wait for each other
-    /// anyway. Each thread has a worker of its own, the caller's thread `worker` and the others copies of it. After a
-    /// task that returns false or throws none is begun. `progress` is called on the caller's thread, with the number of
-    /// tasks that were begun, before each task of that thread.
+    /// They begin in order, but tasks of the same lane run one after the other, as they would wait for each other anyway.
+    /// Each thread has its own worker: the caller's thread has `worker`, the others have copies of it. After a task that
+    /// returns false or throws, no other begins. `progress` is called on the caller's thread before each of its tasks, with
+    /// the number of tasks that have begun.
     ///
-    /// What a task has done is seen by whoever runs after this has returned: the caller waits for all under a
-    /// mutex. Where no more threads are to be had, those that there are do the work.
+    /// The effects of the tasks are visible after this function returns: the caller waits for all threads under a mutex. If
+    /// no more threads can be started, the existing ones do the work.
     ///
-    /// - Returns: false where a task returned that.
-    /// - Throws: what the first task threw that did.
+    /// - Returns: false if a task returned false.
+    /// - Throws: the error of the first task that threw.
     @discardableResult
     static func run<Worker: Sendable>(
         _ lanes: [Int],
@@ -59,8 +61,8 @@ enum SweepCrew {
         task: @escaping @Sendable (inout Worker, Int) throws(CacheError) -> Bool
     ) throws(CacheError) -> Bool {
         let board = Monitored(Board(lanes: lanes))
-        // One task before there are others, so that it initializes the globals that all of them use: in a child by
-        // fork(2) two threads that come upon one at once may spin for good (Swift 6.3, `swift_once`).
+        // Run one task before other threads exist, so that it initializes the globals that all of them use: in a child of
+        // fork(2) two threads that reach the same global at once may spin forever (Swift 6.3, `swift_once`).
         guard workOnce(lanes, board, &worker, progress, task) else { return true }
         for _ in 1..<max(1, min(threads, lanes.count)) {
             let copy = worker
@@ -83,7 +85,7 @@ enum SweepCrew {
         return !(end?.0 ?? false)
     }
 
-    /// Does the next task; false where there is none.
+    /// Does the next task; returns false if there is none.
     private static func workOnce<Worker>(
         _ lanes: [Int],
         _ board: Monitored<Board>,

@@ -2,17 +2,19 @@
 
 import Platform
 
-/// How fast a sweep works: without rests and to its end, unless told otherwise.
+/// How fast a sweep works: by default without rests and to its end.
 package struct SweepPace: Sendable {
-    /// When it has to end, done or not.
+    /// When the sweep must end, finished or not.
     package var deadline: ContinuousClock.Instant?
     /// How long it works at a time.
     package var slice: Duration?
     /// How long it rests after each slice.
     package var rest: Duration = .zero
-    /// Asked between any two files, whether to end although it is not done; nil: nobody calls it off.
+    /// Called between any two files; returns whether to end early.
+    ///
+    /// If it is nil, the sweep is never called off.
     package var isCalledOff: (@Sendable () -> Bool)?
-    /// Rests for a time, or less; false: end the sweep.
+    /// Rests for at most the given time; returns false to end the sweep.
     package var pause: @Sendable (Duration) -> Bool = { time in
         sleepThread(for: time)
         return true
@@ -22,11 +24,11 @@ package struct SweepPace: Sendable {
         self.deadline = deadline
     }
 
-    /// A fifth of a processor: slices of 4 ms, which is about the time that the kernel's scheduler gives a
-    /// thread in one go, with rests of 16 ms.
+    /// Returns a pace that uses a fifth of a processor.
     ///
-    /// A scan of 100,000 entries takes about 0.5 s of work and so 2.5 s in all; about 1,000 entries are
-    /// deleted in a second.
+    /// Its slices are 4 ms, about the time slice of the kernel's scheduler, with rests of 16 ms.
+    ///
+    /// A scan of 100,000 entries takes about 0.5 s of work and so 2.5 s in all; about 1,000 entries are deleted in a second.
     package static func sparing(pause: @escaping @Sendable (Duration) -> Bool) -> SweepPace {
         var pace = SweepPace()
         pace.slice = .milliseconds(4)
@@ -36,22 +38,22 @@ package struct SweepPace: Sendable {
     }
 }
 
-/// Keeps the time of one thread of a sweep, and says that it gets on.
+/// Keeps the time of one thread of a sweep, and reports its progress.
 struct SweepPacer {
     private let pace: SweepPace
     private let control: Control
-    /// Whether it works to its end without a rest: asked between any two files, so it costs one load.
+    /// Whether the sweep runs to its end without a rest; checked between any two files, so it costs one load.
     let isUnlimited: Bool
     private var sliceBegin = ContinuousClock.now
-    /// Whether the time is over, or the pause has called the sweep off.
+    /// Whether the time has run out, or the pause has called the sweep off.
     private var hasEnded = false
-    /// The time worked in slices that have ended.
+    /// The time worked in finished slices.
     private var worked: Duration = .zero
-    /// How often it was asked whether to go on.
+    /// The number of calls of ``mayGoOn()``.
     private var steps = 0
 
-    /// So few that those who wait see it get on within ``JanitorWait/longestStandstill`` also where each file takes the
-    /// medium 20 ms, and so many that to say so costs nothing.
+    /// Few enough that waiters see progress within ``JanitorWait/longestStandstill`` even if each file takes a slow disk 20
+    /// ms, and many enough that the reports cost nothing.
     private static let stepsPerNote = 16
 
     init(_ pace: SweepPace, in control: Control) {
@@ -66,19 +68,18 @@ struct SweepPacer {
     /// Whether it works in slices, so that others hardly notice it.
     var isSparing: Bool { pace.slice != nil }
 
-    /// Whether the time is over; a rest may be due besides.
+    /// Whether the time has run out; a rest may be due besides.
     var isOver: Bool { hasEnded || pace.deadline.map { ContinuousClock.now >= $0 } ?? false }
 
-    /// The time that is left; never negative.
+    /// The remaining time; never negative.
     var rest: Duration {
         guard let deadline = pace.deadline else { return .nanoseconds(Int64.max) }
         return max(.zero, deadline - .now)
     }
 
-    /// Rests where a slice has ended; false from the moment when the time is over or the pause called the sweep
-    /// off.
+    /// Rests if a slice has ended; returns false once the time has run out or the pause has called the sweep off.
     ///
-    /// Called between single things, while no stripe is held. No system call but in a rest.
+    /// Called between any two files, while no stripe is held. No system calls except during a rest.
     mutating func mayGoOn() -> Bool {
         steps &+= 1
         if steps.isMultiple(of: Self.stepsPerNote) { control.noteSweepStep() }

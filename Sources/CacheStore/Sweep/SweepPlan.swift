@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which of the candidates to evict: a pure function of what was seen and what has to go.
+/// The candidates to evict: a pure function of the scan's results and the excess.
 ///
-/// They go in the order in which they are given, the least recently used first, until the limits hold: so it is so
-/// many of them for each reason, one reason after the other.
+/// They are evicted in the given order, the least recently used first, until the limits hold. So the plan is a number of
+/// candidates for each reason, one reason after the other.
 struct SweepPlan: Sendable {
-    /// How many go for a reason.
+    /// The number of evictions for each reason.
     private(set) var parts: [(reason: RemovalReason, count: Int)] = []
 
     var count: Int { parts.reduce(0) { $0 + $1.count } }
 
+    /// Plans the evictions.
+    ///
     /// Memory: 12 to 40 bytes for each content that several entries name.
     ///
-    /// - Complexity: O(*n*) in the candidates that go.
+    /// - Complexity: O(*n*) in the number of evicted candidates.
     init(_ candidates: some Sequence<SeenEntry>, marks: ContentMarks, excess: Excess) {
         var excess = excess
-        // Of contents that several entries name: how many of those go.
+        // For each content that several entries name: the number of those evicted.
         var gone: [UInt64: Int] = [:]
         for entry in candidates {
             guard let reason = excess.reason else { return }
             if parts.last?.reason != reason { parts.append((reason, 0)) }
             parts[parts.count - 1].count += 1
             var bytes = entry.allocatedSize.bytes
-            // Content that several keys share takes its space until the last of them goes.
+            // Content that several keys share keeps its space until the last of them is evicted.
             if let mark = marks.value(of: entry.content), mark.presence == .present {
                 var count = 1
                 if mark.references > 1 {

@@ -2,16 +2,16 @@
 
 package import Platform
 
-/// What the last sweep of any process did, as the file of the `janitor` lock tells all of them.
+/// The result of the last sweep of any process, as recorded in the file of the `janitor` lock.
 ///
-/// Written under that lock when a sweep begins and when it ends; a record of one that runs while nobody
-/// holds the lock is that of a killed process. Times are the system clock's. As text:
+/// Written under that lock when a sweep begins and when it ends. A record of a running sweep belongs to a killed process if
+/// no process holds the lock. Times are the system clock's. As text:
 ///
 /// ```
 /// sweep 1
 /// process 1234
 /// began 1700000000000000000
-/// ended 1700000001000000000     (missing: it runs, or was killed)
+/// ended 1700000001000000000     (missing: it is running, or was killed)
 /// busy 90000000
 /// scope full                    (or: expired)
 /// complete yes
@@ -20,32 +20,32 @@ package import Platform
 /// removed expired 12 49152      (reason, count, bytes)
 /// entries 100 0
 /// objects 90 368640
-/// horizon 3600000000000         (how long the last one evicted had not been used, ns; missing: none was)
-/// drift -2 8192                 (by how much the usage added up was too high; missing: it was not counted)
+/// horizon 3600000000000         (idle time of the most recently used evicted entry, ns; missing: none was evicted)
+/// drift -2 8192                 (counted usage minus actual usage; missing: it was not counted)
 /// end
 /// ```
 package struct SweepRecord: Sendable, Equatable {
     package var process: Int32 = 0
     package var began = Timestamp.distantPast
-    /// nil: the sweep is under way, or its process was killed.
+    /// nil if the sweep is running, or its process was killed.
     package var ended: Timestamp?
-    /// Whether it looked only for expired entries and leftovers.
+    /// Whether the sweep was limited to expired entries and leftovers.
     package var expiredOnly = false
-    /// Whether it left alone what is not selected; not in the file.
+    /// Whether the sweep ignored entries that were not selected; not in the file.
     private var isSelective = false
-    /// When the last complete sweep began that was not limited to expired entries, and the work it took; nil:
-    /// there was none.
+    /// The last complete sweep that was not limited to expired entries: when it began, and the work it took; nil if there
+    /// was none.
     package var lastFull: FullSweep?
-    /// What it did, of which the file has only what stands above; not complete until it has ended.
+    /// The report, of which the file has only the fields above; incomplete until the sweep has ended.
     package var report = CollectionReport()
 
-    /// A complete sweep that looked at everything.
+    /// A complete sweep that checked everything.
     package struct FullSweep: Sendable, Equatable {
         package var began: Timestamp
         package var busy: Duration = .zero
     }
 
-    /// A sweep of this process that begins now.
+    /// Creates the record of a sweep of this process that begins now.
     init(beginning request: SweepRequest, after last: SweepRecord?) {
         self.init()
         process = CurrentProcess.identifier
@@ -67,20 +67,20 @@ package struct SweepRecord: Sendable, Equatable {
         }
     }
 
-    /// Whether it left work behind: it ran out of time, or was killed, or is still under way.
+    /// Whether it left work behind: it ran out of time, was killed, or is still running.
     package var isUnfinished: Bool { ended == nil || !report.isComplete }
 
     // MARK: File
 
-    /// Every record takes as many bytes, so that one replaces another in a single write.
+    /// All records have the same length, so that one replaces another in a single write.
     ///
-    /// The longest has about 1200.
+    /// The longest has about 1200 bytes.
     private static let length = 2048
 
-    /// One system call.
+    /// Writes the record; two system calls (`lseek`, `write`).
     ///
-    /// Where it fails, on a full disk at the first time, the sweep goes on, for then it is needed most; the
-    /// next one comes the sooner for it.
+    /// If that fails, for instance on a full disk the first time, the sweep continues, because then it is needed most; the
+    /// next one comes all the sooner.
     func write(to file: borrowing FileDescriptor) {
         bestEffort { () throws(Errno) in
             try file.rewind()
@@ -88,23 +88,24 @@ package struct SweepRecord: Sendable, Equatable {
         }
     }
 
-    /// The record in an open file; nil where there is none, or half of one.
+    /// Returns the record in an open file; nil if it is missing or incomplete.
     static func read(from file: borrowing FileDescriptor) -> SweepRecord? {
-        // No more than a record: whatever somebody has put behind it, this one counts.
+        // Reads no more than one record, in case another program has appended to it.
         let bytes = bestEffort { () throws(Errno) in try file.read(length) }
         return bytes.flatMap { SweepRecord(text: String(decoding: $0, as: UTF8.self)) }
     }
 
     // MARK: Text
 
-    /// A line of the text: its name, the numbers that follow it, nil where there is no such line, and what reads them.
+    /// A line of the text: its name, the numbers that follow it or nil if the line is omitted, and the function that reads
+    /// them.
     private typealias Field = (
         name: String,
         numbers: @Sendable (SweepRecord) -> [Int64]?,
         read: @Sendable (inout SweepRecord, [Int64]) -> Void
     )
 
-    /// What stands for 0 and 1 in some fields.
+    /// The words for 0 and 1 in some fields.
     private static let words = ["scope": ["full", "expired"], "complete": ["no", "yes"]]
 
     private static let ownFields: [Field] = [
@@ -159,9 +160,9 @@ package struct SweepRecord: Sendable, Equatable {
         return (lines + ["end"]).joined(separator: "\n") + "\n"
     }
 
-    /// Reads what ``text`` wrote; nil for anything else, but for lines that a later version may add.
+    /// Reads the output of ``text``; fails for any other text, except for lines that a later version may add.
     ///
-    /// Whoever can write the file can write any number: each is taken as the next that can be.
+    /// Any process that can write the file can write any number, so each is replaced by a valid one.
     init?(text: String) {
         var lines = text.split(whereSeparator: \.isNewline).map { $0.split(separator: " ").map(String.init) }
         lines.removeAll { $0.isEmpty }
@@ -174,7 +175,7 @@ package struct SweepRecord: Sendable, Equatable {
             let numbers = line[name.count...].map { word in
                 words.map { $0.firstIndex(of: word).map(Int64.init) } ?? Int64(word)
             }
-            // A line whose first number makes no sense counts as missing.
+            // A line whose first number is invalid counts as missing.
             if let first = numbers.first, first != nil { field.read(&self, numbers.map { $0 ?? 0 }) }
         }
         guard began != .distantPast else { return nil }
@@ -182,23 +183,22 @@ package struct SweepRecord: Sendable, Equatable {
 
     // MARK: The last one
 
-    /// What the last sweep did, or the one that is under way has said so far; nil: there was none, or it
-    /// left no word.
+    /// Returns the record of the last sweep or of the running one; nil if there is none.
     ///
     /// Takes no lock. About six system calls.
     package static func last(in directory: StoreDirectory) -> SweepRecord? {
-        // A file that is gone or can't be read tells as little as an empty one.
+        // A file that is missing or unreadable is treated as an empty one.
         let record = bestEffort { () throws(Errno) in
             read(from: try directory.locks.open(StoreLayout.janitorLock, .readOnly))
         }
         return record ?? nil
     }
 
-    /// When anything was last written about sweeps: unchanged, ``last(in:)`` says the same as before.
+    /// Returns when the record was last written: if it is unchanged, ``last(in:)`` returns the same as before.
     ///
-    /// One system call; nil where the file can't be looked at.
+    /// One system call; nil if the file's status can't be read.
     package static func lastNote(in directory: StoreDirectory) -> Timestamp? {
-        // Whoever can't look reads the record instead.
+        // A caller that gets nil reads the record instead.
         bestEffort { () throws(Errno) in try directory.locks.status(of: StoreLayout.janitorLock).modified }
     }
 }

@@ -1,40 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What one sweep is to do.
+/// The task of one sweep.
 package struct SweepRequest: Sendable {
-    /// What it is to leave: bytes, entries, free space, ages.
+    /// The limits to enforce: bytes, entries, free space, ages.
     package var limits = CacheLimits()
-    /// The entries that may go; damaged ones go in any case, and so do objects that no entry names.
+    /// The entries that may be deleted.
+    ///
+    /// Damaged ones and objects that no entry names are deleted in any case.
     package var selection = KeySelection.all
-    /// Only entries past their expiration, with the objects that this sets free, and leftovers of killed
-    /// processes.
+    /// Whether to delete only expired entries, the objects that this frees, and leftovers of killed processes.
     package var expiredOnly = false
-    /// How long a partial value that no process has open is kept since its last write.
+    /// How long to keep a partial value that no process has open, since its last write.
     package var partialLife: Duration = .seconds(3600)
-    /// Decide everything and delete nothing.
+    /// Whether to decide everything and delete nothing.
     package var isDryRun = false
-    /// How long to wait while another process sweeps; zero: not at all.
+    /// How long to wait while another process sweeps; zero to not wait at all.
     package var patience: Duration = .seconds(60)
-    /// How long to wait for one stripe: what it guards is left alone then.
+    /// How long to wait for one stripe before its files are left alone.
     package var stripePatience = Self.usualStripePatience
-    /// How fast to work, and how long at most.
+    /// How fast to work, and for how long at most.
     package var pace = SweepPace()
-    /// Called now and then, on the thread that began the sweep.
+    /// Called now and then, on the thread that started the sweep.
     package var progress: @Sendable (CacheProgress) -> Void = { _ in }
-    /// Called for each entry that is deleted, or would be in a dry run, on the thread that has deleted it; nil: the keys
-    /// are not looked up, which takes a system call for each.
+    /// Called for each entry that is deleted, or would be in a dry run, on the thread that deleted it.
+    ///
+    /// If it is nil, the keys are not looked up, which saves a system call for each.
     package var onRemoval: (@Sendable (LoggedRemoval) -> Void)?
-    /// How many candidates there may be at a time: for tests of what takes several passes.
+    /// The largest number of candidates at a time; tests lower it to get several passes.
     var candidateLimit = SweepCandidates.most
 
     package init() {}
 
-    /// Writers hold them for microseconds: a process that is not gone after 0.4 s is stopped, and everything else must
-    /// not wait for it.
+    /// The patience for one stripe of a normal sweep.
     ///
-    /// Half of what others wait for a sweep that does not move (``JanitorWait/longestStandstill``).
+    /// Writers hold stripes for microseconds: a process that still holds one after 0.4 s is stopped, and must not make
+    /// everything else wait.
+    ///
+    /// Half as long as other processes wait for a sweep without progress (``JanitorWait/longestStandstill``).
     static let usualStripePatience: Duration = .milliseconds(400)
 
-    /// The same where a put makes room: others hold something that can go as well.
+    /// The patience for one stripe if a put makes room: other stripes have entries to evict as well.
     static let hurriedStripePatience: Duration = .milliseconds(100)
 }

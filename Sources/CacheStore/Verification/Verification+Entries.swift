@@ -2,7 +2,7 @@
 
 import Platform
 
-/// Holding entries against the objects that they name, all of which have been read.
+/// Compares entries with the objects that they name, after all objects have been read.
 extension Verification {
     func verifyEntry(_ key: Digest) throws(CacheError) {
         guard let stored = try entry(key) else { return }
@@ -22,10 +22,10 @@ extension Verification {
         }
     }
 
-    /// nil where it is gone, or a rule has removed it.
+    /// Returns an entry; nil if it is missing, or if a rule has removed it.
     ///
-    /// Without the rules an entry is judged as if there were none: which ones they remove is not known, and none of them is
-    /// damaged for it.
+    /// Without the rules an entry is judged as if there were none: it is unknown which entries they remove, and that does
+    /// not make an entry damaged.
     private func entry(_ key: Digest) throws(CacheError) -> StoredEntry? {
         if rulesAreKnown {
             guard let stored = try parts.entry(key)?.stored else { return nil }
@@ -41,18 +41,18 @@ extension Verification {
 
     private func condition(of key: Digest, _ stored: StoredEntry) throws(CacheError) -> Condition {
         guard let content = stored.record?.content else {
-            // Without a byte it is an entry that is being made, or whose maker was killed.
+            // An empty file is an entry in the process of creation, or one whose creator was killed.
             return stored.bytes.isEmpty ? .unfinished : .corrupt
         }
         switch objects.compare(content) {
-        // A corrupt object is reported as such, once, and not with each entry that names it.
+        // A corrupt object is reported once, and not for each entry that names it.
         case .agrees, .corrupt: return .sound
         case .unread: return try conditionOfUnread(key, stored, content)
         case .nothing where options.sample != nil:
             let status = try parts.directory.status(of: content.digest, .objects)
             if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
             return try conditionOfUnread(key, stored, content)
-        // Not there when the objects were listed: written since, swept since, or gone before.
+        // Absent when the objects were listed: written since, swept since, or missing before.
         case .nothing, .differs: break
         }
         guard let present = try parts.objects.content(ofObject: content.digest)?.content else {
@@ -65,11 +65,11 @@ extension Verification {
         _ key: Digest,
         _ stored: StoredEntry
     ) throws(CacheError) -> Condition {
-        // Swept because the entry had been overwritten: then it is another one now, judged next time.
+        // It may have been swept because the entry was overwritten: then the new entry is judged next time.
         try parts.entries.recordBytes(key) == stored.bytes ? .dangling : .sound
     }
 
-    /// Holds an object that was put aside against the entry that names it, of which no more is read than that says.
+    /// Compares a deferred object with the entry that names it, and reads no more of it than the length in the entry.
     private func conditionOfUnread(
         _ key: Digest,
         _ stored: StoredEntry,
@@ -82,10 +82,10 @@ extension Verification {
             if objects.note(content.digest, present) { count(present) }
             return present == content ? .sound : .corrupt
         }
-        // Longer, and not with the value at its beginning: the record may be wrong, and is of no use.
+        // The file is longer and does not begin with the value: the record may be wrong, and is useless.
         if isLonger, present.digest != content.digest { return .corrupt }
         return try condemning.value.withLock { _ throws(CacheError) -> Condition in
-            // Another thread may have come upon it by another entry.
+            // Another thread may have judged it for another entry.
             if objects.compare(content) == .corrupt { return .sound }
             guard try parts.directory.status(of: content.digest, .objects) != nil else {
                 return try conditionWithoutObject(key, stored)

@@ -2,28 +2,27 @@
 
 import Platform
 
-/// Hashing every object anew and holding every entry against them, beside readers and writers.
+/// Verifies a store, while it is read and written: hashes each object and compares each entry with its object.
 ///
-/// Several threads share out the shards: first those of the objects, then, when all of them have been read, those of
-/// the entries.
+/// Several threads share the shards: first the objects' shards, then, when all objects have been read, the entries' shards.
 package struct Verification: Sendable {
-    /// What the threads share.
+    /// The state that the threads share.
     struct State {
         var report = VerifyReport()
         /// How long to wait for a lock when repairing.
         var patience = SweepRequest.usualStripePatience
         var phase = CacheProgress.Phase.verifying
-        /// Of all shards together, as a number of ``shardSteps`` for each.
+        /// The progress of all shards, ``shardSteps`` for each.
         var steps = 0.0
-        /// The thread that hears of the progress.
+        /// The thread that reports the progress.
         let home = threadNumber
     }
 
-    /// The part of the store to look at.
+    /// The part of the store to verify.
     private struct Sample {
         /// The objects to read, by shard.
         var objects = [[Digest]](repeating: [], count: StoreLayout.shardCount)
-        /// The share of the entries to look at.
+        /// The share of the entries to verify.
         var share = 0.0
     }
 
@@ -33,23 +32,23 @@ package struct Verification: Sendable {
     private let progress: @Sendable (CacheProgress) -> Void
     let state = Locked<State>.Box(State())
     let objects = VerifiedObjects()
-    /// Held by the thread that judges an object that was put aside, so that it is deleted, or stays, for all entries.
+    /// Held by the thread that judges a deferred object, so that it is deleted, or stays, for all entries.
     let condemning = Locked<Void>.Box(())
-    /// nil: all of it.
+    /// nil to verify everything.
     private var sample: Sample?
-    /// False where the file of rules is damaged, gone, or not for this process to read: it is reported.
+    /// Whether the file of rules is usable; reported if it is damaged, missing or unreadable for this process.
     private(set) var rulesAreKnown = true
 
-    /// Verifies the store of these parts, and deletes what is corrupt or dangling where that is asked for.
+    /// Verifies the store, and deletes corrupt and dangling files if the options ask for it.
     ///
-    /// With a sample, that share of the objects is read, and as large a share of the entries is looked at; their
-    /// objects must then be there and as long as they should, and are hashed only where they are not.
+    /// With a sample, that share of the objects is read, and the same share of the entries is checked. Their objects must
+    /// then exist and have the right length, and are hashed only if they don't.
     ///
     /// - Parameters:
-    ///   - found: called with everything that is not as it should be, at once, by any of the threads.
+    ///   - found: called for each finding at once, by any of the threads.
     ///   - progress: called now and then, on the calling thread.
-    /// - Complexity: O(*n*) in the bytes of all objects: about 1.5 GB/s a thread with SHA instructions, warm. Memory:
-    ///   ``VerifiedObjects``, the names of one shard a thread, and 32 bytes for each object of a sample that is a
+    /// - Complexity: O(*n*) in the bytes of all objects: about 1.5 GB/s for each thread with SHA instructions, warm. Memory:
+    ///   ``VerifiedObjects``, the names of one shard for each thread, and 32 bytes for each object of a sample that is a
     ///   count.
     package static func run(
         _ options: VerifyOptions,
@@ -80,7 +79,7 @@ package struct Verification: Sendable {
         }
     }
 
-    /// Looks at the files of one shard, or at those of them that are chosen.
+    /// Verifies the files of one shard, or the chosen ones of them.
     private func verify(_ tree: Tree, inShard shard: Int) throws(CacheError) {
         guard let listing = try listing(tree, shard: shard) else { return step(of: 1) }
         var files = listing.digests
@@ -118,16 +117,16 @@ package struct Verification: Sendable {
 
     // MARK: Sample
 
-    /// Chooses the sample's objects from all of them; nil where there is no sample.
+    /// Chooses the sample's objects from all of them; returns nil if there is no sample.
     ///
-    /// For a number a reservoir: each object that is listed takes the place of one chosen before with a probability that
-    /// leaves all equally likely.
+    /// A number is chosen by reservoir sampling: each listed object replaces a chosen one with a probability that leaves all
+    /// equally likely.
     private func chosenSample() throws(CacheError) -> Sample? {
         guard let kind = options.sample else { return nil }
         var sample = Sample()
         if case .percent(let percent) = kind { sample.share = percent / 100 }
         var reservoir: [Digest] = []
-        // None at all would be sound, whatever they are.
+        // An empty sample would always be sound.
         var spare: Digest?
         var listed = 0
         for shard in 0..<StoreLayout.shardCount {
@@ -153,7 +152,7 @@ package struct Verification: Sendable {
     // MARK: Objects
 
     private func verifyObject(_ digest: Digest) throws(CacheError) {
-        // One that was lengthened by a terabyte takes no time to make, and ten minutes to read.
+        // A file that was lengthened by a terabyte takes no time to make, and ten minutes to read.
         let status = try parts.directory.status(of: digest, .objects)
         if status?.hasLargeHoles == true { return objects.noteUnread(digest) }
         guard let content = try parts.objects.content(ofObject: digest)?.content else { return }
@@ -162,7 +161,7 @@ package struct Verification: Sendable {
             objects.note(digest, content)
             return
         }
-        // Where it is deleted, the entries that name it are dangling.
+        // If it is deleted, the entries that name it are dangling.
         if try !condemn(digest, expecting: nil) { objects.note(digest, nil) }
     }
 
@@ -173,7 +172,7 @@ package struct Verification: Sendable {
         }
     }
 
-    /// Reports a corrupt object; true where it was deleted.
+    /// Reports a corrupt object; returns whether it was deleted.
     func condemn(_ digest: Digest, expecting length: Int?) throws(CacheError) -> Bool {
         report(.corruptObject(digest))
         return try repair { (patience) throws(CacheError) in
@@ -181,17 +180,17 @@ package struct Verification: Sendable {
         }
     }
 
-    // MARK: What both do
+    // MARK: Shared
 
     func report(_ finding: VerifyReport.Finding) {
         state.value.withLock { $0.report.add(finding) }
         found(finding)
     }
 
-    /// Deletes what was found, if that was asked for.
+    /// Deletes a finding's file, if the options ask for it.
     ///
-    /// Where somebody who is stopped holds the lock it stays, reported, for the next time; one wait is
-    /// enough for all that he holds.
+    /// If a stopped process holds the lock, the file is reported and stays until the next time; after one such wait there
+    /// are no others.
     func repair(_ delete: (Duration) throws(CacheError) -> Bool) throws(CacheError) -> Bool {
         guard options.repair else { return false }
         do throws(CacheError) {
@@ -205,12 +204,12 @@ package struct Verification: Sendable {
         }
     }
 
-    /// nil where the shard can't be listed, which is noted.
+    /// Lists a shard; returns nil if it can't be listed, which is recorded.
     private func listing(_ tree: Tree, shard: Int) throws(CacheError) -> StoreParts.Listing? {
         try passingOver { () throws(CacheError) in try parts.digests(tree, shard: shard) }
     }
 
-    /// Notes a failure that concerns a single file or shard, and gives nil then; what concerns all ends the
+    /// Records a failure that concerns a single file or shard and returns nil; rethrows any other, which ends the
     /// verification.
     @discardableResult
     private func passingOver<Value>(_ body: () throws(CacheError) -> Value) throws(CacheError) -> Value? {
@@ -226,10 +225,10 @@ package struct Verification: Sendable {
 
     // MARK: Progress
 
-    /// Steps of a shard, however many files it has: fine enough to tell the time that is left of hours.
+    /// The steps of a shard, however many files it has: fine enough to estimate the remaining time of hours.
     private static let shardSteps = 4096.0
 
-    /// Counts one of the files of a shard as done.
+    /// Counts a file of a shard as done, given the number of its files.
     private func step(of count: Int) {
         let home = state.value.withLock { state in
             state.steps += Self.shardSteps / Double(count)

@@ -2,14 +2,14 @@
 
 import Platform
 
-/// What the bytes of each object that was read really are: 21 to 43 bytes an object from a few hundred objects a shard
-/// on.
+/// The actual bytes of each object that was read, as a checksum and a length.
 ///
-/// 10 million objects take 270 MB (16.8 million places), a billion 35 GB: that many are verified by sample. Two
-/// objects of one fingerprint, of 64 bits with a random seed, count as one; among 10 million that happens once in
-/// 400,000 verifications. It can't condemn anything: what differs here is read again.
+/// It takes 21 to 43 bytes per object from a few hundred objects per shard on. 10 million objects take 270 MB (16.8 million
+/// slots), a billion 35 GB: those are verified by sample. Two objects with the same fingerprint, of 64 bits with a random
+/// seed, count as one; among 10 million that happens once in 400,000 verifications. It can't condemn a sound object: on a
+/// difference the object is read again.
 struct VerifiedObjects: Sendable {
-    /// One for each shard, each with a lock of its own, which threads hardly ever want at the same time.
+    /// One for each shard, each with its own lock, which threads seldom contend for.
     private let tables: [Locked<FingerprintTable<UInt64>>.Box]
 
     init() {
@@ -19,8 +19,8 @@ struct VerifiedObjects: Sendable {
         }
     }
 
-    // What is known of an object, in 63 bits, and above them whether an entry names it. Of one that is sound its checksum
-    // and its length, of which lengths that differ by whole GiB are one.
+    // The state of an object in 63 bits, and above them whether an entry names it. For a sound object it is its checksum and
+    // its length modulo 1 GiB.
     private static let referenced: UInt64 = 1 << 63
     private static let corrupt: UInt64 = 1 << 62
     private static let unread = corrupt | 1
@@ -31,35 +31,35 @@ struct VerifiedObjects: Sendable {
         UInt64(content.checksum) << 30 | UInt64(truncatingIfNeeded: content.length) & (1 << 30 - 1)
     }
 
-    /// What is known of an object that an entry names.
+    /// The state of an object that an entry names.
     enum Knowledge {
-        /// It was not read, or is gone.
+        /// It was not read, or is missing.
         case nothing
-        /// It was put aside, to be read when its length is known.
+        /// It was deferred, to be read when its length is known.
         case unread
-        /// Its bytes are not those of its name.
+        /// Its bytes don't have the digest of its name.
         case corrupt
-        /// It is as the entry says.
+        /// It matches the entry.
         case agrees
-        /// It is not as the entry says.
+        /// It differs from the entry.
         case differs
     }
 
-    /// Takes down an object that was read; `content` is what its bytes are, nil that they are not those of its name.
+    /// Records an object that was read; `content` describes its bytes, or is nil if they don't have the digest of its name.
     ///
-    /// False: that was known.
+    /// - Returns: false if that was recorded already.
     @discardableResult
     func note(_ digest: Digest, _ content: Content?) -> Bool {
         let sound = content.flatMap { $0.digest == digest ? Self.mark(of: $0) : nil }
         return note(digest, sound ?? Self.corrupt)
     }
 
-    /// Takes down an object that was put aside.
+    /// Records an object that was deferred.
     func noteUnread(_ digest: Digest) {
         _ = note(digest, Self.unread)
     }
 
-    /// Takes down that an object was deleted.
+    /// Records that an object was deleted.
     func noteDeleted(_ digest: Digest) {
         _ = note(digest, Self.deleted)
     }
@@ -73,7 +73,7 @@ struct VerifiedObjects: Sendable {
         }
     }
 
-    /// Holds what an entry says against what was read, and takes down that an entry names it.
+    /// Compares an entry with the object that was read, and records that an entry names it.
     func compare(_ content: Content) -> Knowledge {
         let mark = tables[content.digest.shard].value.withLock { table in
             guard let mark = table.value(of: content.digest) else { return Self.nothing }
@@ -88,7 +88,7 @@ struct VerifiedObjects: Sendable {
         }
     }
 
-    /// Objects that no entry was found to name, sound ones or put aside.
+    /// The number of objects that no entry was found to name, sound or deferred.
     var unreferenced: Int {
         tables.reduce(0) { sum, table in
             sum

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a verification does.
+/// The options of a verification.
 public struct VerifyOptions: Sendable {
-    /// Which part of the values to read.
+    /// The part of the values to read.
     public enum Sample: Sendable, Equatable {
         /// Each value with this probability, 0 to 100 per cent; at least one value, unless it is 0.
         case percent(Double)
@@ -10,28 +10,28 @@ public struct VerifyOptions: Sendable {
         case count(Int)
     }
 
-    /// Whether to delete corrupt values and metadata, and entries whose value is gone.
+    /// Whether to delete corrupt values and metadata, and entries whose value is missing.
     public var repair = false
-    /// Read only a random sample of the values, and check the same share of the keys; nil for all.
+    /// The random sample of the values to read, with the same share of the keys; nil for all.
     public var sample: Sample?
 
-    /// Check everything and delete nothing.
+    /// Creates options that check everything and delete nothing.
     public init() {}
 
-    /// How many threads read.
+    /// The number of threads that read.
     package var threads = SweepCrew.usualSize
 }
 
-/// What a verification found.
+/// The result of a verification.
 public struct VerifyReport: Sendable, Equatable, Codable {
-    /// Something that a verification found.
+    /// A defect that a verification found.
     @nonexhaustive
     public enum Finding: Sendable, Hashable {
-        /// A value whose bytes don't have the digest that it is named by.
+        /// A value whose bytes don't have the digest of its name.
         case corruptObject(Digest)
         /// An entry whose metadata can't be read or disagrees with its value; by the digest of the key.
         case corruptEntry(Digest)
-        /// An entry whose value is gone; by the digest of the key.
+        /// An entry whose value is missing; by the digest of the key.
         case danglingEntry(Digest)
     }
 
@@ -49,41 +49,41 @@ public struct VerifyReport: Sendable, Equatable, Codable {
     public package(set) var corruptObjects: [String] = []
     /// Names of entries whose metadata can't be read or disagrees with their value; the first 1,000.
     public package(set) var corruptEntries: [String] = []
-    /// Names of entries whose value is gone; the first 1,000.
+    /// Names of entries whose value is missing; the first 1,000.
     public package(set) var danglingEntries: [String] = []
-    /// How many objects were corrupt.
+    /// The number of corrupt objects.
     public package(set) var corruptObjectCount = 0
-    /// How many entries were corrupt.
+    /// The number of corrupt entries.
     public package(set) var corruptEntryCount = 0
-    /// How many entries had no value.
+    /// The number of entries without a value.
     public package(set) var danglingEntryCount = 0
     /// Entries without metadata, as a killed put leaves them.
     ///
-    /// Not damage, unless ``metadataIsLost``. The next collection removes them.
+    /// They are not damage, unless ``metadataIsLost``. The next collection removes them.
     public package(set) var unfinishedEntries = 0
     /// Entries that were stored by a clock that was ahead.
     ///
-    /// Not damage. They are misses until that time has come, or they are stored again.
+    /// They are not damage. They are misses until that time has come, or they are stored again.
     public package(set) var futureEntries = 0
-    /// Whether so many entries are without metadata that it must have been lost, as in a copy of the directory
-    /// without extended attributes.
+    /// Whether so many entries lack metadata that it must have been lost, as in a copy of the directory without extended
+    /// attributes.
     public package(set) var metadataIsLost = false
     /// Values that no key names; nil if only a sample was checked.
     ///
     /// The next collection removes them.
     public package(set) var orphans: Int?
-    /// Files below the cache directory that are not the cache's.
+    /// Files below the cache directory that do not belong to the cache.
     public package(set) var unrecognised: [String] = []
     /// The cache's files and directories that could not be read, below its directory.
     public package(set) var unreadable: [String] = []
-    /// How many corrupt, dangling and unfinished ones were deleted.
+    /// The number of corrupt, dangling and unfinished files that were deleted.
     public package(set) var repaired = 0
-    /// Whether nothing that was checked is corrupt, dangling, unreadable or lost.
+    /// Whether no checked file is corrupt, dangling, unreadable or lost.
     public package(set) var isClean = true
 
     package init() {}
 
-    /// How many names of each kind are kept: 1,000 take 64 KB, and nobody reads more.
+    /// The number of names of each kind that are kept: 1,000 take 64 KB, and users read no more.
     static let longestList = 1000
 
     mutating func add(_ finding: Finding) {

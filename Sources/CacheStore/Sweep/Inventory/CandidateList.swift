@@ -2,32 +2,32 @@
 
 import Platform
 
-/// An entry that is to go soon, and the object that it alone names.
+/// An entry that will be evicted soon, and the object that only this entry names.
 struct ListedCandidate: Sendable, Equatable {
     let entry: SeenEntry
     let objectSize: AllocatedSize
 }
 
-/// What the file `candidates` says of itself: who is to go next, as the last full sweep has left it.
+/// The header of the file `candidates`: the next entries to evict, as the last full sweep listed them.
 ///
 /// ```
 ///   0  "diskcand"   8  version (4 bytes)   12  count (4)
 ///  16  boot identity (16)
 ///  32  the sweep's stamp, ns since 1970
-///  40  its clock witness: wall clock, ns since 1970   48  the clock that is never set, ns
-///  56  CRC-32C of what is before (4)
-///  64  how many were looked at already (8)
+///  40  its clock witness: wall clock, ns since 1970   48  monotonic clock, ns
+///  56  CRC-32C of the preceding bytes (4)
+///  64  number of records that were already processed (8)
 ///  72  records of 92 bytes, the least recently used first:
 ///      key (32)  content (32)  last use, ns since 1970 (8)  bytes on disk of the entry (4, AllocatedSize), of the object (4)
-///      lower half of the entry's inode number (4)  witness (4)  CRC-32C of what is before (4)
+///      lower half of the entry's inode number (4)  witness (4)  CRC-32C of the record's preceding bytes (4)
 /// ```
 ///
-/// Numbers are little-endian. Made anew by each full sweep and read by whoever trims, both under the `janitor` lock.
-/// A hint: where it is missing, damaged, of another boot or version, a trim takes a scan.
+/// Numbers are little-endian. Each full sweep rewrites the file and each trim reads it, both under the `janitor` lock. It is
+/// a hint: if it is missing, damaged, or of another boot or version, a trim needs a scan.
 struct CandidateList {
     let stamp: SweepStamp
     let count: Int
-    /// How many of them were looked at.
+    /// The number of candidates that were already processed.
     private(set) var position = 0
 
     /// ``StoreLayout/candidatesSignature``.
@@ -44,14 +44,14 @@ struct CandidateList {
         self.count = count
     }
 
-    /// Bytes of the file.
+    /// Returns the size of the file in bytes.
     static func size(ofCount count: Int) -> Int { headerSize + count * recordSize }
 
     // MARK: Writing
 
-    /// Puts it in the place of the last one, in one step.
+    /// Replaces the previous list atomically.
     ///
-    /// Where that fails, on a full disk for instance, the last one stays: its own stamp keeps it safe.
+    /// If that fails, for instance on a full disk, the previous list remains: its own stamp keeps it safe.
     func write(_ candidates: [ListedCandidate], in directory: StoreDirectory) {
         guard var bytes = header else { return }
         bestEffort { () throws(Errno) in
@@ -83,9 +83,9 @@ struct CandidateList {
         return bytes
     }
 
-    /// Notes how many were looked at; one system call.
+    /// Records how many candidates were processed; one system call.
     ///
-    /// Where that fails, or is not done any more, the next trim looks for some that are gone.
+    /// If the write fails or is never reached, the next trim tries entries that are already deleted.
     mutating func advance(by count: Int, in file: borrowing FileDescriptor) {
         position += count
         var bytes: [UInt8] = []
@@ -95,12 +95,12 @@ struct CandidateList {
 
     // MARK: Reading
 
-    /// Its file; nil where there is none, or none that can be read.
+    /// Opens the list's file; returns nil if it is missing or unreadable.
     static func open(in directory: StoreDirectory) -> FileDescriptor? {
         bestEffort { () throws(Errno) in try directory.root.open(StoreLayout.candidates, .readWrite) }
     }
 
-    /// Reads the header; nil where it is none, or of another boot.
+    /// Reads the header; fails if it is invalid or of another boot.
     ///
     /// - Parameter datesAttributes: as in ``SweepStamp/datesAttributes``.
     init?(in file: borrowing FileDescriptor, datesAttributes: Bool) throws(Errno) {
@@ -123,7 +123,7 @@ struct CandidateList {
         self.position = min(Int(clamping: position), self.count)
     }
 
-    /// At most so many from the position on, fewer at the end of the list, and where one is damaged.
+    /// Returns at most `most` candidates from the position on, fewer at the end of the list or before a damaged record.
     ///
     /// One system call; none at the end.
     func next(_ most: Int, in file: borrowing FileDescriptor) throws(Errno) -> [ListedCandidate] {
@@ -139,7 +139,7 @@ struct CandidateList {
 }
 
 extension ListedCandidate {
-    /// Takes the next from `bytes`; nil where it is damaged, or there is none.
+    /// Reads the next record from `bytes`; fails if it is damaged or missing.
     fileprivate init?(_ reader: inout ByteReader, in bytes: [UInt8]) {
         let start = reader.position
         guard let key = reader.digest(), let content = reader.digest(), let lastUse = reader.number(width: 8),

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The mark: all contents that a sweep has come across, each once, with 16 bytes a place.
+/// The mark: all contents that a sweep has found, each once, with 16 bytes per slot.
 ///
-/// So an object with an entry of its own takes 21 to 43 bytes here.
-/// Where two contents share a mark its references are those of both, so neither is unreferenced while either is named:
-/// what is named is never deleted, and what is spared that way the next sweep finds. Nor is an entry taken for dangling
-/// whose object is there.
+/// So an object with its own entry takes 21 to 43 bytes here.
 ///
-/// A billion contents would take 32 GiB. Should that be asked for: the fingerprint's leading bits tell a range of
-/// contents, and a sweep would pass over the entries once for each range, noting those only.
+/// If two contents share a mark, its references are the sum of both, so neither is unreferenced while either is named: a
+/// named object is never deleted, and the next sweep finds an object that is spared this way. Likewise no entry is treated
+/// as dangling while its object exists.
+///
+/// A billion contents would take 32 GiB. If that is ever needed: the leading bits of the fingerprint select a range of
+/// contents, and a sweep would read all entries once for each range and record only the contents in that range.
 typealias ContentMarks = FingerprintTable<ContentMark>
 
-/// What a sweep keeps of a content: something that entries name, or an object that was found; 8 bytes.
+/// The state of one content, which entries name or whose object was found; 8 bytes.
 struct ContentMark: Sendable {
-    /// What is known of its object.
+    /// The state of the object.
     enum Presence: UInt32, Sendable {
-        /// It was not found.
+        /// The object was not found.
         case absent
         case present
-        /// It is there, but could not be looked at.
+        /// The object exists but its status could not be read.
         case unreadable
     }
 
-    /// Bytes on disk of its object.
+    /// The bytes on disk of the object.
     var allocatedSize = AllocatedSize(bytes: 0)
     /// From the highest bit: 21 of references, 4 of the reason, 3 of the size class, 2 of the presence.
     private var bits: UInt32 = 0
 
-    /// So many, or more: it is not known how many, and the object is never unreferenced.
+    /// The largest count: the real one may be higher, so the object never becomes unreferenced.
     static let mostReferences = 1 << 21 - 1
 
     private subscript(shift: UInt32, width: UInt32) -> Int {
@@ -35,13 +36,13 @@ struct ContentMark: Sendable {
         set { bits = bits & ~((1 << width - 1) << shift) | UInt32(newValue) << shift }
     }
 
-    /// Entries that name it, as far as they are not deleted.
+    /// The number of entries that name it and are not deleted.
     private(set) var references: Int {
         get { self[11, 21] }
         set { self[11, 21] = newValue }
     }
 
-    /// Why the last entry that named it was deleted; nil where none was.
+    /// Why the last entry that named it was deleted; nil if none was.
     private(set) var freed: RemovalReason? {
         get { self[5, 4] == 0 ? nil : RemovalReason.allCases[self[5, 4] - 1] }
         set {
@@ -49,8 +50,8 @@ struct ContentMark: Sendable {
         }
     }
 
-    /// What is expected of its size: its class in ``SweepAllocation``; that of no length where entries differ, or none
-    /// names it.
+    /// The class of its size in ``SweepAllocation``; the unknown class if entries state different lengths, or if none names
+    /// it.
     private(set) var sizeClass: UInt8 {
         get { UInt8(self[2, 3]) }
         set { self[2, 3] = Int(newValue) }
@@ -64,14 +65,14 @@ struct ContentMark: Sendable {
     /// Whether entries name it and no object was found.
     var isMissing: Bool { references > 0 && presence == .absent }
 
-    /// Takes down that an entry names it, and the class of the length that this one states.
+    /// Records an entry that names it, and the class of the length that the entry states.
     mutating func noteReference(sizeClass: UInt8) {
         self.sizeClass =
             references == 0 || self.sizeClass == sizeClass ? sizeClass : SweepAllocation.unknownClass
         references = min(references + 1, Self.mostReferences)
     }
 
-    /// Takes down that an entry that named it is gone; whether it was the last.
+    /// Records the deletion of an entry that named it; returns whether it was the last.
     mutating func noteRemoval(_ reason: RemovalReason) -> Bool {
         guard references > 0, references < Self.mostReferences else { return false }
         references -= 1

@@ -2,18 +2,19 @@
 
 import Platform
 
-/// A dictionary that knows a digest by 64 bits of a hash of it: beside each value 8 bytes a place, of which 38 to 75 in
-/// a hundred are in use.
+/// A dictionary that identifies a digest by a 64-bit hash of it.
 ///
-/// Two digests with the same fingerprint share a value. Among a million there are two such in one table of 37 million,
-/// among a billion in one of 37; the next table hashes in another way.
+/// Besides the values it takes 8 bytes per slot; 38 to 75 per cent of the slots are in use.
+///
+/// Two digests with the same fingerprint share a value. Of tables with a million digests, one in 37 million has such a pair;
+/// with a billion digests, one in 37. Each table has its own hash seed.
 struct FingerprintTable<Value: Sendable>: Sendable {
     private var known: [UInt64: Value] = [:]
     private let vacant: Value
-    /// Random, so that nobody can choose digests that collide.
+    /// Random, so that an attacker can't choose digests that collide.
     private let seed: SIMD4<UInt64>
 
-    /// - Parameter vacant: the value of a digest that was not known.
+    /// - Parameter vacant: the value of an unknown digest.
     init(vacant: Value, seed: SIMD4<UInt64> = .random(in: 0 ... .max)) {
         self.vacant = vacant
         self.seed = seed
@@ -21,7 +22,7 @@ struct FingerprintTable<Value: Sendable>: Sendable {
 
     var count: Int { known.count }
 
-    /// The value of `digest`, which is known from then on where it is changed.
+    /// The value of `digest`; changing it adds the digest to the table.
     subscript(digest: Digest) -> Value {
         get { value(of: digest) ?? vacant }
         _modify {
@@ -30,13 +31,13 @@ struct FingerprintTable<Value: Sendable>: Sendable {
         }
     }
 
-    /// What is known of `digest`.
+    /// Returns the value of `digest`, or nil if it is unknown.
     func value(of digest: Digest) -> Value? { known[fingerprint(of: digest)] }
 
-    /// The values of all digests that are known.
+    /// The values of all known digests.
     var values: some Sequence<Value> { known.values }
 
-    /// Products of seeded words, both halves of each: what differs anywhere in the digest differs here.
+    /// Combines both halves of the products of seeded words, so that a difference anywhere in the digest changes the result.
     func fingerprint(of digest: Digest) -> UInt64 {
         let first = (digest.rawWords[0] ^ seed[0]).multipliedFullWidth(by: digest.rawWords[1] ^ seed[1])
         let second = (digest.rawWords[2] ^ seed[2]).multipliedFullWidth(by: digest.rawWords[3] ^ seed[3])

@@ -33,37 +33,39 @@ struct AllocatedSize: Sendable, Equatable {
 
 /// An entry as a sweep saw it: 88 bytes.
 ///
-/// It holds no string and no object of its own.
+/// It contains no string and no reference to an object.
 struct SeenEntry: Sendable, Equatable {
     let key: Digest
-    /// What it names; zeros where it is corrupt.
+    /// The content that it names; zeros if the entry is corrupt.
     let content: Digest
     let lastUse: Timestamp
     /// Bytes on disk of the entry's own file.
     let allocatedSize: AllocatedSize
     /// The lower half of its inode number.
     let inode: UInt32
-    /// What ``witness(of:_:)`` was.
+    /// The result of ``witness(of:_:)``.
     let witness: UInt32
-    /// Why it is to go whatever the limits for all entries together say; nil: it is not.
+    /// Why it must be deleted regardless of the limits for all entries together; nil if it need not be.
     var verdict: RemovalReason?
-    /// False for one that stays whatever has to go.
+    /// Whether the entry may be evicted.
     var isSelected = true
 
-    /// Its place in the order of eviction, in which no two are alike.
+    /// Its position in the order of eviction, which is unique.
     var order: EvictionOrder { EvictionOrder(lastUse: lastUse, tie: key.word(0)) }
 
-    /// Whether the bytes of the record and `status` are what was seen.
+    /// Returns whether the bytes of the record and `status` are those that the sweep saw.
     func isStill(_ bytes: [UInt8], _ status: FileStatus) -> Bool {
         Self.witness(of: bytes, status) == witness
     }
 
-    /// What changes when anybody overwrites, reads or replaces the entry: a checksum of the file's number, its access
-    /// time and the bytes of the record; the same in every process.
+    /// Returns a value that changes if a process overwrites, reads or replaces the entry.
     ///
-    /// That a change goes unnoticed has a chance of one in 4 billion, each time that an entry changes between the scan
-    /// and its removal and its change time can't tell of it. Then it is evicted too early, which a cache may do at any
-    /// time: what it named before is deleted only if nobody has touched that, and what it names now is an orphan.
+    /// It is a checksum of the file's number, its access time and the bytes of the record, and is the same in every process.
+    ///
+    /// Each time that an entry changes between the scan and its removal and its change time can't show it, the change is
+    /// missed with a probability of one in 4 billion. Then the entry is evicted too early, which a cache may do at any time:
+    /// the object that it named before is deleted only if no process has touched it, and the one that it names now is an
+    /// orphan.
     static func witness(of bytes: [UInt8], _ status: FileStatus) -> UInt32 {
         let words: InlineArray<2, UInt64> = [
             status.identity.inode, UInt64(bitPattern: status.accessed.nanoseconds),
@@ -75,8 +77,9 @@ struct SeenEntry: Sendable, Equatable {
     }
 }
 
-/// The least recently used first, and those used at the same time in an order that says nothing, but is the same in
-/// every sweep.
+/// The order of eviction: the least recently used entry first.
+///
+/// Entries used at the same time are in an arbitrary order, which is the same in every sweep.
 struct EvictionOrder: Comparable, Sendable {
     let lastUse: Timestamp
     let tie: UInt64
@@ -89,9 +92,9 @@ struct EvictionOrder: Comparable, Sendable {
 }
 
 extension SeenEntry {
-    /// What a sweep at `now` makes of an entry by itself; `record` is nil where it does not parse, or there is none.
+    /// Creates the state of an entry as a sweep at `now` judges it; `record` is nil if it is damaged or missing.
     ///
-    /// Records are lent, as each copy of one counts references.
+    /// The parameters are borrowed, as each copy of a record counts references.
     init(
         _ key: Digest,
         _ record: __shared Record?,
@@ -105,7 +108,8 @@ extension SeenEntry {
         if record == nil {
             verdict = .corrupt
         } else if record?.isOfFuture(at: now) ?? false {
-            // Where the clock was put back for a while, all may be. It is the first that goes for want of room.
+            // If the clock was set back for a while, this may concern all entries. The entry is the first to be evicted for
+            // room.
             verdict = nil
         } else if record?.freshness(at: now, accessed: status.accessed) == .expired {
             verdict = .expired

@@ -2,42 +2,44 @@
 
 import Platform
 
-/// The entries that are to go next: of those that a sweep has seen the least recently used ones, in bounded number.
+/// The next entries to evict: the least recently used of those that a sweep has seen, in bounded number.
 ///
-/// When the list is full all but ``SweepCandidates/kept`` of them are dropped, the most recently used, and from then on
-/// none is taken in that comes after those that stay. So every entry before ``end`` is in the list, and the order
-/// of eviction is exactly that of the last uses. 88 bytes each, and 8 while some are dropped.
+/// When the list is full, all but ``SweepCandidates/kept`` of them are dropped, the most recently used, and from then on no
+/// entry is added that comes after the remaining ones. So every entry before ``end`` is in the list, and the order of
+/// eviction is exactly the order of the last uses. 88 bytes for each, and 8 more while some are dropped.
 struct SweepCandidates {
-    /// With room for as many as there may be from the start, as an array that grows has both the old and the new room
-    /// while it moves; what is not in use of it takes no memory.
+    /// Has its full capacity from the start, because a growing array occupies both the old and the new buffer while it
+    /// moves.
+    ///
+    /// The unused part takes no memory.
     private(set) var entries: [SeenEntry] = []
-    /// Of what comes after it some were not taken in.
+    /// Some entries at or after this position were not added.
     private(set) var end = EvictionOrder.last
-    /// How many there may be at most, and how many stay when there are so many.
+    /// The largest number of entries.
     let capacity: Int
     let kept: Int
 
-    /// For a sweep that has `wanted` to delete, or so: more go into the list, as others may be spared.
+    /// Creates a list for a sweep that must delete about `wanted` entries; it holds more, as some may be spared.
     init(wanted: Int, limit: Int = Self.most) {
         let kept = min(max(wanted, Self.fewest), limit)
         self.init(kept: kept, capacity: kept + max(kept / 8, min(kept / 2, Self.fewest)))
     }
 
-    /// By default for none.
+    /// Creates a list that holds nothing by default.
     init(kept: Int = 0, capacity: Int = 0) {
         self.kept = kept
         self.capacity = capacity
         entries.reserveCapacity(capacity)
     }
 
-    /// 6 MB of them.
+    /// 6 MB.
     private static let fewest = 1 << 16
-    /// With what is dropped at a time 4 million, 370 MB.
+    /// 4 million with those that are dropped at a time: 370 MB.
     ///
-    /// To evict more takes another pass for each 3 million or so.
+    /// Evicting more takes another pass for each 3 million or so.
     static let most = 32 << 20 / 9
 
-    /// Whether some entries were not taken in.
+    /// Whether some entries were not added.
     var isCut: Bool { end != .last }
 
     mutating func add(_ entry: SeenEntry) {
@@ -54,7 +56,7 @@ struct SweepCandidates {
         var times = entries.map(\.lastUse)
         times.sort()
         let time = times[kept]
-        // Those used at that very time are told apart by their keys.
+        // Entries used at exactly that time are ordered by their keys.
         let before = times[..<kept].count { $0 < time }
         let ties = entries.lazy.filter { $0.lastUse == time }.map(\.order).sorted()
         let end = ties[kept - before]
@@ -62,11 +64,11 @@ struct SweepCandidates {
         self.end = end
     }
 
-    /// The places of all, the least recently used first.
+    /// Returns the indices of all entries, the least recently used first.
     ///
-    /// Numbers are sorted, of the last use in the upper half and the place in the lower, which is several times as fast as
-    /// to look up the entries. In 32 bits the time is as exact as a 4 billionth of what lies between the first use and
-    /// the last; where that does not tell two apart, they are looked up. 12 bytes each, and 4 while they are sorted.
+    /// It sorts numbers with the last use in the upper half and the index in the lower half, which is several times as fast
+    /// as comparing entries. The 32 bits resolve a 4 billionth of the range from the first use to the last; entries with
+    /// equal numbers are compared directly. 12 bytes for each entry, and 4 more during the sort.
     func inOrder() -> [UInt32] {
         let times = entries.lazy.map(\.lastUse.nanoseconds)
         guard let first = times.min(), let last = times.max() else { return [] }

@@ -2,11 +2,11 @@
 
 import Platform
 
-/// What a sweep has seen of the entries that rules are meant for.
+/// The rules and the entries that they apply to, as seen by a sweep.
 struct RuleWatch: Sendable {
-    /// The numbers of rules that are meant for entries which stay.
+    /// The numbers of the rules that apply to remaining entries.
     var kept: Set<UInt64> = []
-    /// Whether something stays that was to go, whatever rule it was for.
+    /// Whether all rules must be kept because an entry that should have been deleted remains.
     var areAllKept = false
     /// The latest time of creation of any entry.
     var latestCreated = Timestamp(nanoseconds: 0)
@@ -18,37 +18,37 @@ struct RuleWatch: Sendable {
     }
 }
 
-/// What a sweep has seen and done so far, which its threads share.
+/// The state and the results of a sweep so far, which its threads share.
 struct SweepState {
-    /// What one pass has seen and done.
+    /// The results of one pass.
     struct Pass {
         var marks = ContentMarks(vacant: ContentMark())
         var candidates = SweepCandidates()
-        /// Places of the deleted candidates that were the last to name their objects: these have to be deleted too.
+        /// The indices of deleted candidates that held the last reference to their object, which must be deleted too.
         var freed: [UInt32] = []
         /// Shards of objects that could not be listed: their contents are unknown.
         var unreadableShards: Set<Int> = []
-        /// Whether an entry may name objects without that being known.
+        /// Whether there may be entries whose contents are unknown.
         var hasUnreadableEntries = false
-        /// Bytes on disk beside entries and objects.
+        /// Bytes on disk besides entries and objects.
         var overhead: Int64 = 0
-        /// Whether objects take more than their contents.
+        /// Whether objects take more space than their contents.
         var hasIndexBlocks = false
         /// The deletions: entries, those of them that were evicted to make room, and bytes of objects.
         fileprivate(set) var deletions = (entries: 0, evictions: 0, objectBytes: Int64(0))
     }
 
-    /// Without what belongs to the sweep as a whole.
+    /// The report, without the fields that belong to the sweep as a whole.
     var report = CollectionReport()
-    /// Leftovers that can't be looked at or deleted.
+    /// Leftovers that can't be checked or deleted.
     ///
-    /// They are not part of the usage, so that can be corrected all the same.
+    /// They are not part of the usage, so the usage can be corrected nevertheless.
     var stuckLeftovers: [String] = []
     var pass = Pass()
     var ruleWatch = RuleWatch()
     /// Bytes on disk of partial downloads.
     var partialBytes: Int64 = 0
-    /// Whether it goes by no rules, as this process can't read them.
+    /// Whether no rules are applied because this process can't read them.
     var rulesAreUnreadable = false
     private var allocation: SweepAllocation
     private let expiredOnly: Bool
@@ -56,21 +56,21 @@ struct SweepState {
     /// reasons have been counted.
     private var rehearsed: EvictionOrder?
 
-    /// - Parameter blockSize: in which the file system gives out space; nil where a file's length does not tell what
-    ///   it takes.
+    /// - Parameter blockSize: the unit of allocation of the file system; nil if a file's length does not determine its size
+    ///   on disk.
     init(blockSize: Int64? = nil, expiredOnly: Bool = false) {
         allocation = SweepAllocation(blockSize: blockSize)
         self.expiredOnly = expiredOnly
     }
 
-    /// An entry that was read, and the length of its value by its record.
+    /// An entry that was read, and the length of its value according to its record.
     typealias Sighting = (entry: SeenEntry, length: Int)
 
     /// Resets the counts of present files, but not those of deletions, before another pass.
     mutating func beginPass(_ request: SweepRequest, wanted: Int) {
         if request.isDryRun, pass.candidates.isCut { rehearsed = pass.candidates.end }
         pass = Pass()
-        // Only now, so that there is one of each at a time.
+        // Only now, so that only one of each exists at a time.
         if !expiredOnly, request.limits.areBounding {
             pass.candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit)
         }
@@ -80,7 +80,8 @@ struct SweepState {
 
     // MARK: Scanning
 
-    /// Notes entries that were read, many at a time because this takes a lock; returns those that have to be deleted in any case.
+    /// Records entries that were read, many at a time because this takes a lock; returns those that must be deleted in any
+    /// case.
     mutating func note(_ sightings: [Sighting]) -> [Removal] {
         var removals: [Removal] = []
         for (entry, length) in sightings {
@@ -101,19 +102,19 @@ struct SweepState {
         return removals
     }
 
-    /// Notes an object, after all entries were read; returns its removal if no entry names it.
+    /// Records an object, after all entries were read; returns its removal if no entry names it.
     ///
-    /// If some entries could not be read, objects that no known entry names stay: they may be
-    /// theirs. The others were named by entries that are deleted; should an unreadable one share a value with those,
-    /// it has been evicted with them.
+    /// If some entries could not be read, objects that no known entry names are kept, because those entries may name them.
+    /// Objects whose known entries were all deleted are removed nevertheless; if an unreadable entry shares such a value, it
+    /// is evicted with it.
     mutating func noteObject(_ digest: Digest, _ status: FileStatus) -> Removal? {
         let size = AllocatedSize(bytes: status.allocatedSize)
         allocation.note(size, ofClass: pass.marks[digest].sizeClass)
         return noteObject(digest, inode: UInt32(truncatingIfNeeded: status.identity.inode), size)
     }
 
-    /// Notes an object that was listed, and adds it to `unreferenced` if no entry names it; false if its size on disk is not known
-    /// from the list.
+    /// Records a listed object, and adds it to `unreferenced` if no entry names it; returns false if the list does not
+    /// determine its size on disk.
     mutating func noteListedObject(_ file: StoreParts.File, _ unreferenced: inout [Removal]) -> Bool {
         guard file.isRegular, let size = allocation.size(ofClass: pass.marks[file.digest].sizeClass)
         else { return false }
@@ -138,24 +139,23 @@ struct SweepState {
         return Removal(object: digest, size, freed: mark.freed, inode: inode)
     }
 
-    /// Takes down that an object is there, but could not be looked at.
+    /// Records that an object exists, but could not be checked.
     mutating func noteUnreadableObject(_ digest: Digest) {
         pass.marks[digest].presence = .unreadable
     }
 
-    /// Whether the object is gone for sure that entries name; all objects were listed.
+    /// Returns whether an object that entries name is certainly missing; all objects were listed.
     private func isMissing(_ content: Digest) -> Bool {
         pass.marks[content].isMissing && !pass.unreadableShards.contains(content.shard)
     }
 
-    /// Those whose objects are gone; all objects were listed.
+    /// Returns the removals of entries whose objects are missing; all objects were listed.
     func dangling(_ sightings: [Sighting]) -> [Removal] {
         sightings.filter { $0.entry.verdict == nil && isMissing($0.entry.content) }
             .map { Removal($0.entry, .dangling) }
     }
 
-    /// Takes off the candidates those that name an object which is gone; false: of every content that entries name an
-    /// object was found.
+    /// Drops the candidates whose object is missing; returns false if no object that entries name is missing.
     mutating func dropMissing() -> Bool {
         guard pass.marks.values.contains(where: { $0.isMissing }) else { return false }
         var candidates = exchange(&pass.candidates, with: SweepCandidates())
@@ -166,13 +166,13 @@ struct SweepState {
 
     // MARK: Limits
 
-    /// The files that were seen and are not deleted.
+    /// The files that were seen and not deleted.
     var occupancy: Occupancy {
         let bytes = report.entries.bytes + report.objects.bytes + partialBytes
         return Occupancy(bytes: bytes, overhead: pass.overhead, entries: report.entries.count)
     }
 
-    /// The present excess over the limits, given the free space that was missing at the start.
+    /// Returns the present excess over the limits, given the free space that was missing at the start.
     func excess(over limits: CacheLimits, _ shortfall: Int64?) -> Excess {
         var excess = limits.excess(of: occupancy)
         if let shortfall { excess.freeSpace = shortfall - report.removedInAll.bytes }
@@ -181,7 +181,7 @@ struct SweepState {
 
     // MARK: Deleting
 
-    /// Notes the outcomes of deletions, as far as they were tried, of files that were counted as present.
+    /// Records the outcomes of the attempted deletions of files that were counted as present.
     mutating func note(_ removals: [Removal], _ outcomes: [DeletionOutcome]) {
         let ended = zip(removals, outcomes)
         let isRepeated = rehearsed != nil
@@ -219,17 +219,17 @@ struct SweepState {
         }
     }
 
-    /// Whether the deletion was not reported by an earlier pass of a dry run, which has found the same.
+    /// Returns whether no earlier pass of a dry run has reported the deletion; each pass finds the same files.
     func isNews(_ removal: Removal) -> Bool { rehearsed == nil || removal.reason.isEviction }
 
-    /// The object that a candidate which was deleted was the last to name.
+    /// Returns the removal of the object whose last reference was the deleted candidate at `place`.
     func unreferenced(at place: UInt32) -> Removal {
         let content = pass.candidates.entries[Int(place)].content
         let mark = pass.marks[content]
         return Removal(object: content, mark.allocatedSize, freed: mark.freed)
     }
 
-    /// The report in order; passes find the same.
+    /// The report, sorted and without duplicates: several passes find the same files.
     var finishedReport: CollectionReport {
         var report = report
         report.removed = report.removed.filter { $0.value.count > 0 }
