@@ -160,7 +160,7 @@ extension StoreParts {
     ///
     /// The caller holds its stripe exclusively.
     func delete(_ digest: Digest, _ tree: Tree, in shard: borrowing Directory) throws(CacheError) -> Bool {
-        try describing("look at", directory.path(of: digest, tree)) { () throws(Errno) in
+        try describing("delete", directory.path(of: digest, tree)) { () throws(Errno) in
             try ifExists { () throws(Errno) in try shard.unlink(StoreLayout.fileName(of: digest)) } != nil
         }
     }

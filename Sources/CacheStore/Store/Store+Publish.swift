@@ -225,7 +225,7 @@ extension Store {
         }
     }
 
-    /// Writes the record; nil as ``writeEntry(_:_:mayCreate:)``.
+    /// Writes the record; nil as ``writeEntry(_:_:_:mayCreate:)``.
     ///
     /// - Parameter rules: the version of the rules that must still be in force; nil: any.
     private func writeRecord(
