@@ -3,11 +3,11 @@
 import CPlatform
 import Glibc
 
-/// What a directory itself tells of something in it, without a look at that.
+/// The facts that a directory entry itself contains about a file, without a stat of the file.
 package struct ListedFile: Sendable {
-    /// The number of its inode; that of what is mounted there may be another.
+    /// The inode number; if a file system is mounted there, its root's number may differ.
     package let inode: UInt64
-    /// nil where the file system does not keep it with the name.
+    /// The kind of file; nil if the file system does not store it with the name.
     package let kind: FileStatus.Kind?
 
     init(inode: UInt64, type: UInt8) {
@@ -18,32 +18,32 @@ package struct ListedFile: Sendable {
 }
 
 extension Directory {
-    /// The names in this directory but "." and "..", in no order.
+    /// Returns the names in this directory except "." and "..", in no order.
     ///
-    /// All are read before any is used: deleting while listing may make a directory skip some.
+    /// All names are read before any is returned: deleting while listing may make a directory skip names.
     ///
     /// C: `openat2`, `lseek`, `getdents64`, `close`.
     ///
     /// - Complexity: O(*n*) in the names.
     package func names() throws(Errno) -> [String] {
         var names: [String] = []
-        // A descriptor of its own: listing moves the offset, which duplicates share.
+        // Listing moves the offset, which duplicates share, so it uses a separate descriptor.
         try openDirectory(".").forEachFile { name, _ in names.append(String(decoding: name)) }
         return names
     }
 
-    /// Runs `body` with each name in this directory but "." and "..", in no order, as the bytes that it has.
+    /// Runs `body` with each name in this directory except "." and "..", in no order, as raw bytes.
     ///
-    /// For a directory that nobody else lists at the same time, as this moves its offset: so it needs no descriptor of
-    /// its own. `body` must not delete: that may make a directory skip names. About 370 names of 64 bytes come with one
-    /// system call; nothing is allocated for a name.
+    /// It moves this directory's offset instead of using a separate descriptor, so the directory must not be listed
+    /// concurrently. `body` must not delete files: that may make a directory skip names. One system call returns about 370
+    /// names of 64 bytes; no memory is allocated per name.
     ///
     /// C: `lseek`, `getdents64`.
     ///
     /// - Complexity: O(*n*) in the names.
     package func forEachFile(_ body: (Span<UInt8>, ListedFile) -> Void) throws(Errno) {
         try descriptor.rewind()
-        // As much as glibc gives `readdir`.
+        // The buffer size that glibc uses for `readdir`.
         try unsafe withUnsafeTemporaryAllocation(byteCount: 32768, alignment: 8) { (buffer) throws(Errno) in
             while true {
                 let count = try systemCall(.listDirectory) {
@@ -55,8 +55,10 @@ extension Directory {
         }
     }
 
-    /// Each has the inode's number (8 bytes), an offset (8), its own length (2), the type (1) and the name with
-    /// a NUL: getdents64(2).
+    /// Runs `body` with each record of `buffer`.
+    ///
+    /// A record has the inode number (8 bytes), an offset (8), its own length (2), the type (1) and the name with a NUL:
+    /// getdents64(2).
     @unsafe
     private static func forEachFile(
         in buffer: UnsafeRawBufferPointer,
@@ -79,7 +81,7 @@ extension Directory {
 }
 
 extension Span<UInt8> {
-    /// Whether it is "." or "..".
+    /// Whether the name is "." or "..".
     fileprivate var isSelfOrParent: Bool {
         let dot = UInt8(ascii: ".")
         return count == 1 && self[0] == dot || count == 2 && self[0] == dot && self[1] == dot

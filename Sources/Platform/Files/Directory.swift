@@ -4,31 +4,31 @@ import CPlatform
 package import FoundationEssentials
 import Glibc
 
-/// An open directory, below which everything is reached by the kernel's *at calls.
+/// An open directory; files below it are accessed with the kernel's *at calls.
 ///
-/// No call follows a symbolic link at the end of a path. No call that opens or changes a file follows one inside the
-/// path: openat2(2) can be told so, and the other calls get the directory that the name is in. Only ``status(of:)`` and
-/// ``attribute(_:of:)`` may look at another file, and the reader of a record checks its key. A renamed directory stays
-/// the same one here.
+/// No call follows a symbolic link at the end of a path. No call that opens or changes a file follows one inside the path:
+/// openat2(2) is called with a flag that forbids it, and the other calls get the directory that contains the name. Only
+/// ``status(of:)`` and ``attribute(_:of:)`` may access another file, and the reader of a record checks its key. The value
+/// keeps denoting the same directory after a rename.
 package struct Directory: ~Copyable, Sendable {
     package let descriptor: FileDescriptor
-    /// Whose files may be below it; nil: any user's.
+    /// The users whose files may be below it; nil for any user.
     let ownership: Ownership?
 
-    /// Takes over a descriptor that was opened with O_DIRECTORY, or O_PATH and that.
+    /// Takes ownership of a descriptor that was opened with O_DIRECTORY, possibly together with O_PATH.
     package init(owning descriptor: consuming FileDescriptor, _ ownership: Ownership? = nil) {
         self.descriptor = descriptor
         self.ownership = ownership
     }
 
-    /// Opens a directory of the user's, following symbolic links.
+    /// Opens the directory at a path from the user, following symbolic links.
     ///
     /// C: `open`.
     package init(opening path: String) throws(Errno) {
         self.init(owning: try FileDescriptor(opening: path, [.readOnly, .directory]))
     }
 
-    /// The same directory, below which files belong to those whom `ownership` names.
+    /// Returns the same directory with `ownership` applied to the files below it.
     package consuming func owned(by ownership: Ownership) -> Directory {
         Directory(owning: descriptor, ownership)
     }
@@ -47,10 +47,10 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Makes a system call that changes the name at `path`, with the directory that it is in and the name alone.
+    /// Makes a system call that changes the name at `path`, with the directory that contains it and the last name alone.
     ///
-    /// Calls such as linkat(2) and unlinkat(2) follow a symbolic link in the place of a directory on the way. So a path
-    /// with a directory costs two calls more: `openat2`, `close`.
+    /// Calls such as linkat(2) and unlinkat(2) follow a symbolic link that replaces an intermediate directory. So a path
+    /// with a directory costs two more calls: `openat2`, `close`.
     @safe
     @discardableResult
     func change<Value: FixedWidthInteger & SignedInteger>(
@@ -66,12 +66,12 @@ package struct Directory: ~Copyable, Sendable {
     ///
     /// C: `openat2`.
     ///
-    /// - Throws: ``Errno/notDirectory`` for anything else, ``Errno/tooManyLinks`` or that for a symbolic link.
+    /// - Throws: ``Errno/notDirectory`` for any other file; for a symbolic link that or ``Errno/tooManyLinks``.
     package func openDirectory(_ path: RelativePath) throws(Errno) -> Directory {
         try openDirectory(path, O_RDONLY)
     }
 
-    /// The same for calls on names in it: this needs no permission to list it.
+    /// Opens a directory for calls on names in it, which needs no permission to list it.
     private func openPlace(_ path: RelativePath) throws(Errno) -> Directory {
         try openDirectory(path, cplatform_O_PATH)
     }
@@ -84,15 +84,15 @@ package struct Directory: ~Copyable, Sendable {
 
     /// Opens or creates a regular file below this one.
     ///
-    /// A user who may write to the directory can have put anything in a file's place. Whatever it is, this call does not wait for
-    /// it, and does not return it.
+    /// A user with write access to the directory can have replaced the file by one of any kind. This call neither waits for
+    /// such a file nor returns it.
     ///
-    /// C: `openat2`, and `fstat` unless this call makes the file for sure (O_EXCL, O_TMPFILE). For root in another
-    /// user's directory `fchown` of a file that this call makes.
+    /// C: `openat2`, and `fstat` unless this call certainly creates the file (O_EXCL, O_TMPFILE). For root in another user's
+    /// directory also `fchown` of a file that this call creates.
     ///
     /// - Throws: ``Errno/tooManyLinks`` for a symbolic link, ``Errno/isDirectory`` for a directory,
-    ///   ``Errno/noDeviceOrAddress`` for a pipe, a socket or a device, and for another user's file where ``Ownership``
-    ///   excludes it.
+    ///   ``Errno/noDeviceOrAddress`` for a pipe, a socket or a device, and for another user's file if ``Ownership`` excludes
+    ///   it.
     package func open(
         _ path: RelativePath,
         _ flags: OpenFlags,
@@ -110,7 +110,7 @@ package struct Directory: ~Copyable, Sendable {
         return file
     }
 
-    /// Opens a file, or makes it and knows that it did.
+    /// Opens or creates a file such that a created file gets its owner.
     private func openOrMake(_ path: RelativePath, _ flags: OpenFlags, mode: UInt32) throws(Errno)
         -> FileDescriptor
     {
@@ -123,7 +123,7 @@ package struct Directory: ~Copyable, Sendable {
             do throws(Errno) {
                 return try open(path, flags.subtracting(.create))
             } catch {
-                // Deleted meanwhile.
+                // The file was deleted in between.
                 guard error == .noEntry else { throw error }
             }
         }
@@ -135,18 +135,23 @@ package struct Directory: ~Copyable, Sendable {
         if let ownership, !ownership.accepts(status) { throw .noDeviceOrAddress }
     }
 
-    /// Opens whatever is there, without waiting for it.
+    /// Opens a file of any kind, without waiting for it.
     @inline(__always)
     func openAny(_ path: RelativePath, _ flags: OpenFlags, mode: UInt32) throws(Errno)
         -> FileDescriptor
     {
-        // A terminal must not become the controlling one of this process, and the call must not wait for the other end of a pipe.
+        // A terminal must not become this process's controlling terminal, and the call must not wait for the other end of a
+        // pipe.
         let flags = flags.rawValue | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
         let number = try call(.open, path) { unsafe cplatform_openat_nofollow($0, $1, flags, mode) }
         return FileDescriptor(owning: number)
     }
 
-    /// The whole file as `Data`; nil if it does not have exactly `count` bytes, or if `isValid` rejects them.
+    /// Returns the whole file as `Data`; nil if it does not have exactly `count` bytes, or if `isValid` rejects them.
+    ///
+    /// C: `openat2`, `read`, `close`; from 1 MiB on also `fstat` after the first, because a damaged record may state any
+    /// length. Two allocations. The function never waits; any file except a regular one is an error as in
+    /// ``open(_:_:mode:)``.
     ///
     /// C: `openat2`, `read`, `close`; from 1 MiB on `fstat` after the first, as a damaged record may promise any
     /// length. Two allocations. Never waits; anything but a regular file is an error as in ``open(_:_:mode:)``.
@@ -163,15 +168,15 @@ package struct Directory: ~Copyable, Sendable {
         }
         return try unsafe Data.filled(count) { (buffer) throws(Errno) in
             guard try unsafe readFile(path, into: buffer) == count else { return false }
-            // Looked at before it becomes `Data`, each access to which counts references.
+            // Validated before the conversion to `Data`, each access to which counts references.
             return unsafe isValid(Span(_unsafeBytes: UnsafeRawBufferPointer(rebasing: buffer[..<count])))
         }
     }
 
-    /// Reads a regular file from its start, up to the end of `buffer`; the number of bytes.
+    /// Reads a regular file from its start, up to the end of `buffer`, and returns the number of bytes.
     ///
-    /// Stops when all but the last byte of the buffer are there: a caller that expects one less than it takes needs no
-    /// further call to know that the file ends, and sees one byte more if it does not.
+    /// It stops when only the last byte of the buffer is unfilled. So a caller whose buffer is one byte larger than the
+    /// expected file needs no second call to detect the end of the file, and gets one byte more if the file is longer.
     @unsafe
     private func readFile(
         _ path: RelativePath,
@@ -181,7 +186,7 @@ package struct Directory: ~Copyable, Sendable {
         var filled = 0
         do throws(Errno) {
             while true {
-                // A regular file gives less than asked for at its end only, read(2).
+                // A regular file returns less than requested only at its end, read(2).
                 let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
                 let count = try unsafe file.readSome(into: rest)
                 filled += count
@@ -192,12 +197,15 @@ package struct Directory: ~Copyable, Sendable {
             try file.status().checkRegular()
             throw error
         }
-        // Only if something is wrong: if the number of bytes is right, their checksum decides, whatever the kind of the file.
+        // Checked only if something is wrong: if the number of bytes is right, their checksum decides, whatever the kind of
+        // the file.
         try file.status().checkRegular()
         return filled
     }
 
-    /// Creates a directory, unless there is one: then false.
+    /// Creates a directory; returns false if it exists already.
+    ///
+    /// C: `mkdirat`; for root in another user's directory also `openat2`, `fchown` and `close`.
     ///
     /// C: `mkdirat`; for root in another user's directory `openat2`, `fchown` and `close` besides.
     @discardableResult
@@ -211,7 +219,7 @@ package struct Directory: ~Copyable, Sendable {
         return isNew
     }
 
-    /// Creates a directory at a path of the user's.
+    /// Creates a directory at a path from the user.
     ///
     /// C: `mkdir`.
     package static func make(_ path: String, mode: UInt32) throws(Errno) {
@@ -220,16 +228,16 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Whether ``link(_:as:)`` can work here at all: it needs Linux 6.10 or /proc.
+    /// Whether ``link(_:as:)`` can work on this system: it needs Linux 6.10 or /proc.
     package static let canLinkUnnamed =
         KernelSupport.emptyPathLinks || CurrentProcess.isThere("/proc/self/fd")
 
-    /// Gives the unnamed file `file` (O_TMPFILE) its name.
+    /// Links the unnamed file `file` (O_TMPFILE) at a path.
     ///
     /// C: `linkat`.
     ///
-    /// By descriptor (AT_EMPTY_PATH) since Linux 6.10, which allows it to the process that opened the file; before, and
-    /// if that is refused, from /proc/self/fd, as open(2) shows.
+    /// It links by descriptor (AT_EMPTY_PATH) since Linux 6.10, which allows that to the process that opened the file; on
+    /// older kernels, and if that is refused, from /proc/self/fd, as described in open(2).
     package func link(_ file: borrowing FileDescriptor, as path: RelativePath) throws(Errno) {
         let number = file.rawValue
         if KernelSupport.emptyPathLinks {
@@ -237,8 +245,8 @@ package struct Directory: ~Copyable, Sendable {
                 try change(.link, path) { unsafe linkat(number, "", $0, $1, cplatform_AT_EMPTY_PATH) }
                 return
             } catch {
-                // What the kernel says to who may not; also where the directory is gone, and then
-                // the second way says so again.
+                // The kernel reports ENOENT if the process lacks permission, and also if the directory was deleted; then the
+                // second way fails with the same error.
                 if error != .noEntry { throw error }
             }
         }
@@ -246,7 +254,7 @@ package struct Directory: ~Copyable, Sendable {
         try change(.link, path) { unsafe linkat(AT_FDCWD, link, $0, $1, AT_SYMLINK_FOLLOW) }
     }
 
-    /// Gives a file in this directory, not below, a second name in it.
+    /// Links a file in this directory, not below it, at a second name.
     ///
     /// C: `linkat`.
     package func link(_ path: RelativePath, as newPath: RelativePath) throws(Errno) {
@@ -256,7 +264,7 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Moves a file, replacing a file that has the new name, in one step.
+    /// Moves a file atomically, replacing any file at the new path.
     ///
     /// C: `renameat`.
     package func rename(
@@ -280,7 +288,7 @@ package struct Directory: ~Copyable, Sendable {
         try change(.unlink, path) { unsafe unlinkat($0, $1, 0) }
     }
 
-    /// The status of a file; of a symbolic link itself.
+    /// Returns the status of a file, without following a symbolic link.
     ///
     /// C: `fstatat`.
     package func status(of path: RelativePath) throws(Errno) -> FileStatus {
@@ -289,31 +297,33 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// The same; nil if there is no file.
+    /// Returns the status of a file, or nil if it does not exist.
     package func presentStatus(of path: RelativePath) throws(Errno) -> FileStatus? {
         try ifExists { () throws(Errno) in try status(of: path) }
     }
 
-    /// Sets a file's time of last access; modification stays.
+    /// Sets a file's time of last access and leaves its modification time unchanged.
     ///
-    /// Only its owner may. C: `utimensat`.
+    /// Only the file's owner may do that. C: `utimensat`.
     package func setAccessTime(of path: RelativePath, to time: Timestamp) throws(Errno) {
         try unsafe time.withAccessTimes { (times) throws(Errno) in
             try change(.setTimes, path) { unsafe utimensat($0, $1, times, AT_SYMLINK_NOFOLLOW) }
         }
     }
 
-    /// Sets both times of a file to the kernel's present.
+    /// Sets both times of a file to the kernel's current time.
     ///
-    /// Who may write it may. C: `utimensat`.
+    /// Any user with write access may do that. C: `utimensat`.
     package func touch(_ path: RelativePath) throws(Errno) {
         try change(.setTimes, path) { unsafe utimensat($0, $1, nil, AT_SYMLINK_NOFOLLOW) }
     }
 }
 
 extension FileStatus {
-    /// - Throws: ``Errno/isDirectory`` for a directory, ``Errno/noDeviceOrAddress``, what open says of a socket, for
-    ///   anything else but a regular file.
+    /// Checks that the file is a regular file.
+    ///
+    /// - Throws: ``Errno/isDirectory`` for a directory; for any other kind ``Errno/noDeviceOrAddress``, which open returns
+    ///   for a socket.
     fileprivate func checkRegular() throws(Errno) {
         switch kind {
         case .regular: return

@@ -3,18 +3,18 @@
 import CPlatform
 
 extension FileDescriptor {
-    /// The extended attribute's value, or nil where there is none (ENODATA).
+    /// Returns the extended attribute's value, or nil if the file does not have it (ENODATA).
     ///
     /// C: `fgetxattr`.
     ///
-    /// - Throws: ``Errno/notSupported`` where the file system has no such attributes.
+    /// - Throws: ``Errno/notSupported`` if the file system does not support extended attributes.
     package func attribute(_ name: StaticString) throws(Errno) -> [UInt8]? {
         try unsafe attributeValue { buffer in
             unsafe cplatform_fgetxattr(rawValue, name.cString, buffer.baseAddress, buffer.count)
         }
     }
 
-    /// Creates or replaces an extended attribute in one step.
+    /// Creates or replaces an extended attribute atomically.
     ///
     /// C: `fsetxattr`.
     package func setAttribute(_ name: StaticString, to value: Span<UInt8>) throws(Errno) {
@@ -25,7 +25,7 @@ extension FileDescriptor {
         }
     }
 
-    /// Removes an extended attribute; nothing where there is none.
+    /// Removes an extended attribute if it exists.
     ///
     /// C: `fremovexattr`.
     package func removeAttribute(_ name: StaticString) throws(Errno) {
@@ -38,12 +38,12 @@ extension FileDescriptor {
 }
 
 extension Directory {
-    /// The value of a file's extended attribute, or nil where the file has none (ENODATA).
+    /// Returns the value of a file's extended attribute, or nil if the file does not have it (ENODATA).
     ///
-    /// One system call, `getxattrat` (Linux 6.13); on older kernels four: `openat`, `fstat`, `fgetxattr`, `close`.
+    /// It makes one system call, `getxattrat` (Linux 6.13); on older kernels four: `openat`, `fstat`, `fgetxattr`, `close`.
     ///
-    /// - Throws: ``Errno/noEntry`` where there is no such file, ``Errno/notSupported`` where the file
-    ///   system has no extended attributes.
+    /// - Throws: ``Errno/noEntry`` if the file does not exist, ``Errno/notSupported`` if the file system does not support
+    ///   extended attributes.
     package func attribute(_ name: StaticString, of path: RelativePath) throws(Errno) -> [UInt8]? {
         guard KernelSupport.attributeCallsAt else { return try open(path, .readOnly).attribute(name) }
         let number = descriptor.rawValue
@@ -54,14 +54,15 @@ extension Directory {
         }
     }
 
-    /// Creates or replaces a regular file's extended attribute in one step.
+    /// Creates or replaces a regular file's extended attribute atomically.
     ///
-    /// By descriptor: setxattrat(2) would set it on a directory, too, and follow a link in the place of one on the way.
+    /// It uses a descriptor because setxattrat(2) would also set the attribute on a directory, and would follow a link that
+    /// replaces an intermediate directory.
     ///
     /// C: `openat2`, `fsetxattr`, `close`.
     ///
-    /// - Throws: ``Errno/isDirectory``, ``Errno/tooManyLinks`` or ``Errno/noDeviceOrAddress`` for anything but a file, or
-    ///   ``Errno/notPermitted`` for a pipe with a reader.
+    /// - Throws: ``Errno/isDirectory``, ``Errno/tooManyLinks`` or ``Errno/noDeviceOrAddress`` for anything but a regular
+    ///   file, or ``Errno/notPermitted`` for a pipe with a reader.
     package func setAttribute(
         _ name: StaticString,
         of path: RelativePath,
@@ -78,11 +79,11 @@ extension StaticString {
     }
 }
 
-/// Reads an attribute with a buffer of usual size first, and the largest that there can be after ERANGE.
+/// Reads an attribute with a buffer of the usual size first, and of the maximum size after ERANGE.
 ///
-/// Allocates what is returned, and for a value of more than 256 bytes the buffer.
+/// It allocates the result, and for a value of more than 256 bytes the buffer.
 private func attributeValue(_ call: (UnsafeMutableRawBufferPointer) -> Int) throws(Errno) -> [UInt8]? {
-    // Holds a record with a key of usual length.
+    // Large enough for a record with a key of usual length.
     var capacity = 256
     while true {
         do throws(Errno) {

@@ -5,11 +5,13 @@ package import FoundationEssentials
 import Glibc
 
 extension FileDescriptor {
-    /// Bytes moved at a time when a file is streamed: large enough that the calls cost nothing beside
-    /// the copying (256 KiB take about 20 µs), small enough for the processor's second-level cache.
+    /// The number of bytes moved at a time when a file is streamed.
+    ///
+    /// It is large enough that the cost of the calls is negligible compared with the copying (256 KiB take about 20 µs), and
+    /// small enough for the processor's second-level cache.
     package static let chunkSize = 256 * 1024
 
-    /// Reads until `buffer` is full or the file ends; the number of bytes read.
+    /// Reads until `buffer` is full or the file ends, and returns the number of bytes read.
     ///
     /// C: `read`.
     @unsafe
@@ -24,10 +26,10 @@ extension FileDescriptor {
         return filled
     }
 
-    /// One call of `read`; where the descriptor is non-blocking and has nothing, one more after each `poll`.
+    /// Calls `read` once; if the descriptor is non-blocking and has no data, once more after each `poll`.
     ///
-    /// Standard input is non-blocking where the process that started this one has made it so: whoever shares a pipe or a
-    /// terminal shares this flag.
+    /// Standard input is non-blocking if the process that started this one made it so: processes that share a pipe or a
+    /// terminal share this flag.
     @unsafe
     @inline(__always)
     func readSome(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
@@ -43,19 +45,18 @@ extension FileDescriptor {
         }
     }
 
-    /// The whole file as `Data`, or nil where it does not hold exactly `count` bytes.
+    /// Returns the whole file as `Data`, or nil if it does not have exactly `count` bytes.
     ///
     /// C: `read`.
     ///
-    /// One `read` for a file of the right size: it asks for a byte more than expected, so that a file
-    /// that is too long is noticed without a further call. The bytes are not copied again. From 1 MiB on,
-    /// where a call more does not count, the size is looked at before memory is asked for: a damaged
-    /// record may promise any length.
+    /// A file of the right size takes one `read`: it requests one byte more than expected, so that a longer file is detected
+    /// without a second call. The bytes are not copied again. From 1 MiB on, where an extra call is negligible, the size is
+    /// checked before memory is allocated: a damaged record may state any length.
     package func readExactly(_ count: Int) throws(Errno) -> Data? {
         if count >= 1 << 20, try status().size != Int64(count) { return nil }
         return try unsafe Data.filled(count) { (buffer) throws(Errno) in
-            // A read of fewer bytes than asked for means the end on a regular file, read(2): so when
-            // the first call gives `count`, the file is complete and no second call need say so.
+            // On a regular file a read of fewer bytes than requested means the end, read(2). So if the first call returns
+            // `count`, the file is complete, and no second call is needed.
             let first = try unsafe readSome(into: buffer)
             if first == 0 || first >= count { return first == count }
             let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[first...])
@@ -63,7 +64,7 @@ extension FileDescriptor {
         }
     }
 
-    /// The file from here to its end, or nil where it is longer than `limit` bytes.
+    /// Returns the rest of the file, or nil if it is longer than `limit` bytes.
     ///
     /// C: `read`.
     package func readToEnd(limit: Int) throws(Errno) -> [UInt8]? {
@@ -79,29 +80,29 @@ extension FileDescriptor {
         return bytes.count <= limit ? bytes : nil
     }
 
-    /// The file from here to its end, however long; also of a pipe.
+    /// Returns the rest of the file or pipe, of any length.
     ///
     /// C: `read`.
     ///
-    /// - Throws: ``Errno/outOfMemory`` where there is none for it.
+    /// - Throws: ``Errno/outOfMemory`` if it does not fit into memory.
     package func readToEnd() throws(Errno) -> Data {
         var memory: UnsafeMutableRawPointer?
         var (capacity, filled) = (0, 0)
         defer { unsafe free(memory) }
         while filled == capacity {
             capacity = max(Self.chunkSize, capacity * 2)
-            // The old memory stays where there is no larger one.
+            // If realloc fails, the old memory stays valid.
             guard let larger = unsafe realloc(memory, capacity) else { throw .outOfMemory }
             unsafe memory = larger
             let room = unsafe UnsafeMutableRawBufferPointer(start: larger, count: capacity)
             filled += try unsafe read(into: UnsafeMutableRawBufferPointer(rebasing: room[filled...]))
         }
-        // Taken: the memory is its own to free from now on.
+        // Taking the pointer transfers the memory to the `Data`, which frees it.
         guard let taken = unsafe memory.take() else { return Data() }
         return unsafe Data(bytesNoCopy: taken, count: filled, deallocator: .free)
     }
 
-    /// Hands the file's bytes from here to its end, or the first `most` of them, to `body`, a chunk at a time.
+    /// Passes the rest of the file, or its first `most` bytes, to `body`, a chunk at a time.
     ///
     /// C: `read`.
     package func forEachChunk<Failure: Error>(
@@ -123,7 +124,7 @@ extension FileDescriptor {
         }
     }
 
-    /// Reads at most `count` bytes from `offset` on, without moving the file's own.
+    /// Reads at most `count` bytes at `offset`, without moving the file's offset.
     ///
     /// C: `pread`.
     package func read(_ count: Int, at offset: Int = 0) throws(Errno) -> [UInt8] {
@@ -132,11 +133,11 @@ extension FileDescriptor {
         }
     }
 
-    /// `count` bytes from `offset` on, without moving the file's own; nil where the file ends before them.
+    /// Returns `count` bytes at `offset`, without moving the file's offset; nil if the file ends before them.
     ///
     /// C: `pread`.
     ///
-    /// - Throws: ``Errno/outOfMemory`` where there is no memory for them.
+    /// - Throws: ``Errno/outOfMemory`` if they do not fit into memory.
     package func readData(_ count: Int, at offset: Int) throws(Errno) -> Data? {
         try unsafe Data.filled(count) { (buffer) throws(Errno) in
             var filled = 0
@@ -153,16 +154,16 @@ extension FileDescriptor {
         }
     }
 
-    /// What there is to read now, at most 64 KiB; empty at the end.
+    /// Returns the data available now, at most 64 KiB; empty at the end.
     ///
-    /// Waits where there is nothing.
+    /// It waits if no data are available.
     ///
     /// C: `read`.
     package func readAvailable() throws(Errno) -> [UInt8] {
         try unsafe [UInt8](upTo: 64 * 1024) { (buffer) throws(Errno) in try unsafe readSome(into: buffer) }
     }
 
-    /// Hands the file's bytes to `body`, a chunk of ``chunkSize`` at a time, without what lies in holes as large as that.
+    /// Passes the file's data to `body`, a chunk of ``chunkSize`` at a time, skipping holes of that size or more.
     ///
     /// C: `lseek(SEEK_DATA)`, `pread`.
     package func forEachChunkOfData(_ body: (Span<UInt8>) -> Void) throws(Errno) {
@@ -171,7 +172,7 @@ extension FileDescriptor {
             do throws(Errno) {
                 offset = try systemCall(.seek) { lseek(rawValue, offset, cplatform_SEEK_DATA) }
             } catch {
-                // Nothing but a hole, or the end.
+                // Only a hole follows, or the end.
                 if error == .noDeviceOrAddress { return }
                 throw error
             }
@@ -184,7 +185,7 @@ extension FileDescriptor {
 }
 
 extension [UInt8] {
-    /// The bytes, `capacity` at most, that `fill` puts into memory; it says how many they are.
+    /// Creates an array of the bytes, at most `capacity`, that `fill` writes to the buffer; `fill` returns their number.
     @unsafe
     @inline(__always)
     init(upTo capacity: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int) throws(Errno) {
@@ -195,9 +196,9 @@ extension [UInt8] {
 }
 
 extension Data {
-    /// `count` bytes that `fill` puts into memory, which has room for one more; nil where it gives false.
+    /// Returns `count` bytes that `fill` writes to memory, which has room for one more; nil if `fill` returns false.
     ///
-    /// - Throws: ``Errno/outOfMemory`` where there is no memory for them.
+    /// - Throws: ``Errno/outOfMemory`` if they do not fit into memory.
     @unsafe
     @inline(__always)
     static func filled(
@@ -217,10 +218,10 @@ extension Data {
         return nil
     }
 
-    /// A copy of `bytes`.
+    /// Creates a copy of `bytes`.
     ///
-    /// - Throws: ``Errno/outOfMemory`` where there is no memory for a megabyte or more; where there is none for less,
-    ///   hardly anything works.
+    /// - Throws: ``Errno/outOfMemory`` if there is no memory for a megabyte or more. If there is none for less, the process
+    ///   can hardly work anyway.
     package init(copying bytes: Span<UInt8>) throws(Errno) {
         let count = bytes.count
         guard count >= 1 << 20 else {

@@ -3,12 +3,12 @@
 import Glibc
 
 extension FileDescriptor {
-    /// Writes all of `bytes`; waits where the descriptor is non-blocking and takes nothing now.
+    /// Writes all of `bytes`; waits if the descriptor is non-blocking and not writable.
     ///
-    /// C: `write`, and `poll` for a non-blocking descriptor; never a signal where files may not grow so long (``FileSizeLimit``).
+    /// C: `write`, and `poll` for a non-blocking descriptor. A file size limit never causes a signal (``FileSizeLimit``).
     ///
-    /// - Parameter makeSpace: called with how many bytes are left where the disk or a quota is full; true: it may have
-    ///   room now, and writing goes on where it stopped.
+    /// - Parameter makeSpace: Called with the number of remaining bytes if the disk or a quota is full. If it returns true,
+    ///   because space may be available now, writing continues.
     package func writeAll(_ bytes: Span<UInt8>, makeSpace: (Int) -> Bool = { _ in false }) throws(Errno) {
         try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
             var written = 0
@@ -28,19 +28,19 @@ extension FileDescriptor {
         }
     }
 
-    /// Writes some of `bytes`, at least one, and says how many.
+    /// Writes some of `bytes`, at least one, and returns how many.
     ///
     /// C: `write`.
     ///
-    /// - Throws: ``Errno/wouldBlock`` from a non-blocking descriptor that takes nothing now.
+    /// - Throws: ``Errno/wouldBlock`` from a non-blocking descriptor that is not writable now.
     ///
-    /// A pipe that poll(2) calls writable takes 4096 (PIPE_BUF) without making anybody wait.
+    /// A pipe that poll(2) reports as writable takes 4096 bytes (PIPE_BUF) without blocking.
     package func writeSome(_ bytes: Span<UInt8>) throws(Errno) -> Int {
         try FileSizeLimit.admit(self)
         return try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in try unsafe writeSome(buffer) }
     }
 
-    /// One call of `write`.
+    /// Calls `write` once.
     @unsafe
     @inline(__always)
     private func writeSome(_ buffer: UnsafeRawBufferPointer) throws(Errno) -> Int {
@@ -49,11 +49,11 @@ extension FileDescriptor {
         }
     }
 
-    /// Writes a few bytes at `offset` in one call, without moving the file's own.
+    /// Writes a few bytes at `offset` in one call, without moving the file's offset.
     ///
     /// The corresponding C function is `pwrite`.
     ///
-    /// - Returns: how many were written, fewer only where space ends in between.
+    /// - Returns: The number of bytes written, which is less only if space runs out in between.
     @discardableResult
     package func write(_ bytes: Span<UInt8>, at offset: Int = 0) throws(Errno) -> Int {
         try FileSizeLimit.admit(self, at: offset)
@@ -64,10 +64,9 @@ extension FileDescriptor {
         }
     }
 
-    /// Makes the file at least `byteCount` long and gives it all its blocks, so that writing there needs no
-    /// more room.
+    /// Makes the file at least `byteCount` long and allocates all its blocks, so that writing there needs no more space.
     ///
-    /// C: `posix_fallocate`, after what ``FileSizeLimit/check(_:)`` does.
+    /// C: `posix_fallocate`, after the calls of ``FileSizeLimit/check(_:)``.
     ///
     /// - Throws: ``Errno/noSpace``, ``Errno/fileTooLarge``.
     package func allocate(_ byteCount: Int) throws(Errno) {
@@ -75,7 +74,7 @@ extension FileDescriptor {
         try systemCallReturningError(.allocate) { posix_fallocate(rawValue, 0, byteCount) }
     }
 
-    /// Cuts the file off after so many bytes.
+    /// Truncates the file to the given number of bytes.
     ///
     /// C: `ftruncate`.
     package func truncate(to byteCount: Int) throws(Errno) {
@@ -84,6 +83,6 @@ extension FileDescriptor {
 }
 
 extension Errno {
-    /// Whether the file system has no space left, or the user's quota of it has none.
+    /// Whether the file system, or the user's quota of it, is full.
     package var tellsOfFullDisk: Bool { self == .noSpace || self == .quotaExceeded }
 }

@@ -3,14 +3,15 @@
 import CPlatform
 import Glibc
 
-/// An open file, closed when its owner goes.
+/// An open file, which is closed when the value is destroyed.
 ///
-/// Safe to use from several threads, as the kernel's calls are. Close-on-exec, but for ``setInherited()``.
+/// It is safe to use from several threads, as the kernel's calls are. It is close-on-exec unless ``setInherited()`` was
+/// called.
 package struct FileDescriptor: ~Copyable, Sendable {
     /// The number; it must not outlive this value.
     package let rawValue: CInt
 
-    /// Takes over `rawValue`, which nobody else may close.
+    /// Takes ownership of `rawValue`, which no other code may close.
     package init(owning rawValue: CInt) {
         self.rawValue = rawValue
     }
@@ -19,25 +20,27 @@ package struct FileDescriptor: ~Copyable, Sendable {
         Self.close(rawValue)
     }
 
-    /// Closes it now.
+    /// Closes the file now.
     ///
     /// The corresponding C function is `close`.
     ///
-    /// Never called again after EINTR: Linux has let go of the number then, close(2).
+    /// `close` is not repeated after EINTR: Linux has released the number by then, close(2).
     package consuming func close() {
         let number = rawValue
         discard self
         Self.close(number)
     }
 
-    /// Errors are of no use: they report lost writes, of which fsync has told those who asked for durability, or (EBADF)
-    /// that the program has closed all its descriptors, as daemons do when they start.
+    /// Closes a number and ignores errors.
+    ///
+    /// They report lost writes, which fsync has reported to callers that requested durability, or (EBADF) that the program
+    /// has closed all its descriptors, as daemons do at startup.
     private static func close(_ number: CInt) {
         _ = SystemCall.close.isRefused
         _ = cplatform_close(number)
     }
 
-    /// Opens a path of the user's, following symbolic links.
+    /// Opens a path from the user, following symbolic links.
     ///
     /// The corresponding C function is `open`.
     package init(opening path: String, _ flags: OpenFlags, mode: UInt32 = 0o600) throws(Errno) {
@@ -48,9 +51,9 @@ package struct FileDescriptor: ~Copyable, Sendable {
         )
     }
 
-    /// Lends `body` a descriptor that belongs to somebody else and stays open.
+    /// Passes to `body` a descriptor that belongs to other code and stays open.
     ///
-    /// Needs no new descriptor, so that an error can be reported also when there is none left.
+    /// It needs no new descriptor, so that an error can be reported even if none is free.
     package static func borrowing<Value>(
         _ rawValue: CInt,
         _ body: (borrowing FileDescriptor) throws(Errno) -> Value
@@ -65,21 +68,21 @@ package struct FileDescriptor: ~Copyable, Sendable {
         discard self
     }
 
-    /// A second descriptor for the same open file.
+    /// Returns a second descriptor for the same open file.
     ///
     /// The corresponding C function is `fcntl(F_DUPFD_CLOEXEC)`.
     package static func duplicate(_ rawValue: CInt) throws(Errno) -> FileDescriptor {
         FileDescriptor(owning: try systemCall(.open) { fcntl(rawValue, F_DUPFD_CLOEXEC, 0) })
     }
 
-    /// Whether it is open for reading.
+    /// Whether the file is open for reading.
     ///
     /// C: `fcntl(F_GETFL)`.
     package func isReadable() throws(Errno) -> Bool {
         try statusFlags() & O_ACCMODE != O_WRONLY
     }
 
-    /// Leaves it open in the program that takes the place of this one, and in those started from now on.
+    /// Leaves the file open in a program that replaces this one, and in programs started from now on.
     ///
     /// C: `fcntl(F_SETFD)`.
     package func setInherited() throws(Errno) {
@@ -91,7 +94,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
         try systemCall(.descriptorFlags) { fcntl(rawValue, F_GETFL) }
     }
 
-    /// Where the next byte is read or written; negative for what has no such place, a pipe for instance.
+    /// The file's read and write offset; negative for a file without one, for instance a pipe.
     ///
     /// C: `lseek`.
     var offset: Int64 { SystemCall.seek.isRefused ? -1 : Int64(lseek(rawValue, 0, SEEK_CUR)) }
@@ -103,7 +106,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
         try systemCall(.seek) { lseek(rawValue, 0, SEEK_SET) }
     }
 
-    /// Bytes from the offset to the end of a regular file; nil for anything else.
+    /// Returns the number of bytes from the offset to the end of a regular file; nil for anything else.
     ///
     /// C: `fstat`, `lseek`.
     package func lengthLeft() throws(Errno) -> Int64? {
@@ -111,28 +114,28 @@ package struct FileDescriptor: ~Copyable, Sendable {
         return status.kind == .regular ? max(0, status.size - offset) : nil
     }
 
-    /// Puts the file's bytes on the medium.
+    /// Flushes the file's data to the storage device.
     ///
     /// C: `fdatasync`.
     package func synchronize() throws(Errno) {
         try systemCall(.synchronize) { fdatasync(rawValue) }
     }
 
-    /// Puts the file and its attributes on the medium; of a directory the names.
+    /// Flushes the file and its attributes to the storage device; for a directory the names.
     ///
     /// C: `fsync`.
     package func synchronizeAll() throws(Errno) {
         try systemCall(.synchronize) { fsync(rawValue) }
     }
 
-    /// Sets the permission bits whatever the umask is.
+    /// Sets the permission bits regardless of the umask.
     ///
     /// C: `fchmod`.
     package func setMode(_ mode: UInt32) throws(Errno) {
         try systemCall(.changeMode) { fchmod(rawValue, mode) }
     }
 
-    /// Sets the owner and the group; nil leaves the owner as it is.
+    /// Sets the owner and the group; nil leaves the owner unchanged.
     ///
     /// C: `fchown`.
     package func setOwner(_ owner: UInt32?, group: UInt32) throws(Errno) {
@@ -140,7 +143,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
     }
 }
 
-/// How a file is opened, open(2).
+/// The way a file is opened, open(2).
 ///
 /// O_CLOEXEC is always added.
 package struct OpenFlags: OptionSet, Sendable {
@@ -162,7 +165,7 @@ package struct OpenFlags: OptionSet, Sendable {
     package static let noAccessTime = OpenFlags(rawValue: cplatform_O_NOATIME)
     package static let temporary = OpenFlags(rawValue: cplatform_O_TMPFILE)
 
-    /// Whether the file is one that this very call makes.
+    /// Whether the call certainly creates the file.
     var makeFile: Bool {
         let exclusive = O_CREAT | O_EXCL
         return rawValue & cplatform_O_TMPFILE == cplatform_O_TMPFILE || rawValue & exclusive == exclusive

@@ -3,23 +3,23 @@
 import Glibc
 import Synchronization
 
-/// How long a file this process may make, RLIMIT_FSIZE.
+/// The maximum size of a file that this process may write, RLIMIT_FSIZE.
 ///
-/// A write that begins at the limit or beyond ends a process that has not arranged for SIGXFSZ; one that only reaches
-/// it is cut short, without a signal. So a limit is asked for (`getrlimit`) where a write was cut short, and before the
-/// first where there was a limit when that was last looked at: in a process without one no write costs a call more.
+/// A write that begins at the limit or beyond ends a process that does not handle SIGXFSZ; one that only reaches the limit
+/// is cut short, without a signal. So the limit is read (`getrlimit`) after a write was cut short, and before the first
+/// write if a limit was found last time: in a process without a limit no write costs an extra call.
 package enum FileSizeLimit {
-    /// Whether there was one when last looked at.
+    /// Whether a limit was set when last checked.
     private static let isSet = Atomic<Bool>(present() != nil)
 
-    /// Looks whether there is one now: it can be set at any time, by others too, prlimit(2).
+    /// Checks whether a limit is set now: it can be set at any time, also by other processes, prlimit(2).
     ///
     /// C: `getrlimit`.
     package static func follow() {
         isSet.store(present() != nil, ordering: .relaxed)
     }
 
-    /// Whether the process may write up to `byteCount`: else the kernel would end it with a signal.
+    /// Checks that the process may write up to `byteCount`; beyond the limit the kernel would end it with a signal.
     ///
     /// C: `getrlimit`.
     ///
@@ -28,7 +28,7 @@ package enum FileSizeLimit {
         if let limit = present(), limit < Int64(byteCount) { throw .fileTooLarge }
     }
 
-    /// Bytes; nil: none.
+    /// Returns the limit in bytes; nil if there is no limit.
     private static func present() -> Int64? {
         var limit = rlimit()
         guard !SystemCall.getLimit.isRefused,
@@ -38,10 +38,10 @@ package enum FileSizeLimit {
         return Int64(clamping: limit.rlim_cur)
     }
 
-    /// Refuses to write to `file` where that would begin at the limit; at `offset`, or where the file stands.
+    /// Refuses a write to `file` that would begin at the limit, at `offset` or at the file's current position.
     ///
-    /// No system call where there was no limit when last looked at and `wasCutShort` is false; else one, and three more
-    /// where there is one.
+    /// It makes no system call if no limit was set when last checked and `wasCutShort` is false; else one, and three more if
+    /// a limit is set.
     ///
     /// - Throws: ``Errno/fileTooLarge``.
     static func admit(

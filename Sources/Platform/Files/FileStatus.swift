@@ -3,13 +3,13 @@
 import CPlatform
 import Glibc
 
-/// What stat(2) tells of a file.
+/// The facts that stat(2) returns about a file.
 package struct FileStatus: Sendable, Equatable {
-    /// What kind of file it is.
+    /// The kind of a file.
     package enum Kind: Sendable, Equatable {
         case regular, directory, symbolicLink, other
 
-        /// By the bits of st_mode, inode(7).
+        /// Creates the kind from the bits of st_mode, inode(7).
         init(mode: mode_t) {
             switch mode & S_IFMT {
             case S_IFREG: self = .regular
@@ -20,7 +20,7 @@ package struct FileStatus: Sendable, Equatable {
         }
     }
 
-    /// Device and inode number: what makes two names one file.
+    /// The device and inode number: two names with the same identity are one file.
     package struct Identity: Sendable, Equatable, Hashable {
         package let device: UInt64
         package let inode: UInt64
@@ -28,9 +28,9 @@ package struct FileStatus: Sendable, Equatable {
 
     package let kind: Kind
     package let identity: Identity
-    /// Length in bytes.
+    /// The length in bytes.
     package let size: Int64
-    /// Space that the file system gave it, in bytes (st_blocks × 512).
+    /// The space that the file system allocated to it, in bytes (st_blocks × 512).
     package let allocatedSize: Int64
     package let linkCount: UInt64
     package let permissions: UInt32
@@ -56,7 +56,7 @@ package struct FileStatus: Sendable, Equatable {
 }
 
 extension FileStatus {
-    /// What a call of the family of stat(2) puts into the buffer that it is given.
+    /// Creates a status from the buffer that a call of the stat(2) family fills.
     @inline(__always)
     init(_ call: (inout stat) -> CInt) throws(Errno) {
         var status = stat()
@@ -64,14 +64,14 @@ extension FileStatus {
         self.init(status)
     }
 
-    /// What a path of the user's leads to, following symbolic links.
+    /// Returns the status of the file at a path from the user, following symbolic links.
     ///
     /// C: `stat`.
     package static func of(_ path: String) throws(Errno) -> FileStatus {
         try unsafe path.withPath { (path) throws(Errno) in try FileStatus { unsafe stat(path, &$0) } }
     }
 
-    /// What a path of the user's names, of the link itself where its last part is one.
+    /// Returns the status of the file at a path from the user, without following a symbolic link at its end.
     ///
     /// C: `lstat`.
     package static func ofLink(_ path: String) throws(Errno) -> FileStatus {
@@ -85,13 +85,12 @@ extension FileDescriptor {
         try FileStatus { unsafe fstat(rawValue, &$0) }
     }
 
-    /// When the inode came to be, in nanoseconds since 1970; 0 where the file system does not tell.
+    /// The creation time of the inode, in nanoseconds since 1970; 0 if the file system does not report it.
     ///
-    /// Nobody can set it, so it tells a file from a later one that has got its number.
-    /// C: `statx`.
+    /// No process can set it, so it distinguishes a file from a later one with the same inode number. C: `statx`.
     package var birthTime: Int64 { SystemCall.status.isRefused ? 0 : cplatform_birth_time(rawValue) }
 
-    /// Sets the time of last access and leaves that of modification alone.
+    /// Sets the time of last access and leaves the modification time unchanged.
     ///
     /// C: `futimens`.
     package func setAccessTime(_ time: Timestamp) throws(Errno) {
@@ -100,7 +99,7 @@ extension FileDescriptor {
         }
     }
 
-    /// Sets the file's times to the kernel's present and says what that is.
+    /// Sets the file's times to the kernel's current time and returns it.
     ///
     /// C: `futimens`, `fstat`.
     package func touched() throws(Errno) -> Timestamp {

@@ -3,12 +3,12 @@
 import CPlatform
 import Glibc
 
-/// What kind of file system something is on, by its magic number, statfs(2).
+/// The kind of a file system, by its magic number, statfs(2).
 package struct FileSystemKind: Sendable, Equatable {
-    /// The number as the kernel gave it.
+    /// The number as returned by the kernel.
     package let magic: Int64
 
-    /// The numbers of linux/magic.h and of the file systems' own sources, as far as caches meet them.
+    /// The numbers from linux/magic.h and from the sources of file systems that caches are likely to be on.
     private static let known: [Int64: (name: String, isRemote: Bool)] = [
         0x6969: ("NFS", true),
         0x517B: ("SMB", true),
@@ -22,7 +22,7 @@ package struct FileSystemKind: Sendable, Equatable {
         0x0116_1970: ("GFS2", true),
         0x0BD0_0BD0: ("Lustre", true),
         0x4750_4653: ("GPFS", true),
-        // Behind FUSE may be anything; what it promises is up to a program.
+        // FUSE may front any file system; a program determines its guarantees.
         0x6573_5546: ("FUSE", true),
         0xEF53: ("ext4", false),
         0x5846_5342: ("XFS", false),
@@ -45,51 +45,52 @@ package struct FileSystemKind: Sendable, Equatable {
         0xE0F5_E1E2: ("EROFS", false),
     ]
 
-    /// "ext4", or the number of one that is not known here.
+    /// The name, such as "ext4", or the number of an unknown file system.
     package var name: String {
         Self.known[magic]?.name ?? "type 0x\(String(magic, radix: 16))"
     }
 
-    /// Whether other machines may be using it too, or a program stands in for the kernel; also where nothing is known
-    /// of it: to take a remote one for local would give out old values.
+    /// Whether other machines may use the file system too, or a program implements it; also true if it is unknown, because
+    /// treating a remote file system as local would return stale values.
     package var isRemote: Bool {
         Self.known[magic]?.isRemote ?? true
     }
 
-    /// Whether it is one of those that are told apart here.
+    /// Whether the file system is one of the known ones.
     package var isKnown: Bool { Self.known[magic] != nil }
 
-    /// Whether a store into a mapped page never needs room, once the page has its block.
+    /// Whether a store into a mapped page never needs space once the page has its block.
     ///
-    /// Not where blocks are never overwritten (Btrfs, bcachefs, ZFS, F2FS), nor where they may be shared with a copy of the
-    /// file (XFS). What is below overlayfs can't be told.
+    /// False if blocks are never overwritten (Btrfs, bcachefs, ZFS, F2FS), or may be shared with a copy of the file (XFS).
+    /// The file system below overlayfs is unknown.
     package var storesNeedNoRoom: Bool {
         ["ext4", "tmpfs", "ramfs", "FAT", "exFAT"].contains(name)
     }
 
-    /// Whether what a file of a few blocks takes depends on nothing but how many they are, and on how the file system
-    /// was made: not where data are compressed, or room is kept for more, or holes are copied from another file.
+    /// Whether the space of a small file depends only on its number of blocks and on how the file system was created.
+    ///
+    /// False if data are compressed, space is reserved ahead, or holes are copied from another file.
     package var givesSmallFilesTheirBlocks: Bool { name == "ext4" }
 
-    /// Whether the status of a file may show more blocks for a moment than the file keeps.
+    /// Whether a file's status may temporarily show more blocks than the file keeps.
     ///
-    /// XFS gives an open file that is written in several pieces more than it needs, until it is closed. Btrfs counts a file
-    /// twice while it writes the file out (seen in 438 of 120,000 looks beside sync(2)).
+    /// XFS allocates more than needed to an open file that is written in several pieces, until it is closed. Btrfs counts a
+    /// file twice while it writes the file out (seen in 438 of 120,000 checks concurrent with sync(2)).
     package var overstatesAllocations: Bool { name == "XFS" || name == "Btrfs" }
 
-    /// Whether a file's change time tells of changed extended attributes too, on every kernel.
+    /// Whether a file's change time reflects changed extended attributes, on every kernel.
     ///
-    /// On tmpfs it does only since Linux 6.2.
+    /// On tmpfs it does so only since Linux 6.2.
     package var datesAttributes: Bool { name == "ext4" }
 
-    /// Whether it lives in memory, and ends with the machine's uptime.
+    /// Whether the file system is in memory, and is lost on reboot.
     package var isVolatile: Bool {
         name == "tmpfs" || name == "ramfs"
     }
 }
 
 extension FileDescriptor {
-    /// The kind of file system that the file is on, and the bytes in which it gives out space.
+    /// Returns the kind of the file's file system and its allocation unit in bytes.
     ///
     /// C: `fstatfs`.
     package func fileSystem() throws(Errno) -> (kind: FileSystemKind, blockSize: Int64) {
@@ -100,7 +101,7 @@ extension FileDescriptor {
         return (FileSystemKind(magic: magic), max(blockSize, 512))
     }
 
-    /// Whether it is a pipe that has no name in any directory, pipe(7).
+    /// Whether the file is an unnamed pipe, pipe(7).
     ///
     /// C: `fstatfs`.
     package func isUnnamedPipe() throws(Errno) -> Bool {
@@ -109,25 +110,27 @@ extension FileDescriptor {
     }
 }
 
-/// When a file system notes by itself that a file was read, mount(8).
+/// When a file system automatically records that a file was read, mount(8).
 package enum AccessTimes: Sendable, Equatable {
-    /// Never: `noatime`.
+    /// Never recorded: `noatime`.
     case never
-    /// Once a day and after a change: `relatime`, as by default.
+    /// Recorded once a day and after a change: `relatime`, the default.
     case seldom
-    /// Each time: `strictatime`.
+    /// Recorded at each read: `strictatime`.
     case always
 }
 
-/// Space and inodes of a file system, statvfs(3).
+/// The space and inodes of a file system, statvfs(3).
 package struct FileSystemSpace: Sendable, Equatable {
-    /// Bytes in all, and bytes that an unprivileged user can still have.
+    /// The total bytes.
     package let totalBytes: Int64
     package let availableBytes: Int64
-    /// Bytes that are in use by nobody, those included that are reserved for root: where ``availableBytes`` is 0 there
-    /// may be less of them than are reserved, and what becomes free is available to nobody else at first.
+    /// The unused bytes, including those reserved for root.
+    ///
+    /// If ``availableBytes`` is 0, fewer bytes than the reserved ones may be free, and space that is freed first replenishes
+    /// the reserve.
     package let freeBytes: Int64
-    /// Inodes in all, and free ones; both 0 where the file system does not count them.
+    /// The total inodes; 0 if the file system does not count them, as ``availableInodes`` is then.
     package let totalInodes: UInt64
     package let availableInodes: UInt64
     package let isReadOnly: Bool
@@ -135,8 +138,8 @@ package struct FileSystemSpace: Sendable, Equatable {
 }
 
 extension FileSystemSpace {
-    /// Of the file system that `path` is on, or what is above it where there is no such directory; nil where none can be
-    /// looked at.
+    /// Returns the space of the file system of `path`, or of its nearest existing parent directory; nil if none can be
+    /// opened.
     package init?(nearest path: String) {
         var parts = path.split(separator: "/")
         let root = path.hasPrefix("/") ? "/" : "./"
@@ -173,14 +176,14 @@ extension FileDescriptor {
     }
 }
 
-/// The file system in memory whose files processes map to share them: shm_overview(7).
+/// The file system in memory whose files processes map to share memory: shm_overview(7).
 package enum SharedMemory {
     package static let path = "/dev/shm"
 
-    /// Opens its directory.
+    /// Opens the directory of shared memory.
     ///
-    /// - Throws: ``Errno/noDevice`` where it is on a file system that is not in memory: a store into a mapped file might
-    ///   need room there.
+    /// - Throws: ``Errno/noDevice`` if it is on a file system that is not in memory: a store into a mapped file might need
+    ///   space there.
     package static func open() throws(Errno) -> Directory {
         let directory = try Directory(opening: path)
         guard try directory.descriptor.fileSystem().kind.isVolatile else { throw .noDevice }

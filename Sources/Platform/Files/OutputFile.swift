@@ -2,19 +2,18 @@
 
 import Glibc
 
-/// A file of the user's that is written whole or not at all.
+/// Functions that write a file of the user atomically: completely or not at all.
 package enum OutputFile {
-    /// Writes `path` by way of a new file beside it, which takes its place when `body` has returned.
+    /// Writes `path` by way of a new file next to it, which replaces it when `body` has returned.
     ///
-    /// Symbolic links are followed, and the file that they lead to is replaced. The new file's permissions and
-    /// group are those of a file that it replaces, if that belongs to this user, but never set-user-id,
-    /// set-group-id or sticky; else they are those of any new file. What is no regular file (a device, a pipe)
-    /// and what is another name of an open file (`/dev/stdout`) is written to directly. Where there are unnamed
-    /// files an interruption leaves nothing behind, but in the instant between giving the new file a name and
-    /// moving it to its place.
+    /// Symbolic links are followed, and the file that they lead to is replaced. The new file gets the permissions and the
+    /// group of the file that it replaces, if that belongs to this user, but never set-user-id, set-group-id or sticky;
+    /// otherwise those of any new file. A file that is not regular (a device, a pipe) or is another name of an open file
+    /// (`/dev/stdout`) is written directly. If the file system supports unnamed files, an interruption leaves no file
+    /// behind, except in the instant between linking the new file at a temporary name and renaming it.
     ///
-    /// - Throws: ``Errno/accessDenied`` also for a link, a device or a pipe that somebody else may have planted:
-    ///   it belongs neither to this user nor to root, and others may write the directory that it is in.
+    /// - Throws: ``Errno/accessDenied`` also for a link, a device or a pipe that another user may have planted: it belongs
+    ///   neither to this user nor to root, and other users have write access to its directory.
     package static func write(
         _ path: String,
         _ body: (borrowing FileDescriptor) throws(Errno) -> Void
@@ -26,16 +25,16 @@ package enum OutputFile {
         case .file(let old): try replace(place, like: isExample(old, at: place) ? old : nil, body)
         case .special(let identity):
             let file = try open(place, O_NOFOLLOW)
-            // Put there since it was looked at.
+            // The file was replaced after the check.
             guard try file.status().identity == identity else { throw .accessDenied }
             try body(file)
         case .open: try body(open(place, 0))
         }
     }
 
-    /// Sets the time of modification of the regular file at `path`, and leaves that of access.
+    /// Sets the modification time of the regular file at `path`, and leaves its access time unchanged.
     ///
-    /// Does nothing for any other kind of file.
+    /// It does nothing for any other kind of file.
     ///
     /// C: `stat`, `utimensat`.
     package static func setModified(_ path: String, to time: Timestamp) throws(Errno) {
@@ -47,7 +46,9 @@ package enum OutputFile {
         }
     }
 
-    /// Names that any system has for what a process has open; they work where there is no /proc, too.
+    /// Returns the descriptor denoted by one of the standard names of a process's open files.
+    ///
+    /// They also work without /proc.
     private static func ownDescriptor(_ path: String) -> CInt? {
         switch path {
         case "/dev/stdout": STDOUT_FILENO
@@ -56,7 +57,9 @@ package enum OutputFile {
         }
     }
 
-    /// Opened anew, an open file starts at its beginning: what is there already must not be lost.
+    /// Opens the file for appending.
+    ///
+    /// A reopened file starts at offset 0, and its existing content must not be lost.
     private static func open(_ place: borrowing OutputPlace, _ flag: CInt) throws(Errno) -> FileDescriptor {
         let (number, name) = (place.directory.descriptor.rawValue, place.name)
         let flags = O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC | flag
@@ -67,7 +70,7 @@ package enum OutputFile {
         )
     }
 
-    /// Whether a file's permissions are what its user wants of the one that takes its place.
+    /// Whether a file's permissions express what its user wants for the replacement.
     private static func isExample(_ file: FileStatus, at place: borrowing OutputPlace) throws(Errno) -> Bool {
         guard file.owner == CurrentProcess.effectiveUser else { return false }
         return try OutputPlace.isTrusted(file, in: place.directory.descriptor.status())
@@ -97,7 +100,9 @@ package enum OutputFile {
         }
     }
 
-    /// What takes the place of a private file is private from its first byte on, as a kill would leave it so for ever.
+    /// Writes a draft under a name.
+    ///
+    /// The replacement of a private file is private from its first byte on, because a killed process would leave it forever.
     static func make(
         _ draft: RelativePath,
         in directory: borrowing Directory,
@@ -114,7 +119,7 @@ package enum OutputFile {
         }
     }
 
-    /// Leaves nothing of the draft and throws what went wrong, which matters more than what may go wrong now.
+    /// Deletes the draft and throws the original error, which matters more than an error of the deletion.
     private static func remove(
         _ draft: RelativePath,
         in directory: borrowing Directory,
@@ -124,19 +129,19 @@ package enum OutputFile {
         throw failure
     }
 
-    /// Less the umask, as a shell's redirection makes it.
+    /// The mode before the umask, as for a shell's redirection.
     private static let newFileMode: UInt32 = 0o666
 
-    /// Gives a file the permissions and the group of the one whose place it takes, if there is one.
+    /// Gives a file the permissions and the group of the file that it replaces, if any.
     private static func finish(_ file: borrowing FileDescriptor, like old: FileStatus?) throws(Errno) {
         guard let old else { return }
-        // What ran as its owner ran a program that its owner had put there.
+        // Only the permission bits: a set-user-id file runs a program that its owner chose.
         var mode = old.permissions & 0o777
         if try file.status().group != old.group {
             do throws(Errno) {
                 try file.setOwner(nil, group: old.group)
             } catch {
-                // What one group was allowed is nothing to another: it may what all others may.
+                // The old group's permissions must not apply to another group: it gets those of all other users.
                 mode = mode & 0o707 | (mode & 0o007) << 3
             }
         }

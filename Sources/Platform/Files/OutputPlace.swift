@@ -3,34 +3,36 @@
 import CPlatform
 import Glibc
 
-/// Where a file of the user's is to be written: a path gone through step by step, as path_resolution(7) says, but
-/// that nothing counts which somebody else may have planted.
+/// The destination of a file of the user.
 ///
-/// A symbolic link is followed, and something other than a regular file written to, only if it belongs to this
-/// user or to root, or if nobody else can have put it where it is. That is stricter than fs.protected_symlinks of
-/// proc_sys_fs(5), which looks at the last link only, and may be off.
+/// The path is resolved step by step as in path_resolution(7), except that files that another user may have planted are
+/// refused.
+///
+/// A symbolic link is followed, or a non-regular file written to, only if it belongs to this user or to root, or if no other
+/// user can have put it there. That is stricter than fs.protected_symlinks of proc_sys_fs(5), which checks only the last
+/// link, and may be off.
 struct OutputPlace: ~Copyable {
-    /// What is there already.
+    /// The existing file at the destination.
     enum Content: Equatable {
         case nothing
         case file(FileStatus)
         /// A device or a pipe.
         case special(FileStatus.Identity)
-        /// A link of proc(5), which stands for something open, whatever its text says.
+        /// A link of proc(5), which denotes an open file, whatever its text is.
         case open
     }
 
-    /// The directory that the last name is in; to go through, not to read.
+    /// The directory that contains the last name; opened for traversal, not for reading.
     let directory: Directory
     let name: String
     let content: Content
 
-    /// Links that are followed before they count as a circle, path_resolution(7).
+    /// The number of links followed before they count as a loop, path_resolution(7).
     private static let longestChain = 40
 
-    /// Where `path` leads.
+    /// Resolves `path`.
     ///
-    /// - Throws: also ``Errno/accessDenied`` for what somebody else may have planted on the way.
+    /// - Throws: Also ``Errno/accessDenied`` for a file on the way that another user may have planted.
     static func find(_ path: String) throws(Errno) -> OutputPlace {
         var names = names(in: path)
         var current = try start(of: path)
@@ -53,7 +55,7 @@ struct OutputPlace: ~Copyable {
                 try check(status, in: current)
                 links += 1
                 if links > longestChain { throw .tooManyLinks }
-                // Of proc(5), by its magic number in linux/magic.h.
+                // A link of proc(5), recognized by the magic number from linux/magic.h.
                 if try current.descriptor.fileSystem().kind.magic == 0x9FA0 {
                     if isLast { return OutputPlace(directory: current, name: name, content: .open) }
                     current = try step(name, from: current, isFollowing: true)
@@ -67,9 +69,9 @@ struct OutputPlace: ~Copyable {
         throw path.isEmpty ? .noEntry : .isDirectory
     }
 
-    /// Whether nobody but the user and root can have put a file into the directory `place`.
+    /// Whether only the user and root can have put a file into the directory `place`.
     ///
-    /// In a directory that others may write, they may have hung up another name of a file of the user's.
+    /// In a directory that other users can write, they may have linked a file of the user.
     static func isTrusted(
         _ file: FileStatus,
         in place: FileStatus,
@@ -86,9 +88,9 @@ struct OutputPlace: ~Copyable {
 
     // MARK: Steps
 
-    /// The last name first.
+    /// Returns the names in a path, the last one first.
     ///
-    /// A slash at the end asks for a directory.
+    /// A trailing slash requires a directory.
     private static func names(in path: String) -> [String] {
         var names = path.split(separator: "/").reversed().map(String.init)
         if path.hasSuffix("/") { names.insert(".", at: 0) }
@@ -112,7 +114,7 @@ struct OutputPlace: ~Copyable {
         return Directory(owning: FileDescriptor(owning: number))
     }
 
-    /// nil where there is none.
+    /// Returns the status of a name; nil if it does not exist.
     private static func status(
         of name: String,
         in directory: borrowing Directory

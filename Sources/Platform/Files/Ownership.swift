@@ -2,17 +2,17 @@
 
 import Glibc
 
-/// Whose files may be in a directory, and whom new ones belong to.
+/// The users whose files may be in a directory, and the owner of new files.
 ///
 /// The owner of a directory, and root, can put any file of theirs into it. Another user's file can only have been moved
-/// there, from a place where others write: it is not used. Root's new files become the owner's, who could neither
-/// read nor replace their contents otherwise.
+/// there, from a directory that other users can write: it is not used. New files of root are given to the directory's owner,
+/// who otherwise could neither read nor replace their contents.
 package struct Ownership: Sendable {
     let owner: UInt32
     let group: UInt32
-    /// Who looks at it.
+    /// The user of this process.
     let user: UInt32
-    /// Whether the members of its group may write it: then they share it on purpose.
+    /// Whether the members of the directory's group can write it: then they share it on purpose.
     let isShared: Bool
 
     package init(of directory: FileStatus, user: UInt32) {
@@ -27,12 +27,12 @@ package struct Ownership: Sendable {
         isShared || file.owner == owner || file.owner == user || file.owner == 0
     }
 
-    /// Whether this process is root's in another user's directory.
+    /// Whether this process runs as root in another user's directory.
     var givesFilesAway: Bool { user == 0 && owner != 0 }
 
-    /// Makes a file that this process has just made the owner's.
+    /// Gives a file that this process has just created to the directory's owner.
     ///
-    /// Where root may not (a user namespace without that user), the file stays root's.
+    /// If root may not do that (in a user namespace without that user), the file remains root's.
     ///
     /// C: `fchown`, only for root in another user's directory.
     package func give(_ file: borrowing FileDescriptor) {
@@ -40,7 +40,7 @@ package struct Ownership: Sendable {
         do throws(Errno) {
             try file.setOwner(owner, group: group)
         } catch {
-            // `doctor` names files of another owner.
+            // `doctor` reports files of other owners.
         }
     }
 }

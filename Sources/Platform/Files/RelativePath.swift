@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A short path below a directory, such as `ab/0f…`, kept inline so that building one allocates nothing.
+/// A short path below a directory, such as `ab/0f…`, stored inline so that building one allocates no memory.
 package struct RelativePath: Sendable {
-    /// Bytes it can hold without the final NUL: "lock-", 64 hexadecimal digits and a number need 73.
+    /// The maximum length in bytes without the final NUL: "lock-", 64 hexadecimal digits and a number need 73.
     package static let capacity = 95
 
     private var bytes = InlineArray<96, UInt8>(repeating: 0)
     private var count = 0
 
-    /// The empty path; append to it.
+    /// Creates the empty path, to append to.
     package init() {}
 
     /// Copies `text`.
     ///
-    /// - Precondition: at most ``capacity`` bytes, without NUL.
+    /// - Precondition: `text` has at most ``capacity`` bytes, without NUL.
     package init(_ text: String) {
         for byte in text.utf8 { append(byte) }
     }
 
-    /// Adds one byte at the end.
+    /// Appends one byte.
     package mutating func append(_ byte: UInt8) {
         precondition(count < Self.capacity && byte != 0, "a path inside the cache outgrew its room")
         bytes[count] = byte
         count += 1
     }
 
-    /// Adds the lowercase hexadecimal digits of the first `length` of `digest`'s 32 bytes, as they lie in memory.
+    /// Appends the lowercase hexadecimal digits of the first `length` of `digest`'s 32 bytes, in memory order.
     ///
-    /// Every call on a file of the cache builds such a name, so it is done in one pass, without a check for each
-    /// digit.
+    /// Every call on a file of the cache builds such a name, so this takes one pass, without a check for each digit.
     ///
-    /// - Precondition: there is room for them, and `length` is at most 32.
+    /// - Precondition: The digits fit, and `length` is at most 32.
     package mutating func append(hexadecimal digest: InlineArray<4, UInt64>, first length: Int = 32) {
         precondition(length <= 32 && count + 2 * length <= Self.capacity, "a path outgrew its room")
         var span = bytes.mutableSpan
@@ -46,12 +45,12 @@ package struct RelativePath: Sendable {
         count += 2 * length
     }
 
-    /// Without a branch: what lies between "9" and "a" is added to 10 and more.
+    /// Returns a digit without a branch: the gap between "9" and "a" is added to values of 10 and more.
     private static func digit(_ value: UInt8) -> UInt8 {
         UInt8(ascii: "0") &+ value &+ ((9 &- value) &>> 7) &* (UInt8(ascii: "a") &- UInt8(ascii: "9") &- 1)
     }
 
-    /// The first directory of the path and the rest below it; nil for a name alone.
+    /// The first directory of the path and the rest below it; nil for a single name.
     var firstDirectory: (name: RelativePath, rest: RelativePath)? {
         for index in 0..<count where bytes[index] == UInt8(ascii: "/") {
             var (name, rest) = (RelativePath(), RelativePath())
@@ -62,7 +61,7 @@ package struct RelativePath: Sendable {
         return nil
     }
 
-    /// Hands over the path as a C string, which lives as long as `body` runs.
+    /// Passes the path as a C string, which is valid while `body` runs.
     @unsafe
     func withCString<Result: ~Copyable>(
         _ body: (UnsafePointer<CChar>) throws(Errno) -> Result

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Directory {
-    /// A new file in this directory that has no name yet; nil where the file system lacks such files.
+    /// Creates a file in this directory that has no name yet; returns nil if the file system does not support that.
     ///
     /// C: `openat2(O_TMPFILE)`.
     package func openUnnamed(_ flags: OpenFlags = [], mode: UInt32) throws(Errno) -> FileDescriptor? {
@@ -17,11 +17,11 @@ extension Directory {
 }
 
 extension FileDescriptor {
-    /// A new file in the directory at `path`, a path of the user's, that has no name, or none any more: gone with the
-    /// process, however that ends.
+    /// Creates a file without a name in the directory at `path`, a path from the user, which disappears when the process
+    /// ends in any way.
     ///
-    /// C: `open`, `openat2(O_TMPFILE)`; where the file system lacks that `openat2`, `unlinkat`: then it has a name for
-    /// an instant.
+    /// C: `open`, `openat2(O_TMPFILE)`; if the file system lacks that, `openat2` and `unlinkat`: then the file has a name
+    /// for an instant.
     package static func unnamed(in path: String) throws(Errno) -> FileDescriptor {
         let directory = try Directory(opening: path)
         if let file = try directory.openUnnamed(.exclusive, mode: 0o600) { return file }

@@ -4,10 +4,10 @@ import CPlatform
 
 /// The CRC-32C (Castagnoli) of bytes that arrive in any number of pieces; RFC 3720 section 12.1.
 ///
-/// It finds accidents, such as a torn write or a flipped bit, and no attack. The value depends on the bytes
-/// alone, not on how they were cut or on the CPU. Nothing is allocated and nothing fails.
+/// It detects accidents, such as a torn write or a flipped bit, but no attacks. The value depends only on the bytes, not on
+/// their division or on the CPU. It allocates no memory and can't fail.
 package struct CRC32C: Sendable {
-    /// Whether this CPU has instructions for it, which are used then.
+    /// Whether this CPU has CRC-32C instructions, which are then used.
     package static var isAccelerated: Bool { cplatform_crc32c_is_accelerated() }
 
     /// The checksum of everything appended so far; 0 for no bytes.
@@ -15,9 +15,9 @@ package struct CRC32C: Sendable {
 
     private let isPortable: Bool
 
-    /// Starts with no bytes.
+    /// Creates the checksum of no bytes.
     ///
-    /// - Parameter isPortable: whether to do without the CPU's own instructions: for tests.
+    /// - Parameter isPortable: Whether to avoid the CPU's instructions, for tests.
     package init(isPortable: Bool = false) {
         self.isPortable = isPortable
     }
@@ -37,11 +37,11 @@ package struct CRC32C: Sendable {
     ///
     /// - Complexity: O(*n*) in the number of bytes.
     package mutating func update(_ bytes: Span<UInt8>) {
-        // Counts as unsafe because elements may have padding; bytes have none.
+        // Considered unsafe because elements may have padding; bytes have none.
         unsafe update(bytes.bytes)
     }
 
-    /// Returns the checksum of bytes that are all there.
+    /// Returns the checksum of the given bytes.
     ///
     /// - Complexity: O(*n*) in the number of bytes.
     package static func checksum(_ bytes: Span<UInt8>) -> UInt32 {

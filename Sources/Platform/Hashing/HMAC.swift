@@ -2,7 +2,7 @@
 
 /// HMAC with SHA-256, RFC 2104.
 package enum HMAC {
-    /// 32 bytes.
+    /// Returns the 32 bytes of the HMAC of `message`.
     package static func sha256(key: [UInt8], _ message: [UInt8]) -> [UInt8] {
         var block = key.count > 64 ? hash(key) : key
         block += repeatElement(0, count: 64 - block.count)

@@ -3,7 +3,7 @@
 package import FoundationEssentials
 import Glibc
 
-/// Random numbers that a seed decides, for samples and test data; never for secrets.
+/// A seeded random number generator, for samples and test data; never for secrets.
 ///
 /// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
@@ -27,14 +27,14 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
     }
 }
 
-/// `count` bytes without a pattern, the same for the same seed.
+/// Returns `count` pseudorandom bytes, the same for the same seed.
 package func noise(count: Int, seed: UInt64) -> Data {
     var generator = SplitMix64(seed: seed)
     let words = (0..<(count + 7) / 8).map { _ in generator.next().littleEndian }
     return unsafe words.withUnsafeBytes { unsafe Data($0.prefix(count)) }
 }
 
-/// The natural logarithm of `value`, which FoundationEssentials does not have.
+/// Returns the natural logarithm of `value`; FoundationEssentials has no such function.
 ///
 /// C: `log`.
 package func naturalLogarithm(_ value: Double) -> Double {

@@ -2,21 +2,20 @@
 
 import CPlatform
 
-/// The SHA-256 digest of bytes that arrive in any number of pieces, as FIPS 180-4 defines it.
+/// The SHA-256 digest of bytes that arrive in any number of pieces, as defined by FIPS 180-4.
 ///
-/// The digest depends on the bytes alone, not on how they were cut or on the CPU. A copy goes its own way
-/// from where it was made. Nothing is allocated and nothing fails. The standard's limit of 2^61 - 1 bytes is
-/// not checked.
+/// The digest depends only on the bytes, not on their division or on the CPU. A copy is independent of the original. It
+/// allocates no memory and can't fail. The standard's limit of 2^61 - 1 bytes is not checked.
 package struct SHA256: Sendable {
-    /// Whether this CPU has instructions for it, which are used then.
+    /// Whether this CPU has SHA-256 instructions, which are then used.
     package static var isAccelerated: Bool { cplatform_sha256_is_accelerated() }
 
     private var message = cplatform_sha256()
     private let isPortable: Bool
 
-    /// Starts with an empty message.
+    /// Creates the digest of an empty message.
     ///
-    /// - Parameter isPortable: whether to do without the CPU's own instructions: for tests.
+    /// - Parameter isPortable: Whether to avoid the CPU's instructions, for tests.
     package init(isPortable: Bool = false) {
         self.isPortable = isPortable
         unsafe cplatform_sha256_begin(&message)
@@ -38,9 +37,9 @@ package struct SHA256: Sendable {
         unsafe Self.digest { unsafe cplatform_sha256_end(&message, $0, isPortable) }
     }
 
-    /// Returns the digest of bytes that are all there.
+    /// Returns the digest of the given bytes.
     ///
-    /// - Complexity: O(*n*) in the number of bytes; of a key, up to 55 bytes, 60 ns.
+    /// - Complexity: O(*n*) in the number of bytes; 60 ns for a key of up to 55 bytes.
     package static func hash(_ bytes: Span<UInt8>, isPortable: Bool = false) -> [32 of UInt8] {
         unsafe bytes.withUnsafeBytes { bytes in
             unsafe digest {
@@ -49,7 +48,7 @@ package struct SHA256: Sendable {
         }
     }
 
-    /// What `body` writes to the 32 bytes that it is given.
+    /// Returns the 32 bytes that `body` writes.
     @unsafe
     private static func digest(_ body: (UnsafeMutablePointer<UInt8>) -> Void) -> [32 of UInt8] {
         var digest = [32 of UInt8](repeating: 0)

@@ -4,7 +4,7 @@ import CPlatform
 import Glibc
 
 extension FileDescriptor {
-    /// One attempt; false where another open file description holds it.
+    /// Makes one attempt to lock the file; returns false if another open file description holds the lock.
     ///
     /// C: `flock(LOCK_NB)`.
     package func tryLock(_ mode: LockMode) throws(Errno) -> Bool {
@@ -17,10 +17,11 @@ extension FileDescriptor {
         }
     }
 
-    /// One attempt at a byte of a file that is open for writing, which need not be there; false where another open file
-    /// description holds it.
+    /// Makes one attempt to lock a byte of a file that is open for writing; returns false if another open file description
+    /// holds it.
     ///
-    /// All who use this one hold it together. flock(2) on the same file is another lock.
+    /// The byte may lie beyond the end of the file. All users of this open file description hold the lock together. It is
+    /// independent of flock(2) on the same file.
     ///
     /// C: `fcntl(F_OFD_SETLK)`.
     package func tryLock(byte: UInt64) throws(Errno) -> Bool {
@@ -33,7 +34,7 @@ extension FileDescriptor {
         }
     }
 
-    /// Gives that byte back.
+    /// Unlocks the byte.
     ///
     /// C: `fcntl(F_OFD_SETLK)`.
     package func unlock(byte: UInt64) throws(Errno) {
@@ -49,9 +50,9 @@ extension FileDescriptor {
         try systemCall(.lock) { unsafe fcntl(rawValue, cplatform_F_OFD_SETLK, &range) }
     }
 
-    /// Attempts with pauses in between until `deadline`; false where the lock could not be had.
+    /// Tries to lock the file, with pauses in between, until `deadline`; returns false if it could not.
     ///
-    /// flock(2) itself knows no time limit.
+    /// flock(2) itself has no time limit.
     package func tryLock(
         _ mode: LockMode,
         until deadline: ContinuousClock.Instant,
@@ -66,7 +67,7 @@ extension FileDescriptor {
         return false
     }
 
-    /// The same for callers that can't do without the lock.
+    /// Locks the file as ``tryLock(_:until:longestPause:)`` does, and throws if it could not.
     ///
     /// - Throws: ``Errno/timedOut``.
     package func lock(
@@ -77,10 +78,10 @@ extension FileDescriptor {
         guard try tryLock(mode, until: deadline, longestPause: longestPause) else { throw .timedOut }
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     ///
-    /// C: `flock(LOCK_UN)`, which can't fail on an open descriptor; with one that the program has closed behind our back,
-    /// as daemons do when they start, the lock has gone already.
+    /// C: `flock(LOCK_UN)`, which can't fail on an open descriptor. If other code in the program has closed the descriptor,
+    /// as daemons do at startup, the lock is released already.
     package func unlock() {
         _ = SystemCall.lock.isRefused
         _ = flock(rawValue, LOCK_UN)

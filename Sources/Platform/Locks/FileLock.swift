@@ -1,51 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a lock is held.
+/// The mode in which a lock is held.
 package enum LockMode: Sendable {
-    /// Together with other sharers, in this process and others.
+    /// Shared with other holders, in this process and others.
     case shared
-    /// Alone.
+    /// Without any other holder.
     case exclusive
 }
 
 /// A flock(2) that the threads of a process can use together.
 ///
-/// flock belongs to the open file description: two threads that lock one descriptor convert each
-/// other's lock instead of waiting. So threads are counted here, in front of the kernel's lock: the
-/// first sharer takes it, the last gives it back, and an exclusive holder is alone in the process before
-/// it asks the other processes. The kernel releases the lock of a process that dies.
+/// flock belongs to the open file description: two threads that lock one descriptor convert each other's lock instead of
+/// waiting. So threads are counted here before the kernel's lock: the first sharer takes it, the last releases it, and an
+/// exclusive holder excludes the other threads of the process before it requests the kernel's lock. The kernel releases the
+/// lock of a process that dies.
 ///
-/// As long as another process keeps an exclusive waiter out, he and the sharers of his own process take turns.
+/// While another process blocks an exclusive waiter, the waiter and the sharers of its own process take turns.
 ///
 /// Two `FileLock`s on one file exclude each other, also within a process.
 ///
-/// Sharers of several processes that overlap without end would keep an exclusive waiter out, as the kernel
-/// lets newcomers join. Where the processes share a word for the lock, he asks in it for the next moments, and
-/// newcomers let him go first.
+/// The kernel lets new sharers join, so sharers of several processes that overlap continuously would starve an exclusive
+/// waiter. If the processes share a word for the lock, the waiter reserves the next few milliseconds in it, and newcomers
+/// yield to it.
 package final class FileLock: Sendable {
-    /// Sharers that may join one stay of the kernel's lock before newcomers wait for it to be given back:
-    /// without a bound, threads that overlap would keep another process's exclusive holder out for ever.
+    /// The number of sharers that may join one hold of the kernel's lock before newcomers wait until it is released.
     ///
-    /// 64 makes the kernel's share of the cost vanish (0.7 µs in 64 uses).
+    /// Without a limit, overlapping threads would starve another process's exclusive waiter.
+    ///
+    /// With 64 the kernel's share of the cost is negligible (0.7 µs in 64 uses).
     static let sharersPerStay = 64
 
-    /// Pause between attempts to get the kernel's lock.
+    /// The pause between attempts to get the kernel's lock.
     ///
-    /// Sharers of other processes leave gaps of microseconds, and an exclusive waiter has to hit one: the
-    /// more often it tries, the sooner.
+    /// Sharers of other processes leave gaps of microseconds. The more often an exclusive waiter tries, the sooner it hits
+    /// one.
     static let longestPause: Duration = .microseconds(500)
 
-    /// Exclusive waiters ask for the lock when they have waited so long: usually it is free sooner.
+    /// How long exclusive waiters wait before they reserve the lock; usually it is free sooner.
     static let askAfter: Duration = .milliseconds(2)
-    /// So long newcomers keep away after each time that he asks, ten times as long as he pauses: should he
-    /// die, they go on then.
+    /// How long newcomers keep away after each reservation.
+    ///
+    /// It is ten times the pause between attempts. If the waiter dies, newcomers resume after this time.
     static let wantedMilliseconds: UInt64 = 5
-    /// A time further ahead is from before the machine was started anew, when the clock was another.
+    /// The largest plausible distance of a reservation into the future.
+    ///
+    /// A later time was written before a reboot, when the clock had another origin.
     static let farthestMilliseconds: UInt64 = 50
-    /// A newcomer keeps away no longer, so that exclusive waiters who take turns do not keep it out for ever.
+    /// The longest time that a newcomer keeps away, so that exclusive waiters who take turns do not starve it.
     static let longestCourtesy: Duration = .milliseconds(50)
-    /// Whoever waits longer waits for a holder that is stopped, say, and not for newcomers: from then on those are
-    /// kept out for a tenth of the time.
+    /// How long an exclusive waiter assumes that newcomers delay it.
+    ///
+    /// A longer wait is due to a holder that, for example, is stopped. From then on newcomers are kept out for a tenth of
+    /// the time.
     static let newcomersMatterFor: Duration = .milliseconds(500)
 
     private struct State {
@@ -53,7 +59,7 @@ package final class FileLock: Sendable {
         var joined = 0
         var isExclusive = false
         var exclusiveWaiters = 0
-        /// A first sharer waits for another process; the others wait for what it gets.
+        /// Whether a first sharer is waiting for another process; the other sharers wait for its result.
         var isEntering = false
 
         var admitsSharer: Bool {
@@ -67,10 +73,10 @@ package final class FileLock: Sendable {
     private let state = Monitored(State())
     private let wanted: @Sendable () -> MappedWord?
 
-    /// Takes over a descriptor of the lock file, opened for reading and writing.
+    /// Creates a lock that owns a descriptor of the lock file, opened for reading and writing.
     ///
-    /// `wanted` gives the word that all processes that use the lock share for it, if they do: until when an
-    /// exclusive waiter wants it, in milliseconds of CLOCK_MONOTONIC.
+    /// `wanted` returns the word that all processes share for this lock, if they share one: the time until which an
+    /// exclusive waiter reserves the lock, in milliseconds of CLOCK_MONOTONIC.
     package init(
         owning descriptor: consuming FileDescriptor,
         wanted: @escaping @Sendable () -> MappedWord? = { nil }
@@ -81,14 +87,14 @@ package final class FileLock: Sendable {
 
     /// Waits until the lock is held in `mode`.
     ///
-    /// Every call needs its ``unlock(_:)``.
+    /// Every call must be balanced by a call of ``unlock(_:)``.
     ///
-    /// Uncontended, one `flock` for the first sharer of a stay and none for those who join.
+    /// Uncontended: one `flock` for the first sharer of a hold and none for those that join.
     ///
-    /// - Throws: ``Errno/timedOut`` where it was not to be had within `patience`, for instance because a
-    ///   holder is stopped; other errors of flock(2), such as ENOLCK.
+    /// - Throws: ``Errno/timedOut`` if the lock was not acquired within `patience`, for instance because a holder is
+    ///   stopped; other errors of flock(2), such as ENOLCK.
     package func lock(_ mode: LockMode, patience: Duration) throws(Errno) {
-        // The clock is read only by who has to wait.
+        // The clock is read only if the thread has to wait.
         if mode == .shared, try state.withLock({ (state) throws(Errno) in try enter(&state) }) == true {
             return
         }
@@ -99,7 +105,9 @@ package final class FileLock: Sendable {
         }
     }
 
-    /// Gives back what ``lock(_:patience:)`` got; nothing in a child that was forked meanwhile, as it is the parent's.
+    /// Releases the lock acquired by ``lock(_:patience:)``.
+    ///
+    /// It does nothing in a child that was forked in between, because the lock belongs to the parent.
     package func unlock(_ mode: LockMode) {
         guard processGeneration == owner else { return }
         let isFree = state.withLock { state in
@@ -111,7 +119,7 @@ package final class FileLock: Sendable {
             case .exclusive:
                 state.isExclusive = false
             }
-            // Inside, as the next one of this process must not have it before.
+            // Inside the monitor: the next thread of this process must not acquire the lock before this.
             descriptor.unlock()
             return true
         }
@@ -120,7 +128,7 @@ package final class FileLock: Sendable {
 
     private func lockShared(until deadline: ContinuousClock.Instant) throws(Errno) {
         if try joinSharers(until: deadline) { return }
-        // Waited for outside the monitor: others keep their own deadlines.
+        // The wait is outside the monitor, so that other threads keep their own deadlines.
         var isSharing = false
         defer { endEntering(isSharing: isSharing) }
         let courtesy = min(deadline, .now + Self.longestCourtesy)
@@ -129,7 +137,8 @@ package final class FileLock: Sendable {
         isSharing = true
     }
 
-    /// False: the caller is to take the kernel's lock, which another process holds, and say how that ended.
+    /// Waits to join the sharers; returns false if the caller must take the kernel's lock, which another process holds, and
+    /// report the result.
     private func joinSharers(until deadline: ContinuousClock.Instant) throws(Errno) -> Bool {
         let isJoined = try state.wait(until: deadline) { (state) throws(Errno) -> Bool? in
             let isJoined = try enter(&state)
@@ -140,8 +149,7 @@ package final class FileLock: Sendable {
         return isJoined
     }
 
-    /// One attempt to share the lock; nil where this process keeps newcomers out, false where another process
-    /// does.
+    /// Makes one attempt to share the lock; returns nil if this process blocks newcomers, false if another process does.
     private func enter(_ state: inout State) throws(Errno) -> Bool? {
         guard state.admitsSharer else { return nil }
         if state.sharers == 0 {
@@ -164,8 +172,9 @@ package final class FileLock: Sendable {
         state.wakeAll()
     }
 
-    /// Waits in turns, and lets the sharers of this process go on in between: as long as another process shares it
-    /// they are in nobody's way.
+    /// Waits in turns, with sharers of this process admitted in between.
+    ///
+    /// While another process shares the lock, they block no other holder.
     private func lockExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
         let begin = ContinuousClock.now
         var turn = Self.askAfter
@@ -194,13 +203,13 @@ package final class FileLock: Sendable {
         state.wakeAll()
     }
 
-    /// Waits for the kernel's lock, with the threads of this process kept out; false where it was not to be had.
+    /// Waits for the kernel's lock, with the other threads of this process excluded; returns false if it was not acquired.
     private func waitExclusive(until end: ContinuousClock.Instant, isAsking: Bool) throws(Errno) -> Bool {
         if !isAsking {
             return try descriptor.tryLock(.exclusive, until: end, longestPause: Self.longestPause)
         }
         while true {
-            // Looked up each time: the word may be given to the lock only now, or be another one.
+            // Loaded each time, because the word may be assigned late or be replaced.
             let word = wanted()
             let until = Timestamp.monotonicMilliseconds + Self.wantedMilliseconds
             word?.value = until
@@ -213,7 +222,7 @@ package final class FileLock: Sendable {
         }
     }
 
-    /// Whether an exclusive waiter, of any process, has asked newcomers to let him go first.
+    /// Whether an exclusive waiter, in any process, has reserved the lock, so that newcomers must yield.
     private var isWanted: Bool {
         guard let until = wanted()?.value, until != 0 else { return false }
         let now = Timestamp.monotonicMilliseconds
@@ -229,7 +238,7 @@ package final class FileLock: Sendable {
         }
         state.withLock { $0.exclusiveWaiters -= 1 }
         if isClaimed == nil {
-            // Sharers held back for this one can go on.
+            // Wakes the sharers that yielded to this waiter.
             state.wakeAll()
             throw .timedOut
         }

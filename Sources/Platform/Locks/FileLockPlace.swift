@@ -2,22 +2,22 @@
 
 import Synchronization
 
-/// A place for a ``FileLock`` that is given once and from then on stays the same as long as the place does.
+/// A slot for a ``FileLock`` that is set once and then stays the same for the slot's lifetime.
 ///
-/// Using it counts no reference and takes no lock of its own: threads that share a lock file do not take a cache
-/// line from each other before they come to the lock.
+/// Reading it counts no reference and takes no lock: threads that share a lock file do not contend for a cache line before
+/// they reach the file lock.
 package struct FileLockPlace: ~Copyable, Sendable {
-    /// Of the lock, which is retained once for it; 0 while there is none.
+    /// The address of the lock, which is retained once for it; 0 if no lock is set.
     private let address = Atomic<UInt>(0)
 
-    /// With no lock yet.
+    /// Creates an empty slot.
     package init() {}
 
     deinit {
         unsafe Self.reference(at: address.load(ordering: .acquiring))?.release()
     }
 
-    /// Has the lock taken, as ``FileLock/lock(_:patience:)`` does; false where there is none yet.
+    /// Takes the lock as ``FileLock/lock(_:patience:)`` does; returns false if no lock is set.
     package func lock(_ mode: LockMode, patience: Duration) throws(Errno) -> Bool {
         guard let reference = unsafe Self.reference(at: address.load(ordering: .acquiring)) else {
             return false
@@ -29,14 +29,14 @@ package struct FileLockPlace: ~Copyable, Sendable {
         return true
     }
 
-    /// Gives back what ``lock(_:patience:)`` got.
+    /// Releases the lock acquired by ``lock(_:patience:)``.
     package func unlock(_ mode: LockMode) {
         unsafe Self.reference(at: address.load(ordering: .acquiring))?._withUnsafeGuaranteedRef {
             $0.unlock(mode)
         }
     }
 
-    /// Puts a lock here, unless there is one already.
+    /// Sets the lock, unless one is set already.
     package func settle(_ lock: FileLock) {
         let reference = unsafe Unmanaged.passRetained(lock)
         let isSettled = address.compareExchange(

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A lock file that is held, exclusively, until this value goes or the process dies.
+/// A lock file that is held exclusively until this value is destroyed or the process dies.
 ///
-/// In a child that is forked meanwhile the value is worth nothing: the lock stays its parent's.
+/// In a child that is forked in between the value has no effect: the lock remains the parent's.
 ///
-/// Unlike ``FileLock`` it opens its file anew each time, so that it is alone among all, threads of this
-/// process included.
+/// Unlike ``FileLock`` it opens its file each time, so that it also excludes other threads of this process.
 package struct LockFile: ~Copyable, Sendable {
     /// The open file.
     package let descriptor: FileDescriptor
     private let owner = processGeneration
 
     deinit {
-        // Not by closing alone: a child that was forked meanwhile has the file, too.
+        // Closing alone is not enough: a child that was forked in between also has the file.
         if processGeneration == owner { descriptor.unlock() }
     }
 
-    /// Creates the file where it is missing and waits for its lock.
+    /// Creates the file if it is missing and waits for its lock.
     ///
-    /// After locking, the path must still name the file that was locked: if its holder unlinked it in
-    /// between, another process may hold a new file of that name, and this one starts again.
+    /// After locking, the path must still name the locked file. If its holder has unlinked it in between, another process
+    /// may hold a new file of that name, and this function starts again.
     ///
-    /// - Returns: nil where it was not to be had within `patience` (zero: one attempt).
+    /// - Returns: nil if the lock was not acquired within `patience` (zero: one attempt).
     package static func acquire(
         _ path: RelativePath,
         in directory: borrowing Directory,
@@ -36,6 +35,6 @@ package struct LockFile: ~Copyable, Sendable {
         }
     }
 
-    /// Gives the lock back and closes the file.
+    /// Releases the lock and closes the file.
     package consuming func release() {}
 }

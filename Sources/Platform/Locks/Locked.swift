@@ -2,11 +2,12 @@
 
 public import Glibc
 
-/// A value behind a mutex: `pthread_mutex_lock`(3), which ThreadSanitizer knows.
+/// A value protected by a mutex: `pthread_mutex_lock`(3), which ThreadSanitizer knows.
 ///
-/// Not `Synchronization.Mutex`: on Linux it takes the thread's number from where the thread has noted it once (Swift
-/// 6.3, `_swift_stdlib_gettid`). In a child made by fork(2) that is a number of the parent's, and as soon as another
-/// thread waits for what the first thread of the child holds, the process ends or both wait for good.
+/// `Synchronization.Mutex` is unsuitable: on Linux it uses a thread identifier that each thread caches once (Swift 6.3,
+/// `_swift_stdlib_gettid`). In a child made by fork(2) that identifier belongs to a thread of the parent, and as soon as
+/// another thread waits for a mutex that the first thread of the child holds, the process crashes or both threads wait
+/// forever.
 @safe
 @usableFromInline
 package struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
@@ -22,9 +23,9 @@ package struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
         unsafe cell.deallocate()
     }
 
-    /// Runs `body` with the value, alone.
+    /// Runs `body` with exclusive access to the value.
     ///
-    /// Decide inside, act outside: no system call belongs in here.
+    /// Decide inside, act outside: `body` must not make system calls.
     @inlinable
     package func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> Result
@@ -33,7 +34,7 @@ package struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
     }
 }
 
-/// A mutex and what it guards, which stay where they are.
+/// A mutex and the value that it protects, at a fixed address.
 @safe
 @usableFromInline
 package struct LockedCell<Value: ~Copyable>: ~Copyable {
@@ -56,7 +57,7 @@ package struct LockedCell<Value: ~Copyable>: ~Copyable {
 }
 
 extension Locked where Value: ~Copyable {
-    /// A lock on the heap, for collections, which hold no noncopyable values.
+    /// A lock on the heap, for collections, which can't hold noncopyable values.
     @usableFromInline
     package final class Box: Sendable {
         @usableFromInline package let value: Locked

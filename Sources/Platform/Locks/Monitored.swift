@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// A value behind a mutex together with a condition, for threads that wait until the value is as they need
-/// it: `pthread_cond_wait`(3).
+/// A value protected by a mutex, with a condition variable for threads that wait for a change of the value:
+/// `pthread_cond_wait`(3).
 @safe
 package final class Monitored<Value>: Sendable {
     private let state: Locked<Value>
@@ -24,29 +24,31 @@ package final class Monitored<Value>: Sendable {
         unsafe condition.deallocate()
     }
 
-    /// Runs `body` with the value, alone; wakes nobody.
+    /// Runs `body` with exclusive access to the value; wakes no waiter.
     package func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try state.withLock(body)
     }
 
-    /// Lets one of those who wait look at the value again, whichever.
+    /// Wakes one waiter, any of them, to check the value again.
     ///
     /// C: `pthread_cond_signal`.
     package func wakeOne() {
         unsafe pthread_cond_signal(condition)
     }
 
-    /// Lets all who wait look at the value again.
+    /// Wakes all waiters to check the value again.
     ///
     /// C: `pthread_cond_broadcast`.
     package func wakeAll() {
         unsafe pthread_cond_broadcast(condition)
     }
 
-    /// Runs `body` until it gives something, waiting for a wake-up in between; nil once `deadline` has
-    /// passed (nil: there is none).
+    /// Runs `body` until it returns a value, waiting for a wake-up in between.
+    ///
+    /// - Parameter deadline: nil to wait without limit.
+    /// - Returns: nil if `deadline` has passed.
     package func wait<Result, Failure: Error>(
         until deadline: ContinuousClock.Instant? = nil,
         for body: (inout Value) throws(Failure) -> Result?

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A fixed number of elements side by side, starting at a multiple of 128 bytes, with one owner.
+/// A fixed number of elements in contiguous memory, starting at a multiple of 128 bytes, with one owner.
 ///
-/// So an element whose stride is 64 fills one cache line. As there is one owner, reading or changing an element
-/// counts no references and looks for no other owner, as `Array` must.
+/// An element whose stride is 64 fills one cache line. As there is one owner, accessing an element neither counts references
+/// nor checks for uniqueness, as `Array` must.
 @safe
 @usableFromInline
 package struct AlignedArray<Element: Sendable>: ~Copyable, Sendable {
     @usableFromInline nonisolated(unsafe) let base: UnsafeMutablePointer<Element>
-    /// Number of elements.
+    /// The number of elements.
     @usableFromInline package let count: Int
 
-    /// `count` elements that are all `element`; one allocation.
+    /// Creates `count` copies of `element`, with one allocation.
     @inlinable
     package init(repeating element: Element, count: Int) {
         unsafe base = Self.allocate(count)
@@ -19,7 +19,7 @@ package struct AlignedArray<Element: Sendable>: ~Copyable, Sendable {
         self.count = count
     }
 
-    /// No elements.
+    /// Creates an empty array.
     @inlinable
     package init() {
         unsafe base = Self.allocate(0)

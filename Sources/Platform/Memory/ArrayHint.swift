@@ -3,26 +3,26 @@
 import CPlatform
 import Synchronization
 
-/// About where the elements of an ``AlignedArray`` are, for who does not hold its lock: to have one fetched into the
-/// cache before it is needed.
+/// The approximate address of the elements of an ``AlignedArray``, for prefetching by a thread that does not hold its lock.
 ///
-/// Never used for more than fetching, so that one which is out of date costs time and nothing else.
+/// It is only used for prefetching, so an outdated hint only costs time.
 package struct ArrayHint: ~Copyable, Sendable {
-    /// The address of the first element, a multiple of 128, and in the bits below that the number of elements as a
-    /// power of two; 0 for none.
+    /// The address of the first element, a multiple of 128, with the binary logarithm of the number of elements in the low bits.
+    ///
+    /// 0 if there are none.
     private let word = Atomic<UInt>(0)
 
     package init() {}
 
-    /// Notes where `array`, of a power of two of elements, is now.
+    /// Records the current address of `array`, whose number of elements is a power of two.
     package func follow<Element: Sendable>(_ array: borrowing AlignedArray<Element>) {
         let count = array.count
         let address = unsafe UInt(bitPattern: array.base)
         word.store(count == 0 ? 0 : address | UInt(count.trailingZeroBitCount), ordering: .relaxed)
     }
 
-    /// Has the two cache lines of the element at `position` fetched, counted on beyond the end from the beginning,
-    /// without waiting for them; each element takes 128 bytes.
+    /// Prefetches the two cache lines of the element at `position`, which wraps around at the end, without waiting for them;
+    /// each element takes 128 bytes.
     package func prefetch(_ position: Int) {
         let word = word.load(ordering: .relaxed)
         if word == 0 { return }

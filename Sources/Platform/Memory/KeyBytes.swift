@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What makes the hashes of one table its own: 320 bits of the system's randomness (getrandom), told to nobody.
+/// The seed of one table's hashes: 320 bits of the system's randomness (getrandom), which are never disclosed.
 ///
-/// Who chooses keys without having seen hashes can't choose ones that collide: which do depends on the seed, and
-/// nothing that a cache gives out, neither a value nor an order, depends on a hash. This is no keyed hash function
-/// with a proof, as SipHash is: who times single lookups for long may learn something. Nothing is wrong then, only
-/// slow: keys that collide are compared one after the other, as many as the tier holds at most.
+/// An attacker who chooses keys without having seen hashes can't choose colliding keys: collisions depend on the seed, and
+/// no value or order that a cache returns depends on a hash. This is not a keyed hash function with a proof, such as
+/// SipHash: an attacker who times single lookups for a long time may infer something. That affects performance, not
+/// correctness: colliding keys are compared one after the other, at most as many as the tier holds.
 @usableFromInline
 package struct HashSeed: Sendable {
     @usableFromInline let first = UInt64.random(in: .min ... .max)
@@ -17,18 +17,18 @@ package struct HashSeed: Sendable {
     package init() {}
 }
 
-/// A key's UTF-8 bytes as a hash table looks for them: their hash, and the first of them as numbers.
+/// A key's UTF-8 bytes prepared for a hash table lookup: their hash, and the first of them as numbers.
 ///
-/// Neither Unicode normalization nor an allocation. A key of up to ``Head/capacity`` bytes is told from every
-/// other by its head and its length alone.
+/// No Unicode normalization and no allocation is involved. The head and the length alone distinguish a key of up to
+/// ``Head/capacity`` bytes from all others.
 @usableFromInline
 package struct KeyBytes: Sendable {
     /// The first bytes as numbers.
     ///
-    /// Of two keys of the same length that have no more than ``capacity`` bytes, equal where the keys are.
+    /// For two keys of the same length of at most ``capacity`` bytes, the heads are equal exactly if the keys are.
     @usableFromInline
     package struct Head: Sendable, Equatable {
-        /// Bytes that it holds: what most keys that people write down do not exceed, in half a cache line.
+        /// The number of bytes that it holds: enough for most keys that people write, in half a cache line.
         @inlinable package static var capacity: Int { 32 }
 
         @usableFromInline var first: UInt64
@@ -43,7 +43,7 @@ package struct KeyBytes: Sendable {
 
         @inlinable
         package static func == (left: Head, right: Head) -> Bool {
-            // One branch: they differ seldom where the hashes agree.
+            // One branch, because heads seldom differ if the hashes are equal.
             (left.first ^ right.first) | (left.second ^ right.second) | (left.third ^ right.third)
                 | (left.fourth ^ right.fourth) == 0
         }
@@ -51,26 +51,27 @@ package struct KeyBytes: Sendable {
 
     @usableFromInline package var hash: UInt64
     @usableFromInline package let head: Head
-    /// How many there are, as far as the number goes.
+    /// The number of bytes, clamped to the range of the type.
     @usableFromInline package private(set) var length: UInt32
 
-    /// Those of an empty key.
+    /// Creates the bytes of an empty key.
     @inlinable
     package init() {
         (hash, length, head) = (0, 0, Head())
     }
 
-    /// The same as the name of something else: equal to none that was made from a string alone.
+    /// The same bytes in a separate name space: equal to none that were created from a string alone.
     ///
-    /// No string that is not longer than ``Head/capacity`` has this length, and those that are longer are compared byte
-    /// by byte.
+    /// No string of at most ``Head/capacity`` bytes has this length, and longer ones are compared byte by byte.
     package var apart: KeyBytes {
         var other = self
         other.length |= 1 << 31
         return other
     }
 
-    /// No call, but for a string that Swift keeps in parts, which none is that was made on Linux.
+    /// Creates the bytes of a key.
+    ///
+    /// It makes no call, except for a string without contiguous storage, which no string made on Linux is.
     ///
     /// - Complexity: O(*n*) in the bytes, 16 of them at a time.
     @inlinable
@@ -104,7 +105,7 @@ package struct KeyBytes: Sendable {
                 )
                 offset += 16
             }
-            // Some of the last sixteen may have been counted already, which does no harm.
+            // Some of the last sixteen bytes may have been hashed already, which does no harm.
             hash = unsafe fold(
                 bytes.word(at: count - 16) ^ seed.first,
                 bytes.word(at: count - 8) ^ seed.second ^ hash
@@ -117,7 +118,7 @@ package struct KeyBytes: Sendable {
 }
 
 extension KeyBytes.Head {
-    /// Of words that overlap where the bytes are no multiple of them, so that nothing has to be cut off.
+    /// Creates the head from words that overlap if the length is not a multiple of their size, so that no masking is needed.
     @unsafe
     @inlinable
     @inline(__always)
@@ -141,10 +142,10 @@ extension KeyBytes.Head {
     }
 }
 
-/// The product of both, its halves laid upon each other: each bit of the result depends on all of them.
+/// Returns the product of both, with its halves combined by XOR: each bit of the result depends on all of them.
 ///
-/// As wyhash does it, which Go's maps use where a processor has no AES instructions; with factors that nobody
-/// outside knows.
+/// This is the mixing function of wyhash, which Go's maps use if the processor has no AES instructions; the factors here are
+/// secret.
 @inlinable
 @inline(__always)
 func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
@@ -153,14 +154,14 @@ func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The eight bytes from `offset` on as a number, the first one the lowest.
+    /// Returns the eight bytes at `offset` as a number, in little-endian order.
     @inlinable
     @inline(__always)
     func word(at offset: Int) -> UInt64 {
         UInt64(littleEndian: unsafe loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
-    /// The four bytes from `offset` on as a number.
+    /// Returns the four bytes at `offset` as a number, in little-endian order.
     @inlinable
     @inline(__always)
     func halfWord(at offset: Int) -> UInt64 {

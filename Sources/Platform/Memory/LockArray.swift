@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Values each behind a lock of its own, none of which shares cache lines with another.
+/// Values, each protected by its own lock, none of which shares cache lines with another.
 ///
-/// Taking one counts no references, as an array of ``Locked/Box`` would.
+/// Locking one counts no references, unlike an array of ``Locked/Box``.
 @safe
 @usableFromInline
 package struct LockArray<Value: ~Copyable>: ~Copyable, Sendable {
     @usableFromInline nonisolated(unsafe) let base: UnsafeMutableRawPointer
-    /// How many there are.
+    /// The number of values.
     @usableFromInline package let count: Int
 
-    /// `count` values that `make` makes.
+    /// Creates `count` values by calling `make`.
     package init(count: Int, _ make: () -> sending Value) {
         self.count = count
         unsafe base = UnsafeMutableRawPointer.allocate(byteCount: count * Self.stride, alignment: 128)
@@ -34,7 +34,7 @@ package struct LockArray<Value: ~Copyable>: ~Copyable, Sendable {
         return unsafe (base + position * Self.stride).assumingMemoryBound(to: LockedCell<Value>.self)
     }
 
-    /// Runs `body` with a value, alone.
+    /// Runs `body` with exclusive access to the value at `position`.
     @inlinable
     package func withLock<Result: ~Copyable, Failure: Error>(
         at position: Int,

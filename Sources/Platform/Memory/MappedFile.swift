@@ -4,26 +4,26 @@ import CPlatform
 import Glibc
 public import Synchronization
 
-/// A file mapped into memory and shared with every process that maps it (MAP_SHARED), as 64-bit words.
+/// A file mapped into memory as 64-bit words and shared with every process that maps it (MAP_SHARED).
 ///
-/// The words are only ever used atomically. What one process changes all others see at once, whether or
-/// not it lives to unmap; the medium sees it some time later. The file must be as long as what is mapped, and
-/// have all its blocks: to touch a page that the file system can't provide kills the process with SIGBUS.
+/// The words are only accessed atomically. All processes see each other's changes at once, even those of a process that is
+/// killed; they reach the storage device some time later. The file must be at least as long as the mapping, and have all its
+/// blocks: touching a page that the file system can't provide kills the process with SIGBUS.
 @safe
 package final class MappedFile: Sendable {
-    /// Valid as long as this object is.
+    /// The mapped words, valid for the lifetime of this object.
     package let words: MappedWords
-    /// False where the mapping is for reading only: to change a word would kill the process with SIGSEGV.
+    /// Whether the words may be changed; in a read-only mapping that would kill the process with SIGSEGV.
     package let isWritable: Bool
 
     private nonisolated(unsafe) let base: UnsafeMutableRawPointer
     private let byteCount: Int
 
-    /// Maps the first `wordCount` words; the file can be closed then.
+    /// Maps the first `wordCount` words; the file can be closed afterwards.
     ///
     /// C: `mmap`.
     ///
-    /// - Throws: ENODEV where the file system can't map files.
+    /// - Throws: ENODEV if the file system can't map files.
     package init(
         mapping file: borrowing FileDescriptor,
         wordCount: Int,
@@ -42,12 +42,12 @@ package final class MappedFile: Sendable {
         words = unsafe MappedWords(at: start, count: wordCount)
     }
 
-    /// Lets go of the file.
+    /// Replaces the mapped file by private memory.
     ///
-    /// ``words`` stays valid: from now on it is memory of this process alone, all 0 but for `value` at `index`. A thread
-    /// that has seen one word of it sees the others, too. If there is no memory for that, the file stays mapped.
+    /// ``words`` stays valid: from now on it is memory of this process alone, all 0 except for `value` at `index`. A thread
+    /// that has read one of the new words sees only new ones. If memory is exhausted, the file stays mapped.
     ///
-    /// C: `mmap`, `mremap`. Takes a page, and one more for each that is written from now on.
+    /// C: `mmap`, `mremap`. It takes a page, and one more for each page that is written from now on.
     package func detach(leaving value: UInt64, at index: Int) {
         precondition(index >= 0 && index < byteCount / 8, "outside of the mapping")
         let (count, flags) = (byteCount, MAP_PRIVATE | MAP_ANONYMOUS)
@@ -56,12 +56,12 @@ package final class MappedFile: Sendable {
             ? -1 : unsafe Int(bitPattern: mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0))
         guard address != -1, let pages = unsafe UnsafeMutableRawPointer(bitPattern: address) else { return }
         unsafe pages.storeBytes(of: value, toByteOffset: index * 8, as: UInt64.self)
-        // In one step: whoever looks at a page that is being replaced waits for the kernel.
+        // The replacement is atomic: a thread that accesses a page in the meantime waits for the kernel.
         if unsafe cplatform_replace_pages(pages, count, base) != 0 { unsafe munmap(pages, count) }
     }
 
     deinit {
-        // Fails only for an address that is none of a mapping.
+        // Fails only for an address that is not a mapping's.
         let failed = unsafe munmap(base, byteCount) == -1
         precondition(!failed, "unmapped what was not mapped")
     }
@@ -69,15 +69,15 @@ package final class MappedFile: Sendable {
 
 /// A view of words that are shared with other threads or processes.
 ///
-/// Copied without counting references: who holds one sees to it that the memory stays mapped. On x86-64 a
-/// load is one `mov`, on every processor free of locks.
+/// Copying it counts no references: the holder must keep the memory mapped. On x86-64 a load is one `mov`; it is lock-free
+/// on every processor.
 @safe
 @usableFromInline
 package struct MappedWords: Sendable {
     @usableFromInline nonisolated(unsafe) let words: UnsafeMutablePointer<Atomic<UInt64>>
     @usableFromInline package let count: Int
 
-    /// Views `count` words at `address`, which are aligned to 8 bytes and stay as long as this is used.
+    /// Creates a view of `count` words at `address`, which must be aligned to 8 bytes and stay valid while the view is used.
     @unsafe
     @inlinable
     package init(at address: UnsafeMutableRawPointer, count: Int) {
@@ -85,10 +85,10 @@ package struct MappedWords: Sendable {
         self.count = count
     }
 
-    /// Where the words are, to tell one mapping from another and to make this view anew; never 0.
+    /// The address of the words, which identifies a mapping and can recreate this view; never 0.
     @inlinable package var address: UInt { unsafe UInt(bitPattern: words) }
 
-    /// Views what ``address`` said, while that is still mapped; nil for 0.
+    /// Recreates the view for an ``address`` that is still mapped; nil for 0.
     @unsafe
     @inlinable
     package init?(address: UInt, count: Int) {
@@ -96,7 +96,7 @@ package struct MappedWords: Sendable {
         unsafe self.init(at: base, count: count)
     }
 
-    /// Where a word is.
+    /// Returns a pointer to a word.
     @unsafe
     @inlinable
     func word(_ index: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
@@ -104,13 +104,14 @@ package struct MappedWords: Sendable {
         return unsafe words + index
     }
 
-    /// The word, with all that was done before it was stored (acquire).
+    /// Returns the word, with acquire ordering.
     @inlinable
     package func load(_ index: Int) -> UInt64 {
         unsafe word(index).pointee.load(ordering: .acquiring)
     }
 
-    /// The first of these words that has a bit of `mask`, each loaded like ``load(_:)``; nil if none has.
+    /// Returns the index of the first of these words that has a bit of `mask`, each loaded like ``load(_:)``; nil if none
+    /// has.
     package func firstIndex(in range: Range<Int>, havingAnyOf mask: UInt64) -> Int? {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "outside of the mapping")
         let place = unsafe UnsafeRawPointer(words + range.lowerBound).assumingMemoryBound(to: UInt64.self)
@@ -118,34 +119,34 @@ package struct MappedWords: Sendable {
         return index < range.count ? range.lowerBound + index : nil
     }
 
-    /// Has the word's cache line fetched without waiting for it.
+    /// Prefetches the word's cache line without waiting for it.
     package func prefetch(_ index: Int) {
         unsafe cplatform_prefetch(word(index))
     }
 
-    /// Sets the word; who loads it sees all that was done before (release).
+    /// Stores the word, with release ordering.
     package func store(_ value: UInt64, at index: Int) {
         unsafe word(index).pointee.store(value, ordering: .releasing)
     }
 
-    /// Adds, wrapping, in one step with everything before and after in its place; the word as it was.
+    /// Adds to the word atomically, with wraparound and sequential consistency, and returns the previous value.
     @discardableResult
     package func add(_ amount: UInt64, at index: Int) -> UInt64 {
         unsafe word(index).pointee.wrappingAdd(amount, ordering: .sequentiallyConsistent).oldValue
     }
 
-    /// Adds to a word that is a mere sum: nothing else is ordered by it.
+    /// Adds to a word that is only a sum, with relaxed ordering.
     @inlinable
     package func count(_ amount: UInt64, at index: Int) {
         unsafe word(index).pointee.wrappingAdd(amount, ordering: .relaxed)
     }
 
-    /// Sets the bits of `mask` too, in one step with everything before and after in its place.
+    /// Sets the bits of `mask` atomically, with sequential consistency.
     package func setBits(_ mask: UInt64, at index: Int) {
         unsafe word(index).pointee.bitwiseOr(mask, ordering: .sequentiallyConsistent)
     }
 
-    /// Replaces the word if it is `expected`; false where it is not.
+    /// Replaces the word if it is `expected`; returns false if it is not.
     package func replace(_ expected: UInt64, by value: UInt64, at index: Int) -> Bool {
         unsafe word(index).pointee.compareExchange(
             expected: expected,
@@ -155,7 +156,7 @@ package struct MappedWords: Sendable {
     }
 }
 
-/// One word among shared ones.
+/// One of several shared words.
 package struct MappedWord: Sendable {
     private let words: MappedWords
     private let index: Int
@@ -165,23 +166,23 @@ package struct MappedWord: Sendable {
         self.index = index
     }
 
-    /// What ``MappedWords/load(_:)`` and ``MappedWords/store(_:at:)`` do.
+    /// The word, accessed like ``MappedWords/load(_:)`` and ``MappedWords/store(_:at:)``.
     package var value: UInt64 {
         get { words.load(index) }
         nonmutating set { words.store(newValue, at: index) }
     }
 
-    /// Replaces the word if it is `expected`; false where it is not.
+    /// Replaces the word if it is `expected`; returns false if it is not.
     @discardableResult
     package func replace(_ expected: UInt64, by value: UInt64) -> Bool {
         words.replace(expected, by: value, at: index)
     }
 }
 
-/// Words of this process's own, all 0 at first, which begin a cache line.
+/// Private words of this process, initially 0, aligned to a cache line.
 @safe
 package final class WordBlock: Sendable {
-    /// Valid as long as this object is.
+    /// The words, valid for the lifetime of this object.
     package let words: MappedWords
 
     private nonisolated(unsafe) let base: UnsafeMutableRawPointer

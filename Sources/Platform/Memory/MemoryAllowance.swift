@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How much memory this process may use.
+/// The amount of memory that this process may use.
 package enum MemoryAllowance {
-    /// Bytes: what the machine has, or what the process's control group or one above it may use if that is less; nil
-    /// where the kernel does not tell.
+    /// Returns the machine's memory in bytes, or the limit of the process's control group or of one above it if that is
+    /// lower; nil if the kernel does not report either.
     ///
     /// C: `open`, `read` and `close` of `/proc/meminfo`, of `/proc/self/cgroup`, and of one to three files of each group.
     package static func bytes() -> Int64? {
         let machine = ProcFiles.text("/proc/meminfo").flatMap { ProcFiles.totalMemory(parsing: $0) }
-        // Version 1 says that there is no limit by one that no machine has.
+        // Version 1 reports a missing limit as one that no machine can reach.
         return (MemoryGroup.own().flatMap(\.limits) + [machine].compactMap { $0 }).min()
     }
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The control group whose memory a process may use, cgroups(7).
+/// A control group that limits a process's memory, cgroups(7).
 struct MemoryGroup: Sendable, Equatable {
-    /// The interface of the kernel: which files say what.
+    /// The version of the kernel's interface, which determines the file names.
     enum Version: Sendable {
         /// Documentation/admin-guide/cgroup-v1/memory.rst.
         case one
         /// Documentation/admin-guide/cgroup-v2.rst.
         case two
 
-        /// The file that says how much the group uses.
+        /// The file with the group's memory usage.
         var usage: String { self == .one ? "memory.usage_in_bytes" : "memory.current" }
 
-        /// The files with the limits: beyond the first of version 2 the kernel slows the group down.
+        /// The files with the limits: beyond the first one of version 2 the kernel slows the group down.
         var limits: [String] { self == .one ? ["memory.limit_in_bytes"] : ["memory.high", "memory.max"] }
 
-        /// The lines of memory.stat with the page cache of the group and of those below it.
+        /// The lines of memory.stat with the page cache of the group and its descendants.
         var pageCache: [String] {
             let names = ["inactive_file", "active_file"]
             return self == .one ? names.map { "total_\($0)" } : names
@@ -23,16 +23,16 @@ struct MemoryGroup: Sendable, Equatable {
     }
 
     let version: Version
-    /// The directory at the top.
+    /// The mount point of the hierarchy.
     let root: String
-    /// Below it, beginning with a slash; empty for the top itself.
+    /// The path below the mount point, beginning with a slash; empty for the root group.
     let path: String
 
     var directory: String { root + path }
 
-    /// The groups of this process whose files are there.
+    /// Returns the groups of this process whose files exist.
     ///
-    /// C: `open`, `read` and `close` of `/proc/self/cgroup`, and of one file for each place.
+    /// C: `open`, `read` and `close` of `/proc/self/cgroup`, and of one file for each candidate.
     static func own() -> [MemoryGroup] {
         guard let text = ProcFiles.text("/proc/self/cgroup") else { return [] }
         return candidates(parsing: text).filter {
@@ -40,19 +40,18 @@ struct MemoryGroup: Sendable, Equatable {
         }
     }
 
-    /// Where the groups of a process may be.
+    /// Returns the directories that may be the groups of a process.
     ///
-    /// In a container whose groups have no namespace of their own the path is the host's, and the container's
-    /// group is at the top.
+    /// In a container without a cgroup namespace the path is the host's, and the container's group is at the root.
     static func candidates(parsing text: String) -> [MemoryGroup] {
         var groups: [MemoryGroup] = []
         for line in text.split(separator: "\n") {
             let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
-            // A path outside of what this process can see begins with `/..`.
+            // A path outside this process's namespace begins with `/..`.
             guard parts.count == 3, parts[2].hasPrefix("/"), !parts[2].hasPrefix("/..") else { continue }
             let path = parts[2] == "/" ? "" : String(parts[2])
             if parts[0] == "0", parts[1].isEmpty {
-                // Beside version 1 it is mounted at the second place.
+                // If version 1 is also mounted, version 2 is at the second path.
                 for root in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
                     groups.append(MemoryGroup(version: .two, root: root, path: path))
                 }
@@ -65,7 +64,7 @@ struct MemoryGroup: Sendable, Equatable {
         return groups
     }
 
-    /// What this group and those above it may use, as far as they have limits.
+    /// The limits of this group and those above it, if they have limits.
     var limits: [Int64] {
         var groups = [root]
         for name in path.split(separator: "/") { groups.append("\(groups[groups.count - 1])/\(name)") }
@@ -74,10 +73,10 @@ struct MemoryGroup: Sendable, Equatable {
         }
     }
 
-    /// The text of a file of the group.
+    /// Returns the text of a file of the group.
     func text(_ name: String) -> String? { ProcFiles.text("\(directory)/\(name)") }
 
-    /// How near the group is to its limit.
+    /// Returns the pressure according to how near the group is to its limit.
     ///
     /// C: `open`, `read` and `close` of three files, and of a fourth when it is nearly full.
     func pressure() -> MemoryPressure {
@@ -85,20 +84,20 @@ struct MemoryGroup: Sendable, Equatable {
         guard let used = text(version.usage).flatMap({ Self.bytes(parsing: $0) }), let limit = limits.min()
         else { return .none }
         let pressure = MemoryPressure(used: used, limit: limit)
-        // Groups fill up with page cache and stay full: only then is it worth finding out how much of it that is, and
-        // without that a full one tells nothing.
+        // Groups fill up with page cache and stay full, so only then the page cache is read. Without that number a full
+        // group indicates nothing.
         guard pressure > .none, let statistics = text("memory.stat") else { return .none }
         return MemoryPressure(used: used - min(used, pageCache(parsing: statistics)), limit: limit)
     }
 
     // MARK: Formats
 
-    /// The number in a file with one; nil for "max", which means that there is none.
+    /// Returns the number in a file that contains one; nil for "max", which means no limit.
     static func bytes(parsing text: String) -> Int64? {
         text.split(separator: "\n").first.flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
     }
 
-    /// The bytes of page cache in memory.stat.
+    /// Returns the bytes of page cache in memory.stat.
     func pageCache(parsing text: String) -> Int64 {
         version.pageCache.reduce(0) { $0 + (ProcFiles.number(after: $1, in: text) ?? 0) }
     }

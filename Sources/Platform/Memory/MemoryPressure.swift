@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How short memory is.
+/// A level of memory pressure.
 package enum MemoryPressure: Sendable, Comparable {
-    /// There is enough.
+    /// Enough memory is free.
     case none
-    /// Work is being held up: caches should give some of theirs back.
+    /// Tasks are stalled: caches should release some memory.
     case some
-    /// Little is left before processes are killed: caches should give most of theirs back.
+    /// Little memory is left before processes are killed: caches should release most of theirs.
     case critical
 
-    /// What it means that some task waited for memory in so many percent of the last ten seconds.
+    /// Creates the level for the percentage of the last ten seconds in which some task waited for memory.
     ///
-    /// From 10 % on, each task that allocates loses a tenth of its time, which is noticed. 40 % is where
-    /// machines stop doing useful work: systemd-oomd kills at 60 % of a stall that holds all tasks up, which is
-    /// the stricter measure.
+    /// From 10 % on, each task that allocates loses a tenth of its time, which is noticeable. At 40 % machines stop doing
+    /// useful work: systemd-oomd kills at 60 % of a stall that affects all tasks, which is the stricter measure.
     init(stalled percent: Double) {
         self = percent >= 40 ? .critical : percent >= 10 ? .some : .none
     }
 
-    /// What it means that a control group uses so much of the memory that it may use, the page cache left out, which the
-    /// kernel takes back by itself: from 90 % on some pressure, from 97 % on a critical one.
+    /// Creates the level for a control group's memory usage, without the page cache, which the kernel reclaims
+    /// automatically.
     ///
-    /// Beyond the limit the kernel slows the group down (memory.high) or kills in it (memory.max).
+    /// From 90 % of the limit on it is `some`, from 97 % on `critical`. Beyond the limit the kernel slows the group down
+    /// (memory.high) or kills in it (memory.max).
     init(used: Int64, limit: Int64) {
         let part = limit > 0 ? Double(used) / Double(limit) : 1
         self = part >= 0.97 ? .critical : part >= 0.9 ? .some : .none

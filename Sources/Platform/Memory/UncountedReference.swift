@@ -2,16 +2,18 @@
 
 public import CPlatform
 
-/// A reference to an object that somebody else keeps alive.
+/// A reference to an object that other code keeps alive.
 ///
-/// Using it changes no reference count, so threads that look at one object at the same time do not take its cache
-/// line from each other.
+/// Using it changes no reference count, so threads that access one object at the same time do not contend for its cache
+/// line.
 @safe
 @usableFromInline
 package struct UncountedReference<Object: AnyObject & Sendable>: Sendable {
     @usableFromInline let object: Unmanaged<Object>
 
-    /// - Parameter object: must live as long as this is used.
+    /// Creates a reference to `object`.
+    ///
+    /// - Parameter object: The object, which must outlive this reference.
     @unsafe
     @inlinable
     package init(_ object: Object) {
@@ -24,8 +26,8 @@ package struct UncountedReference<Object: AnyObject & Sendable>: Sendable {
         unsafe object._withUnsafeGuaranteedRef(body)
     }
 
-    /// Has the first three cache lines of the object fetched without waiting for them; the first, which has the
-    /// reference count, to be changed.
+    /// Prefetches the first three cache lines of the object without waiting for them; the first, which contains the
+    /// reference count, for writing.
     @inlinable
     package func prefetch() {
         let address = unsafe UnsafeRawPointer(object.toOpaque())

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A process that this one has started, with a pipe to its standard input and one from its output.
+/// A child process with a pipe to its standard input and a pipe from its standard output.
 ///
-/// It inherits these two, standard error and nothing else: every other descriptor is close-on-exec. Whoever
-/// lets go of it without having waited kills it, so that no child outlives its owner or stays a zombie.
+/// It inherits these two, standard error and no other descriptor: all others are close-on-exec. Destroying the value without
+/// waiting kills the process, so that no child outlives its owner or stays a zombie.
 package struct ChildProcess: ~Copyable, Sendable {
     package typealias End = SpawnedProcess.End
 
-    /// What the process writes to its standard output.
+    /// The reading end of the process's standard output.
     package let output: FileDescriptor
     private var input: FileDescriptor?
     private var process: SpawnedProcess
 
-    /// Starts `executable`, a path, with these arguments after its name.
+    /// Starts `executable`, a path, with the given arguments after its name.
     ///
     /// C: `pipe2`, `posix_spawn`.
     ///
-    /// In the child no signal is blocked or ignored because this process does so.
+    /// Signals that this process blocks or ignores are neither blocked nor ignored in the child.
     ///
     /// - Parameters:
-    ///   - environment: variables to add to this process's own, or to replace there.
-    ///   - searchesPath: whether a program without a slash is looked for in `$PATH`.
+    ///   - environment: Variables to add to this process's environment, or to replace in it.
+    ///   - searchesPath: Whether a program name without a slash is looked up in `$PATH`.
     package init(
         starting executable: String,
         _ arguments: [String],
@@ -45,8 +45,8 @@ package struct ChildProcess: ~Copyable, Sendable {
     ///
     /// C: `write`.
     ///
-    /// - Throws: ``Errno/brokenPipe`` where nobody reads it any more, provided that this process ignores
-    ///   SIGPIPE; see ``Signal/ignore()``.
+    /// - Throws: ``Errno/brokenPipe`` if the pipe has no reader, provided that this process ignores SIGPIPE; see
+    ///   ``Signal/ignore()``.
     package func send(_ text: String) throws(Errno) {
         switch input {
         case .some(let input): try input.writeAll(text.utf8Span.span)
@@ -54,19 +54,19 @@ package struct ChildProcess: ~Copyable, Sendable {
         }
     }
 
-    /// Lets the process see the end of its standard input.
+    /// Closes the process's standard input, so that it reads the end of file.
     package mutating func closeInput() {
         input = nil
     }
 
-    /// Sends a signal; nothing once it has been waited for, as its number may be another's.
+    /// Sends a signal; does nothing after the process has been waited for, as its number may have been reused.
     ///
     /// C: `kill`.
     package func send(_ signal: Signal) {
         process.send(signal)
     }
 
-    /// Waits until the process has ended and says how; at once when asked again.
+    /// Waits until the process has ended and returns how; a later call returns at once.
     ///
     /// C: `waitpid`.
     package mutating func wait() throws(Errno) -> End {

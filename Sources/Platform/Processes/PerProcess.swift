@@ -3,21 +3,22 @@
 public import CPlatform
 import Synchronization
 
-/// Tells this process from all that it was forked from: never 0, and always the same in one process.
+/// An identifier that distinguishes this process from all its forked ancestors: never 0, and constant within a process.
 ///
-/// What notes it and later finds another one has come into a child by fork(2): with it a share in locks that are the
-/// parent's, and mutexes that threads of the parent may have held. Two loads, no system call.
+/// An object that stores it and later finds a different value was copied into a child by fork(2). The child shares locks
+/// that belong to the parent, and inherits mutexes that threads of the parent may have held. Reading it costs two loads and
+/// no system call.
 @inlinable package var processGeneration: UInt64 { cplatform_process_generation() }
 
-/// An object that each process has for itself: a child made by fork(2) makes its own.
+/// An object that exists once per process: a child made by fork(2) makes its own.
 ///
-/// What it has inherited is left as it is, for good: threads that are not there any more may have it locked. So this is
-/// for what lives as long as the process.
+/// The inherited object is left unchanged and is never freed: threads that do not exist in the child may have locked it. So
+/// this is for objects that live as long as the process.
 package final class PerProcess<Value: AnyObject & Sendable>: Sendable {
     private final class Place: Sendable {
         let owner = processGeneration
         let value: Value
-        /// That of a process forked from this one, or from one that was.
+        /// The object of a process forked from the owner or from one of the owner's descendants.
         let next = AtomicLazyReference<Place>()
 
         init(_ value: Value) {
@@ -28,12 +29,12 @@ package final class PerProcess<Value: AnyObject & Sendable>: Sendable {
     private let first = AtomicLazyReference<Place>()
     private let make: @Sendable () -> Value
 
-    /// With nothing made yet.
+    /// Creates a holder that makes its object on first use.
     package init(_ make: @escaping @Sendable () -> Value) {
         self.make = make
     }
 
-    /// This process's own.
+    /// This process's object.
     package var value: Value {
         var place = first.load() ?? first.storeIfNil(Place(make()))
         while place.owner != processGeneration {

@@ -3,7 +3,7 @@
 import CPlatform
 import Glibc
 
-/// A pipe, both ends close-on-exec from the start: a child that another thread starts must not get them.
+/// A pipe whose ends are both close-on-exec from the start, so that a child started by another thread can't inherit them.
 package struct Pipe: ~Copyable, Sendable {
     package let reading: FileDescriptor
     package let writing: FileDescriptor
@@ -16,21 +16,21 @@ package struct Pipe: ~Copyable, Sendable {
         writing = FileDescriptor(owning: ends.writing)
     }
 
-    /// Closes this process's writing end, so that the reading end comes to an end with the other writers.
+    /// Closes this process's writing end, so that the reading end reaches its end once the other writers have closed theirs.
     package consuming func closingWriting() -> FileDescriptor {
         reading
     }
 }
 
-/// Waiting for several pipes at once.
+/// Functions that wait for pipes.
 package enum Readiness {
-    /// Those of `descriptors` that have something to read or have come to their end, after at most `limit`.
+    /// Returns those of `descriptors` that are readable or at end of file, after at most `limit`.
     ///
-    /// A signal ends the wait early, with none.
+    /// A signal ends the wait early, with an empty result.
     ///
     /// C: `poll`.
     ///
-    /// - Parameter output: one to wait for until it can be written to, or nobody reads it any more.
+    /// - Parameter output: A descriptor to wait for until it is writable or has no reader.
     package static func wait(
         for descriptors: [Int32],
         orWriting output: Int32? = nil,
@@ -48,14 +48,14 @@ package enum Readiness {
         return requests.filter { $0.revents != 0 }.map(\.fd)
     }
 
-    /// Waits until `descriptor` has something to read or has come to its end.
+    /// Waits until `descriptor` is readable or at end of file.
     ///
     /// C: `poll`.
     static func wait(forReading descriptor: Int32) throws(Errno) {
         try wait(for: descriptor, POLLIN)
     }
 
-    /// Waits until `descriptor` can be written to, or has no reader any more.
+    /// Waits until `descriptor` is writable or has no reader.
     ///
     /// C: `poll`.
     static func wait(forWriting descriptor: Int32) throws(Errno) {

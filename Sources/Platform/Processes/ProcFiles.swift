@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the kernel tells of the machine and its processes in `/proc`, proc(5).
+/// Facts about the machine and its processes from `/proc`, proc(5).
 package enum ProcFiles {
-    /// Bytes of memory that can be had without swapping, and of swap that is free; nil where it is not told.
+    /// Returns the bytes of memory available without swapping and the bytes of free swap; nil if the kernel does not report
+    /// them.
     ///
     /// C: `open`, `read`, `close`.
     package static func availableMemory() -> (memory: Int64, swap: Int64)? {
@@ -15,12 +16,12 @@ package enum ProcFiles {
         return (memory * 1024, (number(after: "SwapFree:", in: text) ?? 0) * 1024)
     }
 
-    /// Bytes of memory that the machine has, from `/proc/meminfo`.
+    /// Returns the machine's total bytes of memory, from `/proc/meminfo`.
     static func totalMemory(parsing text: String) -> Int64? {
         number(after: "MemTotal:", in: text).map { $0 * 1024 }
     }
 
-    /// The number in the line that begins with `name` and a space.
+    /// Returns the number in the line that begins with `name` and a space.
     static func number(after name: String, in text: String) -> Int64? {
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")
@@ -29,16 +30,16 @@ package enum ProcFiles {
         return nil
     }
 
-    /// Whether a process is stopped, by a signal or a debugger; nil where there is none of that number that we see.
+    /// Whether a process is stopped, by a signal or a debugger; nil if this process sees no process of that number.
     ///
     /// C: `open`, `read`, `close`.
     package static func isStopped(_ process: Int32) -> Bool? {
         text("/proc/\(process)/stat").flatMap { state(parsing: $0) }.map { $0 == "T" || $0 == "t" }
     }
 
-    /// Whether a thread of a process, the calling one aside, runs, or waits only for a processor or for a disk.
+    /// Whether a thread of a process, except the calling one, runs, or waits only for a processor or for a disk.
     ///
-    /// False for one that is stopped or frozen, and for one that we do not see.
+    /// False for a process that is stopped or frozen, and for one that this process does not see.
     ///
     /// C: `open`, `getdents64` and `close` of the list of threads; `open`, `read`, `close` for each of them.
     package static func isBusy(_ process: Int32) -> Bool {
@@ -49,25 +50,24 @@ package enum ProcFiles {
         }
     }
 
-    /// The same, from a thread's `stat`: R runs or could, D waits for a disk and can't be interrupted.
+    /// Whether a thread's `stat` shows R (running or runnable) or D (uninterruptible, waiting for a disk).
     static func isBusy(parsing text: String) -> Bool {
         state(parsing: text).map { $0 == "R" || $0 == "D" } ?? false
     }
 
-    /// The letter that tells what a process or thread does, from its `stat`.
+    /// Returns the state letter of a process or thread, from its `stat`.
     static func state(parsing text: String) -> Substring? {
         // "12 (a name) with any) characters) T 1 …"
         guard let end = text.lastIndex(of: ")") else { return nil }
         return text[text.index(after: end)...].split(separator: " ").first
     }
 
-    /// Whether a process has started this one, or one that has started this one, and so on; false if this process can't see
-    /// that.
+    /// Whether a process is an ancestor of this one; false if this process can't see it.
     ///
     /// C: `open`, `read`, `close` for each process on the way.
     package static func isAncestor(_ process: Int32) -> Bool {
         var next = text("/proc/self/stat").flatMap { parent(parsing: $0) }
-        // Parents may end meanwhile, and their numbers may be given to others.
+        // Parents may end meanwhile, and their numbers may be reused.
         for _ in 0..<1000 {
             guard let parent = next, parent > 0 else { return false }
             if parent == process { return true }
@@ -76,17 +76,17 @@ package enum ProcFiles {
         return false
     }
 
-    /// The number of the parent process, from a process's `stat`.
+    /// Returns the number of the parent process, from a process's `stat`.
     static func parent(parsing text: String) -> Int32? {
         guard let end = text.lastIndex(of: ")") else { return nil }
         let words = text[text.index(after: end)...].split(separator: " ", maxSplits: 2)
         return words.count > 1 ? Int32(words[1]) : nil
     }
 
-    /// The processes that hold a flock(2) on a file with this inode number, by the numbers that this process sees.
+    /// Returns the processes that hold a flock(2) on a file with this inode number, by the numbers that this process sees.
     ///
-    /// A number that somebody has left in a file may be of another namespace, where it is another process. Empty also
-    /// where the kernel does not tell.
+    /// A number that a process has stored in a file may belong to another namespace, where it denotes another process. The
+    /// result is also empty if the kernel does not report locks.
     ///
     /// C: `open`, `read`, `close`.
     package static func lockHolders(inode: UInt64) -> [Int32] {
@@ -95,7 +95,7 @@ package enum ProcFiles {
     }
 
     static func lockHolders(inode: UInt64, parsing text: String) -> [Int32] {
-        // "3: FLOCK  ADVISORY  WRITE 1234 fe:00:12345 0 EOF"; of who waits, "3: -> FLOCK …".
+        // "3: FLOCK  ADVISORY  WRITE 1234 fe:00:12345 0 EOF"; for a waiter, "3: -> FLOCK …".
         text.split(separator: "\n").compactMap { line in
             let words = line.split(separator: " ")
             guard words.count > 5, words[1] == "FLOCK",
@@ -105,11 +105,12 @@ package enum ProcFiles {
         }
     }
 
-    /// What is in a file; nil where it can't be read.
+    /// Returns the content of a file; nil if it can't be read.
     ///
     /// C: `open`, `read`, `close`.
     ///
-    /// - Parameter limit: how many bytes it has at most; without one, the few that a single `read` gives.
+    /// - Parameter limit: The maximum length in bytes; if nil, the function returns what a single `read` of up to 8192 bytes
+    ///   returns.
     static func text(_ path: String, limit: Int? = nil) -> String? {
         do throws(Errno) {
             let file = try FileDescriptor(opening: path, .readOnly)

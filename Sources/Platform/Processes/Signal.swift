@@ -24,15 +24,16 @@ package struct Signal: Sendable, Equatable {
     package static let user2 = Signal(rawValue: SIGUSR2)
     package static let child = Signal(rawValue: SIGCHLD)
 
-    /// Ignores it: what would end the process with ``brokenPipe`` or ``fileSizeLimit`` then fails with EPIPE or EFBIG.
+    /// Ignores the signal; with ``brokenPipe`` or ``fileSizeLimit`` ignored, the call that would end the process fails with
+    /// EPIPE or EFBIG.
     ///
     /// C: `signal`.
     package func ignore() {
         _ = Glibc.signal(rawValue, SIG_IGN)
     }
 
-    /// Takes a signal from whatever handles it, so that it ends the process as the kernel does; where this
-    /// process was started with the signal ignored, that stays.
+    /// Replaces the signal's handler by the kernel's default effect; a signal that is ignored, as inherited at start, stays
+    /// ignored.
     ///
     /// C: `signal`.
     package func restoreDefault() {
@@ -41,8 +42,9 @@ package struct Signal: Sendable, Equatable {
 
     package var isIgnored: Bool { disposition == 1 }
 
-    /// The bits of its handler: SIG_DFL is 0 and SIG_IGN is 1, which are no functions, so that only their bits
-    /// can be compared.
+    /// The bits of the signal's handler.
+    ///
+    /// SIG_DFL is 0 and SIG_IGN is 1; they are not functions, so only their bits can be compared.
     ///
     /// C: `sigaction`.
     var disposition: Int {
@@ -52,19 +54,19 @@ package struct Signal: Sendable, Equatable {
         return unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
     }
 
-    /// Whether nothing in this process handles or ignores it.
+    /// Whether the signal has its default effect: this process neither handles nor ignores it.
     ///
-    /// What handles it for the process that this one was forked from has no effect here.
+    /// A handler inherited from the process that forked this one has no effect here.
     ///
     /// C: `sigaction`, `getpid`.
     package var hasDefaultEffect: Bool {
         disposition == 0 || cplatform_signal_is_inherited(rawValue) != 0
     }
 
-    /// Ends this process by this signal, so that its parent sees what happened.
+    /// Ends this process by this signal, so that its parent sees the signal as the cause.
     ///
-    /// For the calling thread it is unblocked, so that it arrives in any case. Returns only where the signal has
-    /// no effect.
+    /// The signal is unblocked for the calling thread, so that it always arrives. The function returns only if the signal
+    /// has no effect.
     ///
     /// C: `signal`, `pthread_sigmask`, `raise`.
     package func endProcess() {
@@ -75,7 +77,7 @@ package struct Signal: Sendable, Equatable {
 }
 
 extension sigset_t {
-    /// A set of these signals.
+    /// Creates a set of the given signals.
     init(_ signals: [Signal]) {
         self.init()
         unsafe sigemptyset(&self)
@@ -84,7 +86,7 @@ extension sigset_t {
 }
 
 extension [Signal] {
-    /// Blocks these signals for the calling thread, or lets them through.
+    /// Blocks or unblocks these signals for the calling thread.
     ///
     /// C: `pthread_sigmask`.
     func change(_ how: CInt) {

@@ -2,20 +2,19 @@
 
 import CPlatform
 
-/// The first of some signals, handed to a thread that can do what a signal handler must not.
+/// A pipe that passes the first of several signals to a thread, which may do things that a signal handler must not.
 ///
-/// A handler writes the signal's number to a pipe and does nothing else. There is one such pipe in a process,
-/// and it stays as long as the process.
+/// A handler only writes the signal's number to a pipe. A process has one such pipe, which exists as long as the process.
 package final class SignalPipe: Sendable {
     private let pipe: Pipe
 
-    /// Opens the pipe; no signal is handled yet.
+    /// Opens the pipe without handling any signal.
     package init() throws(Errno) {
         pipe = try Pipe()
     }
 
-    /// Takes over a signal that has its default effect; false: the process ignores it, as under nohup(1), or
-    /// handles it itself, and that stays.
+    /// Handles a signal that has its default effect; returns false, without a change, if the process ignores it, as under
+    /// nohup(1), or handles it itself.
     ///
     /// C: `sigaction`.
     package func take(_ signal: Signal) throws(Errno) -> Bool {
@@ -26,7 +25,7 @@ package final class SignalPipe: Sendable {
 
     /// Waits until one of the signals arrives.
     ///
-    /// From then on any further one ends the process at once.
+    /// After that any further signal ends the process at once.
     ///
     /// C: `read`.
     package func next() throws(Errno) -> Signal {

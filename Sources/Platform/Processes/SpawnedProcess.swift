@@ -3,27 +3,27 @@
 import CPlatform
 import Glibc
 
-/// What a new process is made of.
+/// A description of a process to start.
 package struct SpawnRequest: Sendable {
-    /// What the process finds as one of its three standard streams.
+    /// The source or destination of one of the process's three standard streams.
     package enum Stream: Sendable {
-        /// The same as this process.
+        /// This process's stream.
         case inherited
-        /// `/dev/null`; for input an empty pipe if there is no such file, as in some sandboxes.
+        /// `/dev/null`; for input an empty pipe if that file is missing, as in some sandboxes.
         case null
         case descriptor(Int32)
     }
 
-    /// The program and its arguments: bytes, without NUL.
+    /// The program and its arguments: bytes without NUL.
     package let words: [[UInt8]]
-    /// Variables to add to this process's own, or to replace there.
+    /// Variables to add to this process's environment, or to replace in it.
     package var environment: [String: String] = [:]
     package var input = Stream.inherited
     package var output = Stream.inherited
     package var errors = Stream.inherited
-    /// Whether a program without a slash is looked for in `$PATH`.
+    /// Whether a program name without a slash is looked up in `$PATH`.
     package var searchesPath = false
-    /// Whether the process leads a session of its own, out of reach of this one's terminal.
+    /// Whether the process leads its own session, detached from this one's terminal.
     package var isNewSession = false
 
     package init(_ words: [String]) {
@@ -34,21 +34,23 @@ package struct SpawnRequest: Sendable {
         self.words = words
     }
 
-    /// Starts the process, which ``SpawnedProcess`` waits for, or else, when this one has ended, init(8).
+    /// Starts the process.
+    ///
+    /// ``SpawnedProcess`` waits for it, or init(8) after this process has ended.
     ///
     /// C: `posix_spawn`, `posix_spawnp`.
     ///
-    /// - Throws: also why the program could not be executed, which is no exit status of the child here.
+    /// - Throws: Also if the program could not be executed, which is not reported as an exit status of the child.
     @discardableResult
     package func start() throws(Errno) -> Int32 {
         let words = CStringList(words)
         let variables = CStringList(CurrentProcess.variables(adding: environment))
         guard let program = unsafe words.base.pointee else { throw .invalidArgument }
-        // The two lists of posix_spawn are opaque and can only fail for want of memory.
+        // The two lists of posix_spawn are opaque; their functions can only fail if memory is exhausted.
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        // Open until the process has its own.
+        // Kept open until the process has its own copy.
         let emptyInput = hasNoNullInput ? try Pipe().closingWriting() : nil
         let emptyNumber: CInt? =
             switch emptyInput {
@@ -84,13 +86,13 @@ package struct SpawnRequest: Sendable {
         return identifier
     }
 
-    /// Makes this process the program, which takes neither a descriptor nor another process.
+    /// Replaces this process by the program, which needs neither a descriptor nor another process.
     ///
-    /// Streams are inherited or null; variables are this process's own, and no session is begun.
+    /// Streams must be inherited or null; `environment` and `isNewSession` are ignored.
     ///
     /// C: `execv`, `execvp`.
     ///
-    /// - Returns: why it could not.
+    /// - Returns: The error that prevented it.
     package func replaceProcess() -> Errno {
         let words = CStringList(words)
         guard !SystemCall.spawn.isRefused else { return .current }
@@ -106,7 +108,7 @@ package struct SpawnRequest: Sendable {
                 }
                 continue
             }
-            // The lowest free number is this one then.
+            // The lowest free number is then this one.
             _ = Glibc.close(number)
             if unsafe open("/dev/null", mode) == -1 { return .current }
         }
@@ -129,10 +131,10 @@ package struct SpawnRequest: Sendable {
     }
 }
 
-/// A process that this one has started.
+/// A child process.
 ///
-/// It inherits its standard streams and no descriptor of ours besides: they are close-on-exec. Whoever lets
-/// go of it without having waited kills it, so that no child outlives its owner or stays a zombie.
+/// It inherits its standard streams and no other descriptor: all others are close-on-exec. Destroying the value without
+/// waiting kills the process, so that no child outlives its owner or stays a zombie.
 package struct SpawnedProcess: ~Copyable, Sendable {
     /// How a process ended.
     package enum End: Sendable, Equatable {
@@ -143,32 +145,32 @@ package struct SpawnedProcess: ~Copyable, Sendable {
     package let identifier: Int32
     private var end: End?
 
-    /// Starts it.
+    /// Starts the process.
     ///
     /// C: `posix_spawn`.
     ///
-    /// In the child no signal is blocked, and SIGPIPE and SIGXFSZ do what they do by default.
+    /// In the child no signal is blocked, and SIGPIPE and SIGXFSZ have their default effect.
     ///
-    /// - Throws: also where the program can't be executed: ENOENT, EACCES, ENOEXEC, execve(2).
+    /// - Throws: Also if the program can't be executed: ENOENT, EACCES, ENOEXEC, execve(2).
     package init(_ request: SpawnRequest) throws(Errno) {
         identifier = try request.start()
     }
 
     deinit {
         if end != nil { return }
-        // Nobody else waits for it, so there is such a process; and nobody to tell if there were none.
+        // No other code waits for the process, so it still exists; an error could not be reported anyway.
         _ = Glibc.kill(identifier, SIGKILL)
         _ = waitpid(identifier, nil, 0)
     }
 
-    /// Sends a signal; nothing once it has been waited for, as its number may be another's.
+    /// Sends a signal; does nothing after the process has been waited for, as its number may have been reused.
     ///
     /// C: `kill`.
     package func send(_ signal: Signal) {
         if end == nil { _ = Glibc.kill(identifier, signal.rawValue) }
     }
 
-    /// Waits until the process has ended and says how; at once when asked again.
+    /// Waits until the process has ended and returns how; a later call returns at once.
     ///
     /// C: `waitpid`.
     package mutating func wait() throws(Errno) -> End {
@@ -177,7 +179,7 @@ package struct SpawnedProcess: ~Copyable, Sendable {
         }
     }
 
-    /// How the process ended; nil as long as it runs.
+    /// Returns how the process ended; nil while it runs.
     ///
     /// C: `waitpid`.
     package mutating func endIfAny() throws(Errno) -> End? {
@@ -189,7 +191,7 @@ package struct SpawnedProcess: ~Copyable, Sendable {
         var status: CInt = 0
         let found = try systemCall(.wait) { unsafe waitpid(identifier, &status, options) }
         if found == 0 { return nil }
-        // As waitpid(2) packs them: the signal below, the status above.
+        // As encoded by waitpid(2): the signal in the low bits, the status above.
         let signal = status & 0x7f
         end = signal != 0 ? .killed(Signal(rawValue: signal)) : .exited(status >> 8 & 0xff)
         return end

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which boot of the machine this is: what was in memory only before it is lost.
+/// The identity of the current boot: content of volatile memory from an earlier boot is lost.
 package enum BootIdentity {
-    /// The 122 random bits that Linux draws at each boot, the same for all processes and containers; nil where
-    /// `/proc` is not mounted.
+    /// The 122 random bits that Linux generates at each boot, the same for all processes and containers; nil if `/proc` is
+    /// not mounted.
     ///
-    /// Four system calls, once a process; proc(5), `/proc/sys/kernel/random/boot_id`.
+    /// It takes four system calls, once per process; proc(5), `/proc/sys/kernel/random/boot_id`.
     package static let current = ProcFiles.text("/proc/sys/kernel/random/boot_id").flatMap { parse($0) }
 
-    /// `f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n` as two halves; nil for anything else.
+    /// Parses `f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n` as two halves; returns nil for any other form.
     package static func parse(_ text: String) -> (UInt64, UInt64)? {
         let digits = text.filter { !$0.isWhitespace && $0 != "-" }
         guard digits.utf8.count == 32, let high = UInt64(digits.prefix(16), radix: 16),

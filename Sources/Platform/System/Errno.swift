@@ -5,7 +5,7 @@ import Glibc
 
 /// The error number of a failed system call, errno(3).
 package struct Errno: Error, Equatable, Hashable, Sendable {
-    /// The number as the kernel gave it.
+    /// The number as returned by the kernel.
     package let rawValue: CInt
 
     package init(rawValue: CInt) {
@@ -14,7 +14,7 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
 
     /// The error of the calling thread's last failed call.
     ///
-    /// Read it before anything else runs.
+    /// Read it before any other code runs.
     static var current: Errno { Errno(rawValue: errno) }
 
     package static let noEntry = Errno(rawValue: ENOENT)
@@ -45,9 +45,9 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let invalidArgument = Errno(rawValue: EINVAL)
     package static let timedOut = Errno(rawValue: ETIMEDOUT)
     package static let inputOutput = Errno(rawValue: EIO)
-    /// What deleting a mount point says.
+    /// The error of deleting a mount point.
     package static let busy = Errno(rawValue: EBUSY)
-    /// What file systems say of metadata that they find damaged, and of a checksum that is wrong.
+    /// The errors of file systems for damaged metadata, and for a wrong checksum.
     package static let structureNeedsCleaning = Errno(rawValue: EUCLEAN)
     package static let badMessage = Errno(rawValue: EBADMSG)
     package static let badDescriptor = Errno(rawValue: EBADF)
@@ -56,9 +56,9 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
 }
 
 extension Errno: CustomStringConvertible {
-    /// The C library's words for it and its symbol: "No such file or directory (ENOENT)".
+    /// The C library's message and the symbol: "No such file or directory (ENOENT)".
     package var description: String {
-        // strerror(3) is not reentrant; strerror_r's two variants differ, but both fill or return text.
+        // strerror(3) is not reentrant. The two variants of strerror_r differ, but both fill or return text.
         let words = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
             guard let base = buffer.baseAddress, unsafe strerror_r(rawValue, base, buffer.count) == 0 else {
                 return "error \(rawValue)"

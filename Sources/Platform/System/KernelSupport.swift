@@ -4,19 +4,21 @@ import CPlatform
 import Glibc
 import Synchronization
 
-/// What the running kernel has, asked once a process.
+/// Features of the running kernel, determined once per process.
 package enum KernelSupport {
-    /// Whether getxattrat exists (Linux 6.13): a call on no descriptor says EBADF then, and
-    /// ENOSYS (or EPERM, under an old seccomp profile) where not.
+    /// Whether getxattrat exists (Linux 6.13).
+    ///
+    /// A call on an invalid descriptor then fails with EBADF, otherwise with ENOSYS (or EPERM, under an old seccomp
+    /// profile).
     package static var attributeCallsAt: Bool { hasAttributeCallsAt.load(ordering: .relaxed) }
 
-    /// A test may say that they don't, in a process of its own.
+    /// A test may set it to false, in a separate process.
     static let hasAttributeCallsAt: Atomic<Bool> = {
         let result = unsafe cplatform_getxattrat(-1, "x", "user.x", nil, 0)
         return Atomic(result == -1 && Errno.current == .badDescriptor)
     }()
 
-    /// Whether linkat(AT_EMPTY_PATH) serves the unprivileged: since Linux 6.10, commit 42bd2af5950456d46.
+    /// Whether linkat(AT_EMPTY_PATH) works for unprivileged processes: since Linux 6.10, commit 42bd2af5950456d46.
     package static let emptyPathLinks: Bool = {
         var name = utsname()
         guard unsafe uname(&name) == 0 else { return false }

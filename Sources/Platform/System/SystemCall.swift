@@ -3,11 +3,12 @@
 import CPlatform
 import Glibc
 
-/// The system calls that this module makes, by which a test names those that are to fail.
+/// The system calls that this module makes, by which a test names those that must fail.
 ///
-/// Every one passes ``systemCall(_:_:)`` or asks ``isRefused`` itself, but those whose answer counts for the whole process
-/// (``KernelSupport``) and those that can't fail (`getpid`). Variants of a call count as one: `stat`, `fstat` and
-/// `fstatat` are all ``status``. What must be done in any case is done, also where it is to fail: closing, unlocking.
+/// Every call goes through ``systemCall(_:_:)`` or checks ``isRefused``, except those whose result applies to the whole
+/// process (``KernelSupport``) and those that can't fail (`getpid`). Variants of a call count as one: `stat`, `fstat` and
+/// `fstatat` are all ``status``. Calls that must happen in any case, closing and unlocking, are made even if they are to
+/// fail.
 package enum SystemCall: Int32, Sendable, CaseIterable {
     case open, close, read, status
     case write, seek, synchronize, allocate, clone, copyFileRange, listDirectory
@@ -16,21 +17,21 @@ package enum SystemCall: Int32, Sendable, CaseIterable {
     case fileSystemStatus, descriptorFlags, lock, map
     case getLimit, poll, pipe, receiveSignals, handleSignal, spawn, wait, makeThread, workingDirectory
 
-    /// What a call does instead of what it should.
+    /// An injected fault of a call.
     package enum Fault: Sendable, Equatable {
-        /// It fails.
+        /// The call fails.
         case error(Errno)
-        /// It reads, writes or copies no more than so many bytes; no effect on calls that move none.
+        /// The call reads, writes or copies at most the given number of bytes; no effect on calls that move none.
         case short(Int)
     }
 
-    /// What is asked about each call before it is made; nil: it is made as it is.
+    /// A function that is called before each call; nil to make the call unchanged.
     package typealias Injector = @Sendable (SystemCall) -> Fault?
 
-    /// Runs `body` with the calls of this thread, or those of all, at the mercy of `injector`: for tests.
+    /// Runs `body` with faults injected by `injector` into the calls of this thread, or of all threads: for tests.
     ///
-    /// A call that is told to be interrupted (EINTR) asks again. Where nothing is injected, a call costs one load and a
-    /// branch that is never taken.
+    /// An injected EINTR makes the call repeat, which asks the injector again. If no fault is injected, a call costs one
+    /// load and a branch that is never taken.
     @discardableResult
     package static func withFaults<Result>(
         onAllThreads: Bool = false,
@@ -45,7 +46,7 @@ package enum SystemCall: Int32, Sendable, CaseIterable {
     }
 
     private final class Injection: Sendable {
-        /// nil: all threads.
+        /// The affected thread; nil for all threads.
         let thread: Int?
         let injector: Injector
 
@@ -57,7 +58,7 @@ package enum SystemCall: Int32, Sendable, CaseIterable {
 
     private static let injections = Locked<[Injection]>([])
 
-    /// The bytes that a call may move, or -1 and errno.
+    /// Returns the number of bytes that a call may move, or -1 with errno set.
     private static func granted(_ number: Int32, _ count: Int) -> Int {
         guard let call = SystemCall(rawValue: number) else { return count }
         let thread = threadNumber
@@ -74,11 +75,11 @@ package enum SystemCall: Int32, Sendable, CaseIterable {
         return count
     }
 
-    /// Whether a test wants the next call to fail; errno says with what.
+    /// Whether a test makes the next call fail; errno is set then.
     @inline(__always)
     var isRefused: Bool { cplatform_is_injecting() && cplatform_granted(rawValue, 0) < 0 }
 
-    /// Makes the call with as many bytes as a test lets it move.
+    /// Makes the call with at most the number of bytes that a test allows.
     @inline(never)
     fileprivate func limited(_ count: Int, _ call: (Int) -> Int) -> Int {
         let granted = cplatform_granted(rawValue, count)
@@ -96,13 +97,13 @@ func systemCall<Value: FixedWidthInteger & SignedInteger>(
     try valueOrErrno { name.isRefused ? -1 : call() }
 }
 
-/// The same for a call that moves up to `count` bytes, and says how many it has.
+/// Makes a system call that moves up to `count` bytes, and returns how many it has moved.
 @inline(__always)
 func systemCall(_ name: SystemCall, upTo count: Int, _ call: (Int) -> Int) throws(Errno) -> Int {
     try valueOrErrno { cplatform_is_injecting() ? name.limited(count, call) : call(count) }
 }
 
-/// The one place where errno is read: nothing may run between the call and it.
+/// Returns the value of a call or throws errno; no code may run between the call and the read of errno.
 @inline(__always)
 private func valueOrErrno<Value: FixedWidthInteger & SignedInteger>(
     _ call: () -> Value
@@ -115,7 +116,7 @@ private func valueOrErrno<Value: FixedWidthInteger & SignedInteger>(
     }
 }
 
-/// The same for a call that returns its error and leaves errno alone.
+/// Makes a system call that returns its error and does not set errno.
 func systemCallReturningError(_ name: SystemCall, _ call: () -> CInt) throws(Errno) {
     try systemCall(name) { () -> CInt in
         let error = call()
@@ -125,7 +126,7 @@ func systemCallReturningError(_ name: SystemCall, _ call: () -> CInt) throws(Err
     }
 }
 
-/// False where what was to be made is there (EEXIST); every other error stays one.
+/// Runs `body`, and returns false if it fails with EEXIST; any other error is thrown.
 @discardableResult
 package func unlessExists(_ body: () throws(Errno) -> Void) throws(Errno) -> Bool {
     do throws(Errno) {
@@ -137,7 +138,7 @@ package func unlessExists(_ body: () throws(Errno) -> Void) throws(Errno) -> Boo
     }
 }
 
-/// Gives nil where what was asked for is not there (ENOENT); every other error stays one.
+/// Runs `body`, and returns nil if it fails with ENOENT; any other error is thrown.
 package func ifExists<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {
     do throws(Errno) {
         return try body()

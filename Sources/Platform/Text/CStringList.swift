@@ -2,13 +2,13 @@
 
 import Glibc
 
-/// C strings in a list that ends with a null pointer, as execve(2) and getopt(3) take it.
+/// A list of C strings that ends with a null pointer, as execve(2) and getopt(3) expect it.
 @safe
 struct CStringList: ~Copyable {
     let base: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
     let count: Int
 
-    /// Copies strings of bytes without NUL.
+    /// Copies strings, as bytes without NUL.
     init(_ words: [[UInt8]]) {
         count = words.count
         unsafe base = .allocate(capacity: count + 1)
@@ -24,7 +24,7 @@ struct CStringList: ~Copyable {
         unsafe base.deallocate()
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     subscript(index: Int) -> String {
         unsafe base[index].map { unsafe String(cString: $0) } ?? ""
     }

@@ -3,19 +3,19 @@
 import CPlatform
 import Glibc
 
-/// An option of a command line, as getopt_long(3) knows it.
+/// An option of a command line, as defined for getopt_long(3).
 package struct OptionSpecification: Sendable {
-    /// Whether a value follows.
+    /// Whether the option takes a value.
     package enum Argument: Int32, Sendable {
         case none = 0
         case required = 1
-        /// Only as `--name=value`.
+        /// A value is accepted only as `--name=value`.
         case optional = 2
     }
 
     /// The long name, without dashes.
     package let name: String
-    /// The one-letter form, if it has one.
+    /// The one-letter form, if any.
     package let letter: Character?
     package let argument: Argument
 
@@ -26,11 +26,11 @@ package struct OptionSpecification: Sendable {
     }
 }
 
-/// What was found on a command line.
+/// The options and operands found on a command line.
 package struct ScannedOptions: Sendable, Equatable {
-    /// Each option by its place in the specifications, with its value, in the order given.
+    /// The options, each as its index in the specifications with its value, in the order given.
     package var options: [Found] = []
-    /// Everything that is no option, in order; all after `--`.
+    /// The words that are not options, in order, including all after `--`.
     package var operands: [String] = []
 
     /// An option that was given.
@@ -40,31 +40,31 @@ package struct ScannedOptions: Sendable, Equatable {
     }
 }
 
-/// Why a command line makes no sense.
+/// An error in a command line.
 package enum OptionError: Error, Sendable, Equatable {
-    /// No option has this name, or several begin with it.
+    /// No option has this name, or several options begin with it.
     case unknown(String)
-    /// The option wants a value, and there is none.
+    /// The option requires a value, which is missing.
     case missingValue(String)
     /// The option takes no value.
     case unexpectedValue(String)
 }
 
-/// Command lines taken apart by getopt_long(3): bundled letters, `--name=value`, unambiguous beginnings of
-/// long names, `--`.
+/// A parser of command lines that uses getopt_long(3): bundled letters, `--name=value`, unambiguous prefixes of long names,
+/// `--`.
 package enum OptionScanner {
     /// Scans `arguments` (without the program's name).
     ///
-    /// One thread at a time: getopt keeps its state in globals.
+    /// Only one thread at a time scans, because getopt keeps its state in globals.
     ///
-    /// - Parameter stopsAtOperand: whether the first operand ends the options, as where the rest is
-    ///   another command line.
+    /// - Parameter stopsAtOperand: Whether the first operand ends the options, which is needed if the rest is another
+    ///   command line.
     package static func scan(
         _ arguments: [String],
         _ specifications: [OptionSpecification],
         stopsAtOperand: Bool
     ) throws(OptionError) -> ScannedOptions {
-        // getopt reorders the words, so that the operands come last.
+        // getopt reorders the words so that the operands come last.
         let words = CStringList((["diskcache"] + arguments).map { Array($0.utf8) })
         let names = CStringList(specifications.map { Array($0.name.utf8) })
         defer { withExtendedLifetime(names) {} }
@@ -96,10 +96,11 @@ package enum OptionScanner {
 
     private static let turn = Locked(())
 
-    /// Above all characters, so that long options can't be mistaken for letters.
+    /// Above all characters, so that long options can't be confused with letters.
     private static let firstValue: CInt = 1000
 
-    /// "+" ends the options at the first operand, ":" tells a missing value from an unknown option.
+    /// Returns getopt's string of letters; "+" ends the options at the first operand, ":" distinguishes a missing value from
+    /// an unknown option.
     private static func letters(_ specifications: [OptionSpecification], _ stopsAtOperand: Bool) -> String {
         specifications.reduce(into: stopsAtOperand ? "+:" : ":") { letters, option in
             guard let letter = option.letter else { return }
@@ -120,7 +121,7 @@ package enum OptionScanner {
         _ specifications: [OptionSpecification]
     ) -> OptionError {
         let offender = unsafe found.offender
-        // With an unknown letter getopt may still be inside a bundle and name no word of its own.
+        // For an unknown letter getopt may still be inside a bundle and report no word.
         let letter =
             offender > 0 && offender < firstValue ? "-\(Character(UnicodeScalar(UInt8(offender))))" : nil
         let name =

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Paths are bytes, and need not be UTF-8. As text each byte that belongs to no UTF-8 is one of the last 128 private
-/// code points of Unicode, as `PEP 383` does it for Python with code points that a Swift string can't have. The calls
-/// that take a path of the user's turn them into the bytes again.
+/// The conversion of paths, which are bytes and need not be UTF-8, to text and back.
+///
+/// In the text each byte that is not part of valid UTF-8 is one of the last 128 private code points of Unicode, as `PEP 383`
+/// does for Python with code points that a Swift string can't contain. The calls that take a path from the user convert them
+/// back to the bytes.
 extension String {
-    /// The code points that stand for the bytes 0x80 to 0xff.
+    /// The code points that represent the bytes 0x80 to 0xff.
     private static let bytes: ClosedRange<UInt32> = 0x10_ff80...0x10_ffff
 
-    /// The text of a path.
+    /// Creates the text of a path.
     package init(pathBytes bytes: [UInt8]) {
-        // A name may have those code points, too: then each of its bytes is one.
+        // A name may also contain those code points; then each of its bytes becomes one.
         if let text = String(validating: bytes, as: UTF8.self), !text.hasForeignBytes {
             self = text
             return
@@ -17,7 +19,7 @@ extension String {
         self = ""
         var rest = bytes[...]
         while let first = rest.first {
-            // As many bytes as the first one of a sequence asks for, RFC 3629.
+            // The length of the sequence according to its first byte, RFC 3629.
             let length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4
             if let text = String(validating: rest.prefix(length), as: UTF8.self), !text.hasForeignBytes {
                 self += text
@@ -31,9 +33,9 @@ extension String {
         }
     }
 
-    /// Whether the text has bytes that belong to no UTF-8.
+    /// Whether the text represents bytes that are not valid UTF-8.
     package var hasForeignBytes: Bool {
-        // The first byte of those code points.
+        // 0xf4 is the first UTF-8 byte of those code points.
         utf8.contains(0xf4) && unicodeScalars.contains { Self.bytes.contains($0.value) }
     }
 
@@ -51,15 +53,15 @@ extension String {
         return bytes
     }
 
-    /// Hands over the bytes of the path as a C string, which lives as long as `body` runs.
+    /// Passes the bytes of the path as a C string, which is valid while `body` runs.
     ///
-    /// - Throws: also ``Errno/invalidArgument`` for a path with a NUL.
+    /// - Throws: Also ``Errno/invalidArgument`` for a path with a NUL.
     @unsafe
     func withPath<Result: ~Copyable>(
         _ body: (UnsafePointer<CChar>) throws(Errno) -> Result
     ) throws(Errno) -> Result {
         let bytes = pathBytes + [0]
-        // The kernel would see a shorter path.
+        // The kernel would use a shorter path.
         if bytes.dropLast().contains(0) { throw .invalidArgument }
         return try unsafe bytes.span.withUnsafeBytes { (buffer) throws(Errno) in
             guard let base = buffer.baseAddress else { throw .invalidArgument }

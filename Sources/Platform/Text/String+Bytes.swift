@@ -2,11 +2,11 @@
 
 import Glibc
 
-// Swift's own `==` and `hashValue` take strings for equal that differ only in how their accents are composed,
-// and look for that. Keys are bytes.
+// Swift's `==` and `hashValue` treat strings as equal that differ only in Unicode normalization, and spend time on that.
+// Keys are bytes.
 
 extension String {
-    /// Whether both have the same UTF-8 bytes.
+    /// Whether both strings have the same UTF-8 bytes.
     package func hasSameBytes(as other: String) -> Bool {
         let (left, right) = (utf8Span.span, other.utf8Span.span)
         guard left.count == right.count else { return false }
@@ -18,14 +18,14 @@ extension String {
         }
     }
 
-    /// The text of UTF-8 bytes; what is none is replaced by U+FFFD.
+    /// Creates text from UTF-8 bytes; invalid bytes are replaced by U+FFFD.
     package init(decoding bytes: Span<UInt8>) {
         self = unsafe bytes.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
     }
 }
 
 extension [UInt8] {
-    /// A copy of the bytes of a C string.
+    /// Copies the bytes of a C string.
     @unsafe
     init(cString string: UnsafePointer<CChar>) {
         self = unsafe Array(UnsafeRawBufferPointer(start: string, count: strlen(string)))

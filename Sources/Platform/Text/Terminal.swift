@@ -9,20 +9,20 @@ package enum Terminal {
     package static let standardOutput = STDOUT_FILENO
     package static let standardError = STDERR_FILENO
 
-    /// Whether a person looks at it.
+    /// Whether the descriptor is a terminal.
     ///
     /// C: `isatty`.
     package static func isInteractive(_ descriptor: Int32) -> Bool {
         isatty(descriptor) == 1
     }
 
-    /// How much a terminal shows at a time.
+    /// The size of a terminal in characters.
     package struct Size: Sendable, Equatable {
         package let rows: Int
         package let columns: Int
     }
 
-    /// nil where it is no terminal, or one that does not know.
+    /// Returns the size of a terminal; nil if the descriptor is not a terminal or the size is unknown.
     ///
     /// C: `ioctl(TIOCGWINSZ)`.
     package static func size(_ descriptor: Int32) -> Size? {
@@ -33,7 +33,7 @@ package enum Terminal {
         return Size(rows: Int(size.ws_row), columns: Int(size.ws_col))
     }
 
-    /// The descriptor that a path names by its number: `/dev/fd/7`.
+    /// Returns the descriptor that a path denotes by its number: `/dev/fd/7`.
     package static func descriptor(named path: String) -> Int32? {
         for directory in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(directory) {
             return Int32(path.dropFirst(directory.count))
@@ -41,12 +41,14 @@ package enum Terminal {
         return nil
     }
 
+    /// Whether the descriptor is open.
+    ///
     /// C: `fcntl(F_GETFD)`.
     package static func isOpen(_ descriptor: Int32) -> Bool {
         !SystemCall.descriptorFlags.isRefused && fcntl(descriptor, F_GETFD) != -1
     }
 
-    /// Writes text to a descriptor as it is, whole.
+    /// Writes the whole text to a descriptor, unchanged.
     ///
     /// C: `write`.
     package static func write(_ text: String, to descriptor: Int32) throws(Errno) {

@@ -3,30 +3,32 @@
 public import CPlatform
 import Glibc
 
-/// Threads of our own beside those of the program.
+/// Threads that the library creates in addition to the program's.
 package enum DetachedThread {
-    /// Stack of a thread that runs nothing of the program's: what it does recurses nowhere, and the usual 8 MiB would
-    /// count against limits on address space.
+    /// The stack size of a thread that runs no code of the program.
+    ///
+    /// Such a thread does not recurse deeply, and the usual 8 MiB would count against limits on address space.
     package static let smallStack = 512 * 1024
 
-    /// Signals that what a thread does raises in that thread itself.
+    /// Signals that a thread's own actions raise in that thread.
     ///
-    /// Blocked, they would end the process without its handler, a crash reporter for instance. Dispatch leaves them, too.
+    /// If they were blocked, they would end the process without calling its handler, for instance a crash reporter's.
+    /// Dispatch leaves them unblocked, too.
     private static var ofTheThread: [CInt] {
         [SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGSYS, SIGABRT, SIGPROF]
     }
 
-    /// Runs `body` on a new thread, which nobody can wait for.
+    /// Runs `body` on a new thread that can't be joined.
     ///
-    /// All signals are blocked in it but those of the thread's own doing, so that those of the program arrive at threads
-    /// of the program.
+    /// All signals except those caused by the thread itself are blocked in it, so that the program's signals arrive at its
+    /// own threads.
     ///
     /// C: `pthread_create`, `pthread_setname_np`.
     ///
     /// - Parameters:
-    ///   - name: what `ps -T` and debuggers show, at most 15 bytes.
-    ///   - stackSize: bytes; nil: what threads of this program have as a rule.
-    /// - Throws: `EAGAIN` where there may be no more threads.
+    ///   - name: The name shown by `ps -T` and debuggers, at most 15 bytes.
+    ///   - stackSize: The size in bytes; nil for the default of this program's threads.
+    /// - Throws: `EAGAIN` if no more threads can be created.
     package static func start(
         _ name: StaticString,
         stackSize: Int? = smallStack,
@@ -50,7 +52,7 @@ package enum DetachedThread {
         let run: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { argument in
             guard let argument = unsafe argument else { return nil }
             let start = unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-            // In the thread itself: a detached one may have ended before its creator names it.
+            // Named by the thread itself: a detached thread may have ended before its creator names it.
             unsafe cplatform_name_thread(start.name.cString)
             start.body()
             return nil
@@ -65,9 +67,10 @@ package enum DetachedThread {
         }
     }
 
-    /// Whether so many more threads can run at the same time: makes them, and waits until they have ended.
+    /// Whether the given number of additional threads can run at the same time: creates them, and waits until they have
+    /// ended.
     ///
-    /// Swift's tasks and Dispatch's queues wait for ever if no thread can be made (`pids.max`, `ulimit -u`, a sandbox). A
+    /// Swift's tasks and Dispatch's queues wait forever if no thread can be created (`pids.max`, `ulimit -u`, a sandbox). A
     /// blocking call that needs tasks checks this first.
     ///
     /// C: `pthread_create`.
@@ -85,7 +88,7 @@ package enum DetachedThread {
                 made += 1
             }
         } catch {
-            // EAGAIN, whatever the limit that was reached.
+            // EAGAIN, whichever limit was reached.
         }
         state.withLock { $0.isOver = true }
         state.wakeAll()
@@ -104,8 +107,8 @@ package enum DetachedThread {
     }
 }
 
-/// A small number of the calling thread's own, for choosing one of several counters that are summed up.
+/// The calling thread's small number, for choosing one of several counters that are summed up.
 ///
-/// Threads are numbered as they first ask, from another number in each process, as they share counters with
-/// those; numbers are not used again. A thread-local variable, no call.
+/// Threads are numbered on first use. The numbers start at a different value in each process, because processes share the
+/// counters; they are not reused. Reading it accesses a thread-local variable and makes no call.
 @inlinable package var threadNumber: Int { Int(cplatform_thread_number()) }

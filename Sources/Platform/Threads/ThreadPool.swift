@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A few threads of our own for work that blocks, first come first served.
+/// A small pool of threads for blocking work, in first-come, first-served order.
 ///
-/// On Linux Swift's tasks and Dispatch's queues share the threads of one pool, which takes a blocked thread
-/// for a busy one: whatever waits there keeps every task of the program waiting.
+/// On Linux Swift's tasks and Dispatch's queues share the threads of one pool, which treats a blocked thread as busy:
+/// blocking work there delays every task of the program.
 ///
-/// Threads are made when there is more to do than idle ones can do, up to a limit, and end when there was nothing to do
-/// for a while. Beyond the limit work waits in a queue, so what is done here must not wait for other work of the same
-/// pool.
+/// Threads are created when there is more work than idle threads, up to a limit, and end after being idle for a while.
+/// Beyond the limit work waits in a queue, so work must not wait for other work of the same pool.
 package final class ThreadPool: Sendable {
     package typealias Work = @Sendable () -> Void
 
     private struct State {
-        /// Work in the order in which it came; a slice gives up its first element in O(1).
+        /// Work in order of submission; a slice removes its first element in O(1).
         var queue: ArraySlice<Work?> = []
         var threads = 0
-        /// Of the threads, those that wait for work; some may have been told of it already.
+        /// The number of threads that wait for work; some may have been woken already.
         var idle = 0
 
         mutating func popFirst() -> Work? {
             guard !queue.isEmpty else { return nil }
-            // Taken out: the slice keeps the memory of what it has given up.
+            // Taken out, because the slice keeps the memory of removed elements.
             let work = queue[queue.startIndex].take()
             queue.removeFirst()
             return work
@@ -32,22 +31,22 @@ package final class ThreadPool: Sendable {
     private let idleTime: Duration
     private let state = Monitored(State())
 
-    /// Without a thread yet.
+    /// Creates a pool without threads.
     ///
     /// - Parameters:
-    ///   - name: of the threads; see ``DetachedThread/start(_:stackSize:_:)``.
-    ///   - limit: how many there may be.
-    ///   - idleTime: how long an idle one stays. Bursts come a second apart, and making a thread costs 50 µs.
+    ///   - name: The threads' name; see ``DetachedThread/start(_:stackSize:_:)``.
+    ///   - limit: The maximum number of threads.
+    ///   - idleTime: How long an idle thread stays. Bursts come a second apart, and creating a thread costs 50 µs.
     package init(_ name: StaticString, limit: Int, idleTime: Duration = .seconds(5)) {
         self.name = name
         self.limit = limit
         self.idleTime = idleTime
     }
 
-    /// Does `work` on one of the threads, as soon as one is free.
+    /// Runs `work` on one of the threads, as soon as one is free.
     ///
-    /// Where no thread can be made it waits for one that there is. The last resort, where there is none at all, is the
-    /// calling thread.
+    /// If no thread can be created, the work waits for an existing one; if there is none either, it runs on the calling
+    /// thread.
     package func run(_ work: @escaping Work) {
         let needsThread = state.withLock { state in
             state.queue.append(work)
@@ -63,7 +62,7 @@ package final class ThreadPool: Sendable {
         while let work = state.withLock({ $0.threads == 0 ? $0.popFirst() : nil }) { work() }
     }
 
-    /// Does `work` on one of the threads if one is free or can be made now; false: it was not done.
+    /// Runs `work` on one of the threads if one is free or can be created now; returns false if the work was not accepted.
     package func runIfFree(_ work: @escaping Work) -> Bool {
         let isQueued: Bool? = state.withLock { state in
             if state.queue.count < state.idle {
@@ -81,16 +80,16 @@ package final class ThreadPool: Sendable {
         }
         let first = Locked<Work?>.Box(work)
         return start {
-            // Taken out: what the thread was started with lives as long as the thread does.
+            // Taken out, because the thread's closure lives as long as the thread.
             first.value.withLock { $0.take() }?()
             self.serve()
         }
     }
 
-    /// Does `work` on one of the threads, as soon as one is free; false: there is none and none can be made,
-    /// and it was not done.
+    /// Runs `work` on one of the threads, as soon as one is free; returns false, without running it, if no thread exists or
+    /// can be created.
     package func runOnThread(_ work: @escaping Work) -> Bool {
-        // Once more for the moment in which the last of the threads ends.
+        // Retried once, because the last thread may be ending.
         for _ in 0..<2 {
             if runIfFree(work) { return true }
             let isQueued = state.withLock { state in
@@ -106,14 +105,14 @@ package final class ThreadPool: Sendable {
         return false
     }
 
-    /// Makes a thread that is counted already; false where there is none to be had.
+    /// Creates a thread that is counted already; returns false if that fails.
     private func start(_ body: @escaping Work) -> Bool {
         do throws(Errno) {
-            // With a stack of the usual size: some of the work is the program's own.
+            // The default stack size: some of the work is the program's code.
             try DetachedThread.start(name, stackSize: nil, body)
             return true
         } catch {
-            // EAGAIN, whatever the limit that was reached.
+            // EAGAIN, whichever limit was reached.
             state.withLock { $0.threads -= 1 }
             return false
         }
@@ -125,7 +124,7 @@ package final class ThreadPool: Sendable {
         while let work = next() { work() }
     }
 
-    /// Waits for work; nil: the thread, which is counted no more, is to end.
+    /// Waits for work; returns nil if the thread, which is no longer counted, must end.
     private func next() -> Work? {
         if let work = state.withLock({ $0.popFirst() }) { return work }
         state.withLock { $0.idle += 1 }
@@ -137,14 +136,14 @@ package final class ThreadPool: Sendable {
         if let work { return work }
         return state.withLock { state in
             state.idle -= 1
-            // Queued for this thread in the moment when it had waited long enough.
+            // Queued for this thread at the moment when its wait ended.
             if let work = state.popFirst() { return work }
             state.threads -= 1
             return nil
         }
     }
 
-    /// Threads, those of them that are idle, and work that waits for one; for tests.
+    /// The number of threads, of idle threads, and of queued work items; for tests.
     var load: (threads: Int, idle: Int, queued: Int) {
         state.withLock { ($0.threads, $0.idle, $0.queue.count) }
     }

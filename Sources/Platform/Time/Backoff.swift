@@ -2,9 +2,9 @@
 
 import Glibc
 
-/// Growing, jittered pauses between attempts to get something that gives no notice when it is free.
+/// Growing, jittered pauses between attempts to acquire a resource that does not signal its release.
 package struct Backoff: Sendable {
-    /// The first pause: about what a put holds a stripe for.
+    /// The first pause: about as long as a put holds a stripe.
     package static let shortest: Duration = .microseconds(50)
     /// The longest pause.
     ///
@@ -15,12 +15,12 @@ package struct Backoff: Sendable {
     private var pause = Backoff.shortest
     private let cap: Duration
 
-    /// Pauses that never exceed `cap`.
+    /// Creates pauses that never exceed `cap`.
     package init(upTo cap: Duration = Backoff.longest) {
         self.cap = cap
     }
 
-    /// The next pause: between half of and the whole of a span that doubles up to ``longest``.
+    /// Returns the next pause: between half of and the whole of a span that doubles up to the cap.
     package mutating func next() -> Duration {
         let span = pause.saturatingNanoseconds
         pause = min(pause * 2, cap)

@@ -3,9 +3,9 @@
 import CPlatform
 import Glibc
 
-/// A moment of wall-clock time that several processes can compare: nanoseconds since 1970-01-01 UTC.
+/// A wall-clock time that several processes can compare: nanoseconds since 1970-01-01 UTC.
 ///
-/// Covers the years 1678 to 2262; arithmetic saturates at the ends instead of trapping.
+/// It covers the years 1678 to 2262; arithmetic saturates at the ends instead of trapping.
 @usableFromInline
 package struct Timestamp: Sendable, Hashable, Comparable {
     @usableFromInline package var nanoseconds: Int64
@@ -18,32 +18,32 @@ package struct Timestamp: Sendable, Hashable, Comparable {
     @inlinable package static var distantPast: Timestamp { Timestamp(nanoseconds: .min) }
     @inlinable package static var distantFuture: Timestamp { Timestamp(nanoseconds: .max) }
 
-    /// The present moment by CLOCK_REALTIME, clock_gettime(2): no system call, the vDSO answers.
+    /// The current time of CLOCK_REALTIME, clock_gettime(2); it takes no system call, because the vDSO provides it.
     package static var now: Timestamp {
         Timestamp(of: CLOCK_REALTIME)
     }
 
-    /// The same, late by up to a tick of the kernel (1 to 10 ms), for a quarter of the cost.
+    /// The current time, late by up to a tick of the kernel (1 to 10 ms), for a quarter of the cost.
     ///
     /// C: `clock_gettime(CLOCK_REALTIME_COARSE)`.
     package static var coarseNow: Timestamp { Timestamp(of: CLOCK_REALTIME_COARSE) }
 
-    /// Milliseconds of CLOCK_MONOTONIC, which all processes of the machine share and nobody sets.
+    /// Milliseconds of CLOCK_MONOTONIC, which all processes of the machine share and no process can set.
     package static var monotonicMilliseconds: UInt64 {
         UInt64(max(0, Timestamp(of: CLOCK_MONOTONIC).nanoseconds / 1_000_000))
     }
 
-    /// What a clock shows, in nanoseconds since its own beginning.
+    /// Creates a clock's current time, in nanoseconds since the clock's origin.
     @inline(never)
     init(of clock: clockid_t) {
         var time = Glibc.timespec()
         let result = unsafe clock_gettime(clock, &time)
         precondition(result == 0, "every Linux has this clock")
-        // No clock has run for 292 years.
+        // No overflow: no clock has run for 292 years.
         self.init(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
     }
 
-    /// This moment, rounded down to a millisecond.
+    /// This time, rounded down to a millisecond.
     package var wholeMilliseconds: Timestamp {
         let rest = nanoseconds % 1_000_000
         return Timestamp(nanoseconds: nanoseconds.subtractingSaturating(rest < 0 ? rest + 1_000_000 : rest))
@@ -56,7 +56,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
     }
 
     var fileTime: Glibc.timespec {
-        // Rounded down, so that the nanoseconds are never negative, as utimensat(2) wants them.
+        // Rounded down, so that the nanoseconds are never negative, as utimensat(2) requires.
         let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
         return rest < 0
             ? Glibc.timespec(tv_sec: Int(seconds) - 1, tv_nsec: Int(rest) + 1_000_000_000)
@@ -68,31 +68,31 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         left.nanoseconds < right.nanoseconds
     }
 
-    /// The moment `duration` later; saturating.
+    /// Returns the time `duration` later, with saturation.
     package static func + (time: Timestamp, duration: Duration) -> Timestamp {
         Timestamp(nanoseconds: time.nanoseconds.addingSaturating(duration.saturatingNanoseconds))
     }
 
-    /// The moment so many nanoseconds later; saturating.
+    /// Returns the time `distance` nanoseconds later, with saturation.
     ///
-    /// A tenth of the cost of adding a `Duration`.
+    /// It costs a tenth of adding a `Duration`.
     package func advanced(byNanoseconds distance: Int64) -> Timestamp {
         Timestamp(nanoseconds: nanoseconds.addingSaturating(distance))
     }
 
-    /// The moment `duration` earlier; saturating.
+    /// Returns the time `duration` earlier, with saturation.
     package static func - (time: Timestamp, duration: Duration) -> Timestamp {
         Timestamp(nanoseconds: time.nanoseconds.subtractingSaturating(duration.saturatingNanoseconds))
     }
 
-    /// The time from `earlier` to `time`, negative where `earlier` is the later one; saturating.
+    /// Returns the duration from `earlier` to `time`, negative if `earlier` is the later one, with saturation.
     package static func - (time: Timestamp, earlier: Timestamp) -> Duration {
         .nanoseconds(time.nanoseconds.subtractingSaturating(earlier.nanoseconds))
     }
 }
 
 extension Duration {
-    /// Its length in nanoseconds, at most about 292 years either way.
+    /// The length in nanoseconds, at most about 292 years in either direction.
     package var saturatingNanoseconds: Int64 {
         Int64(clamping: attoseconds / 1_000_000_000)
     }
@@ -111,14 +111,14 @@ extension Int64 {
 }
 
 extension Timestamp {
-    /// Lends `body` the pair of times that futimens(3) and utimensat(2) take: this one of last access; modification
-    /// stays.
+    /// Passes to `body` the pair of times that futimens(3) and utimensat(2) take, which sets the access time and leaves the
+    /// modification time unchanged.
     @unsafe
     func withAccessTimes(_ body: (UnsafePointer<timespec>?) throws(Errno) -> Void) throws(Errno) {
         try unsafe Self.withTimes([fileTime, Self.unchanged], body)
     }
 
-    /// The same with this time of modification.
+    /// Passes to `body` the pair of times that sets the modification time and leaves the access time unchanged.
     @unsafe
     func withModificationTimes(_ body: (UnsafePointer<timespec>?) throws(Errno) -> Void) throws(Errno) {
         try unsafe Self.withTimes([Self.unchanged, fileTime], body)
