@@ -2,22 +2,22 @@
 
 import Platform
 
-/// An option as its user sees it.
+/// An option as the user sees it.
 struct Option {
     let specification: OptionSpecification
-    /// What stands for the value in the help; nil: there is none.
+    /// The placeholder of the value in the help; nil if the option takes no value.
     let placeholder: String?
-    /// Whether its value is a path: bytes, which need not be UTF-8.
+    /// Whether the value is a path: bytes, which need not be UTF-8.
     var isPath: Bool { placeholder == "DIR" || placeholder == "FILE" }
-    /// The values that there are; empty: any.
+    /// The allowed values; empty if any value is allowed.
     let choices: [String]
     let isRepeatable: Bool
     let help: String
 
-    /// Reads what a help text says: "-t, --ttl SPAN  how long until it expires".
+    /// Parses a line of a help text: "-t, --ttl SPAN  how long until it expires".
     ///
-    /// "[=SPAN]" is a value that can be left out, "TAG…" one that can be given several times, and "ORDER{key, size}" one of
-    /// those choices.
+    /// "[=SPAN]" is an optional value, "TAG…" one that can be given several times, and "ORDER{key, size}" one of the listed
+    /// choices.
     init(_ line: Substring) {
         let parts = line.split(separator: "  ", maxSplits: 1)
         var words = parts[0].split { " ,[]{}".contains($0) }[...]
@@ -33,26 +33,26 @@ struct Option {
         help = parts.dropFirst().joined() + (isRepeatable ? "; can be repeated" : "")
     }
 
-    /// Every command's.
+    /// The options of every command.
     static let common = [
         Option("-d, --dir DIR  the cache directory (see `diskcache --help`)"),
         Option("-h, --help  show help"),
     ]
-    /// Lines for those that have it.
+    /// Lines for the commands that have these options.
     static let json = "--json  print JSON instead of text"
     static let scope = "--scope TEXT  put TEXT in front of KEY (default $DISKCACHE_SCOPE)"
 
-    /// What follows the name, as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
+    /// Returns the text after the name, such as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
     func value(_ style: (String) -> String) -> String {
         guard let placeholder else { return "" }
         return specification.argument == .optional ? "[=\(style(placeholder))]" : " " + style(placeholder)
     }
 
-    /// One line of a help text.
+    /// The option's line in a help text.
     var line: String {
         let letter = specification.letter.map { "-\($0), " } ?? "    "
         let head = "  \(letter)--\(specification.name)" + value { $0 }
-        // Two columns, the second at 30; what is too long gets a line of its own.
+        // Two columns, the second at 30; a longer head gets its own line.
         let gap =
             head.count < 29
             ? String(repeating: " ", count: 30 - head.count) : "\n" + String(repeating: " ", count: 30)
@@ -60,24 +60,25 @@ struct Option {
     }
 }
 
-/// One subcommand.
+/// A subcommand.
 protocol Command: Sendable {
     static var name: String { get }
-    /// What follows the options: "KEY [FILE]".
+    /// The operands after the options: "KEY [FILE]".
     static var operands: String { get }
-    /// How many operands there can be; as ``operands`` says it, unless the command says otherwise.
+    /// The allowed number of operands; by default derived from ``operands``.
     static var operandCount: ClosedRange<Int> { get }
-    /// The words that can stand for each operand, by place; empty: what ``operands`` calls KEY, FILE or the like.
+    /// The words that can be given for each operand, by position; empty for operands that ``operands`` calls KEY, FILE or
+    /// the like.
     static var operandChoices: [[String]] { get }
     /// One line for the overview.
     static var summary: String { get }
-    /// Paragraphs for the command's own help: exit statuses, examples.
+    /// Paragraphs for the command's help: exit statuses, examples.
     static var details: String { get }
-    /// Its own options, a line each, as ``Option/init(_:)`` reads it; ``Option/common`` come on top.
+    /// The command's options, a line each, in the format of ``Option/init(_:)``; ``Option/common`` are added.
     static var optionList: String { get }
-    /// Groups of options of which one can be given.
+    /// Groups of mutually exclusive options.
     static var exclusive: [[String]] { get }
-    /// Whether it is nothing without other machines: then `diskcache` becomes `diskcache-net` for it.
+    /// Whether the command requires other machines; then `diskcache` becomes `diskcache-net` for it.
     static var needsNetwork: Bool { get }
     static func run(_ arguments: Arguments) throws -> ExitStatus
 }
@@ -90,7 +91,7 @@ extension Command {
     static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
     static var exclusive: [[String]] { [] }
     static var needsNetwork: Bool { false }
-    /// How many operands stand before another command line, which "[--]" announces; nil: there is none.
+    /// The number of operands before another command line, which "[--]" marks; nil if there is no such command line.
     static var operandsBeforeCommand: Int? { operands.split(separator: " ").firstIndex(of: "[--]") }
 
     static var operandCount: ClosedRange<Int> {
@@ -98,7 +99,7 @@ extension Command {
         return words.count { !$0.hasPrefix("[") }...(operands.hasSuffix("…") ? .max : words.count)
     }
 
-    /// Parses the command line, and answers `--help` or runs.
+    /// Parses the command line, and prints the help or runs the command.
     static func main(
         _ words: [[UInt8]],
         directory: String?,
@@ -127,7 +128,7 @@ extension Command {
         )
     }
 
-    /// Refuses options that can't be used together, and a wrong number of operands.
+    /// Throws if options can't be used together, or the number of operands is wrong.
     static func check(_ arguments: inout Arguments) throws(Failure) {
         for group in exclusive {
             let given = group.filter(arguments.has)
@@ -135,7 +136,7 @@ extension Command {
                 throw .usage("\(name): --\(given[0]) and --\(given[1]) can't be used together: give one")
             }
         }
-        // Where no operand can be meant, it need not be remembered that there has to be a "=" before the value.
+        // Without operands a lone word can only be the option's value, so the "=" may be omitted.
         if operands.isEmpty, let option = options.first(where: { $0.specification.argument == .optional }) {
             arguments = arguments.takingOperand(for: option.specification.name)
         }
@@ -144,13 +145,13 @@ extension Command {
             $0.specification.argument == .optional && arguments.value($0.specification.name) == ""
         }
         if let valueless, arguments.operands.count > operandCount.upperBound {
-            // It was meant to have one.
+            // The extra operand was meant as the option's value.
             usage += ", and the value of --\(valueless.specification.name) after ="
         }
         try arguments.expectOperands(operandCount, usage)
     }
 
-    /// The text of `--help`.
+    /// The text that `--help` prints.
     static var help: String {
         let words = ["Usage: diskcache", name, "[OPTION]…", operands].filter { !$0.isEmpty }
         var text = words.joined(separator: " ") + "\n\n\(summary).\n"
@@ -160,16 +161,16 @@ extension Command {
 }
 
 extension OptionError {
-    /// What is wrong, for one line of an error; `options` are those that there are.
+    /// Returns the problem, for one line of an error; `options` are the command's options.
     func words(_ options: [Option]) -> String {
         switch self {
         case .unknown(let word):
-            // getopt has one error for both; which it is can be told from the names.
+            // getopt has one error for both cases; the names distinguish them.
             let start = word.prefix { $0 != "=" }
             let candidates = options.map { "--\($0.specification.name)" }.filter { $0.hasPrefix(start) }
             guard start.hasPrefix("--"), candidates.count > 1 else {
                 let names = options.map { "--\($0.specification.name)" }
-                // A number, most likely.
+                // Most likely a negative number.
                 let isDigit = word.count == 2 && word.last.map { $0.isASCII && $0.isNumber } == true
                 if isDigit { return "unknown option '\(word)' (put -- before a word that is no option)" }
                 return "unknown option '\(word)'" + Suggestion.words(for: String(start), among: names)

@@ -3,11 +3,11 @@
 import DiskCache
 import Platform
 
-/// The command: finds the subcommand, and turns whatever it throws into one line and an exit status.
+/// The main program: finds the subcommand, and turns any error into one line and an exit status.
 package enum DiskCacheTool {
     static let version = "0.1.0"
 
-    /// Those that are shown to people, in the order of the overview.
+    /// The commands shown to users, in the order of the overview.
     static var shown: [any Command.Type] {
         [
             PutCommand.self, GetCommand.self, HasCommand.self, RemoveCommand.self, ClearCommand.self,
@@ -18,7 +18,7 @@ package enum DiskCacheTool {
         ]
     }
 
-    /// Those for the program's own use.
+    /// The commands for internal use.
     static var hidden: [any Command.Type] {
         [BenchWorkerCommand.self, RefreshCommand.self, CompleteCommand.self, ManualCommand.self]
     }
@@ -28,14 +28,13 @@ package enum DiskCacheTool {
         Option("--version  print the version"),
     ]
 
-    /// Does what the command line says, and ends the process.
+    /// Executes the command line, and ends the process.
     ///
-    /// - Parameter network: what reaches other machines; nil: where that is needed the process becomes
-    ///   `diskcache-net`.
+    /// - Parameter network: The access to other machines; if it is nil and needed, the process becomes `diskcache-net`.
     package static func main(reaching network: (any Network)?) -> Never {
-        // Swift's runtime prints a backtrace at Ctrl-\ and goes on, where people want the process to end.
+        // Swift's runtime prints a backtrace at Ctrl-\ and continues, but users want the process to end.
         Signal.quit.restoreDefault()
-        // A write past the limit of a file's size (`ulimit -f`) is to fail, and not to end the process.
+        // A write beyond the file size limit (`ulimit -f`) must fail, and not end the process.
         Signal.fileSizeLimit.ignore()
         CurrentProcess.occupyStandardDescriptors()
         CurrentProcess.exit(run(CurrentProcess.arguments, reaching: network).rawValue)
@@ -50,7 +49,7 @@ package enum DiskCacheTool {
         } catch let failure as NetworkFailure {
             return report(failure.message, ExitStatus(failure.kind))
         } catch let error as CacheError {
-            // Whoever read our output has gone: not worth a word, as with any filter.
+            // The reader of the output has exited, which is not worth a message, as with any filter.
             if error.errno == Errno.brokenPipe.rawValue { return .inputOutput }
             return report(message(of: error), ExitStatus(error.code))
         } catch let error as Errno {
@@ -65,7 +64,7 @@ package enum DiskCacheTool {
         }
     }
 
-    /// The error's message; with a word about inodes if those are used up (the kernel says ENOSPC).
+    /// Returns the error's message, with a hint about inodes if those are exhausted (the kernel reports ENOSPC).
     private static func message(of error: CacheError) -> String {
         guard error.errno == Errno.noSpace.rawValue, let path = error.path,
             let space = FileSystemSpace(nearest: path), space.totalInodes > 0, space.availableInodes == 0
@@ -85,7 +84,7 @@ package enum DiskCacheTool {
         }
         var words = globals.commandLine
         var name = globals.operands.first
-        // "help put" is "put --help".
+        // "help put" is equivalent to "put --help".
         if name == "help" {
             name = globals.operands[1]
             words = [words[1], Array("--help".utf8)]
@@ -100,12 +99,12 @@ package enum DiskCacheTool {
     }
 
     private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
-        // Where even standard error is closed the exit status must do.
+        // If even standard error is closed, the exit status must suffice.
         try? Output.complain(message)
         return status
     }
 
-    // What the overview and the manual's page have in common.
+    // Shared by the overview and the manual page.
 
     static let promise =
         "One cache directory for all processes of a machine: no server, no wrong bytes, safe at any kill."

@@ -4,7 +4,7 @@ import DiskCacheCommand
 import DiskCacheHTTP
 import FoundationEssentials
 
-/// Downloads in the words of the commands.
+/// The downloads of an `HTTPCache`, adapted to the commands.
 struct CommandDownloads: Downloads {
     let http: HTTPCache
 
@@ -34,7 +34,7 @@ struct CommandDownloads: Downloads {
 extension FetchRequest {
     fileprivate init(_ order: FetchOrder) {
         self.init(order.url)
-        // Both have the names of the option.
+        // Both enumerations have the raw values of the option.
         mode = FetchMode(rawValue: order.mode.rawValue) ?? .standard
         fields = order.fields.map { (name: $0.name, value: $0.value) }
         timeToLive = order.timeToLive
@@ -59,7 +59,7 @@ extension Fetched {
             age: response.age,
             cacheStatus: response.cacheStatus.text(cache: "diskcache")
         )
-        // That of a success is where it was to go.
+        // The body of a success is at its destination.
         rejection = response.body
         let now = HTTPDate(seconds: Int(Date.now.timeIntervalSince1970))
         let line = response.fields.first { $0.name.lowercased() == "last-modified" }
@@ -77,9 +77,9 @@ extension NetworkFailure {
             case .outputFailed: .inputOutput
             case .noSpace: .noSpace
             case .libraryMissing: .missing
-            // As a proxy's response to a request over http.
+            // A proxy's response to a request over http.
             case .unreachable where error.status == 407: .forbidden
-            // The server's doing, or that of what lies between.
+            // Caused by the server or an intermediary.
             default: .unreachable
             }
         self.init(kind, error.message)

@@ -8,16 +8,16 @@ import FoundationEssentials
 import Platform
 import RemoteStore
 
-/// What the commands need of other machines: downloads by `HTTPCache`, stores by `RemoteStore`.
+/// The access to other machines for the commands: downloads by `HTTPCache`, stores by `RemoteStore`.
 final class CommandNetwork: Network {
     private struct State {
         var caches: [SharedCache] = []
         var downloads: [HTTPCache] = []
     }
 
-    /// What others may be waiting for when a command is done.
+    /// The time that a finished command grants to pending uploads, for which other machines may be waiting.
     private static let farewell: Duration = .seconds(1)
-    /// How long a response that is renewed in the background may take.
+    /// The time limit for the background renewal of a response.
     private static let patience: Duration = .seconds(10)
 
     private let state = Locked(State())
@@ -27,7 +27,7 @@ final class CommandNetwork: Network {
         do throws(CacheError) {
             cache = try SharedCache(at: path, configuration: configuration, remote: nil)
         } catch {
-            // What is wrong with the stores must not keep anybody from the disk; `doctor` tells.
+            // An invalid configuration of the stores must not prevent the use of the disk; `doctor` reports it.
             guard [.badConfiguration, .untrusted].contains(error.code) else { throw error }
             cache = try SharedCache(at: path, configuration: configuration)
         }
@@ -69,9 +69,9 @@ final class CommandNetwork: Network {
         for cache in ended.caches { _ = cache.close(deadline: deadline.rest) }
     }
 
-    /// Waits for what is renewed in the background.
+    /// Waits for background renewals.
     private func settle(_ downloads: [HTTPCache]) {
-        // If no thread can be made, creating a task never returns.
+        // If no thread can be created, a new task never runs.
         let downloads = downloads.filter(\.isRenewing)
         if downloads.isEmpty { return }
         let isSettled = Monitored(false)
@@ -84,7 +84,7 @@ final class CommandNetwork: Network {
     }
 }
 
-/// A moment, and what is left until then.
+/// A point in time, and the time left until then.
 private struct Deadline {
     private let moment: ContinuousClock.Instant
 

@@ -9,14 +9,16 @@ import Platform
 import RemoteStore
 import Transport
 
-/// The stores of other machines in the words of the commands.
+/// The remote stores, adapted to the commands.
 final class CommandStores: Stores {
     let cache: SharedCache
     private let remote: CacheConfiguration.Remote
     private let tier: ServerTier
     private let backlog = OutboxBacklog()
 
-    /// - Parameter remote: active, with the limit for each call.
+    /// Opens the stores.
+    ///
+    /// - Parameter remote: An active configuration, with the limit for each call.
     init(
         _ path: String,
         _ configuration: CacheConfiguration,
@@ -67,8 +69,7 @@ final class CommandStores: Stores {
         }
     }
 
-    /// How far the clock of a server is ahead, to a second, by the field Date of whatever it answers; nil: it
-    /// has none.
+    /// Returns the lead of a server's clock, to a second, from the field Date of any response; nil if it has none.
     private func skew(of url: String) -> Duration? {
         var request = TransportRequest(url, method: "HEAD")
         request.timeLimit = remote.limit
@@ -81,7 +82,7 @@ final class CommandStores: Stores {
             guard let text = response.values("Date").first, let date = HTTPDate(text, now: present) else {
                 return nil
             }
-            // It was cut off to a second: half of one is what that means on the average.
+            // The time is truncated to a second, so half a second is added as the average.
             return .seconds(Double(date.seconds) + 0.5 - now)
         } catch {
             return nil

@@ -2,5 +2,5 @@
 
 import DiskCacheCommand
 
-// The same commands as `diskcache`, with libcurl at hand.
+// The same commands as in `diskcache`, with access to libcurl.
 DiskCacheTool.main(reaching: CommandNetwork())

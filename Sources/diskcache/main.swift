@@ -2,5 +2,5 @@
 
 import DiskCacheCommand
 
-// As one static file, which starts sooner than one that could load libcurl.
+// A single static file, which starts sooner than a program that can load libcurl.
 DiskCacheTool.main(reaching: nil)

@@ -7,12 +7,12 @@ import Platform
 struct Arguments {
     private(set) var operands: [String]
     private var values: [String: [String]] = [:]
-    /// The command line of another program, as bytes, where operands are one; else all operands.
+    /// The command line of another program, as bytes, if the operands contain one; else all operands.
     var commandLine: [[UInt8]]
-    /// The command's name, with which its messages begin.
+    /// The command's name, a prefix of its messages.
     let command: String
     private let globalDirectory: String?
-    /// What reaches other machines; nil in `diskcache`.
+    /// The access to other machines; nil in `diskcache`.
     var network: (any Network)?
 
     init(_ scanned: ScannedOptions, options: [Option], command: String, directory: String?) {
@@ -28,8 +28,9 @@ struct Arguments {
     /// Parses a command line.
     ///
     /// - Parameters:
-    ///   - command: empty for the words before the command's name.
-    ///   - operandsBeforeCommand: how many operands stand before another program's command line; nil: there is none.
+    ///   - command: The command's name; empty for the words before it.
+    ///   - operandsBeforeCommand: The number of operands before another program's command line; nil if there is no such
+    ///     command line.
     init(
         _ words: [[UInt8]],
         _ options: [Option],
@@ -48,14 +49,14 @@ struct Arguments {
             let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
             throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
         }
-        // Paths are bytes, and so are the words of another program; all else is text.
+        // Paths and the words of another program are bytes; all other words are text.
         let count = operandsBeforeCommand.map { max(0, scanned.operands.count - $0) }
         let texts =
             scanned.operands.dropLast(count ?? 0)
             + scanned.options.compactMap { found in
                 options[found.index].isPath ? nil : found.value
             }
-        // Valid text may have the code points that stand for bytes.
+        // Valid text may contain the code points that represent bytes.
         let isText = words.allSatisfy { String(validating: $0, as: UTF8.self) != nil }
         if !isText, texts.contains(where: \.hasForeignBytes) {
             throw .usage(
@@ -81,7 +82,7 @@ struct Arguments {
         values[option] ?? []
     }
 
-    /// An option's value, parsed; an error of `parse` gets the option's name in front.
+    /// Returns an option's value, parsed; errors of `parse` are prefixed with the option's name.
     func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure) -> Value?
     {
         guard let text = value(option) else { return nil }
@@ -92,7 +93,7 @@ struct Arguments {
         }
     }
 
-    /// A whole number in `range`.
+    /// Returns a whole number in `range`.
     func count(_ option: String, in range: ClosedRange<Int>) throws(Failure) -> Int? {
         try value(option) { (text) throws(Failure) in
             let count = try Quantity.count(text)
@@ -101,15 +102,15 @@ struct Arguments {
         }
     }
 
-    /// The same with the first operand as the value of `option`, if that was given without one.
+    /// Returns the arguments with the first operand as the value of `option`, if that was given without a value.
     ///
-    /// It must be the only operand. If the operands are another program's command line, it must stand before the `--`
-    /// of that, and be a value.
+    /// It must be the only operand. If the operands are another program's command line, it must precede the `--` of that,
+    /// and be a value.
     ///
-    /// - Parameter isValue: tells values from the names of programs; nil if the operands are no command line.
+    /// - Parameter isValue: Distinguishes values from program names; nil if the operands are not a command line.
     func takingOperand(for option: String, beforeCommand isValue: ((String) -> Bool)? = nil) -> Arguments {
         guard values[option]?.last == "", let first = operands.first else { return self }
-        // It goes together with the `--`.
+        // The `--` is removed together with the value.
         let count = isValue == nil ? 1 : 2
         if let isValue {
             guard operands.count > 2, operands[1] == "--", isValue(first) else { return self }
@@ -123,7 +124,7 @@ struct Arguments {
         return arguments
     }
 
-    /// Refuses a wrong number of operands.
+    /// Throws if the number of operands is wrong.
     func expectOperands(_ range: ClosedRange<Int>, _ usage: String) throws(Failure) {
         guard range.contains(operands.count) else {
             let problem = operands.count < range.lowerBound ? "missing operand" : "too many operands"
@@ -131,9 +132,9 @@ struct Arguments {
         }
     }
 
-    /// Prints a result, as JSON if that was asked for.
+    /// Prints a result, as JSON if requested.
     ///
-    /// - Parameter words: how lines may begin that get a colour on a terminal.
+    /// - Parameter words: Beginnings of lines that are coloured on a terminal.
     func print(
         _ text: @autoclosure () throws -> String,
         painting words: [(word: String, colour: Colour)] = [],
@@ -143,10 +144,10 @@ struct Arguments {
         try Output.print(text(), painting: words)
     }
 
-    /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
+    /// Returns the directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
     func directory() throws(Failure) -> String {
         if let named = try namedDirectory() { return named }
-        // The specification wants relative paths in XDG_CACHE_HOME ignored.
+        // The specification requires that relative paths in XDG_CACHE_HOME are ignored.
         if let base = Self.pathInEnvironment("XDG_CACHE_HOME"), base.hasPrefix("/") {
             return base + "/diskcache"
         }
@@ -159,31 +160,31 @@ struct Arguments {
         return home + "/.cache/diskcache"
     }
 
-    /// The directory that the user chose; nil if it is the default one.
+    /// Returns the directory chosen by the user; nil for the default one.
     func namedDirectory() throws(Failure) -> String? {
         if let given = value("dir") ?? globalDirectory {
             if given.isEmpty { throw Failure.usage("--dir is empty: give a directory") }
             return Self.trimmed(given)
         }
         if let given = Self.pathInEnvironment("DISKCACHE_DIR") {
-            // Not treated as unset: whoever set it did not mean the cache that all programs share.
+            // Not treated as unset: a user who set it did not mean the cache that all programs share.
             if given.isEmpty { throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR") }
             return Self.trimmed(given)
         }
         return nil
     }
 
-    /// Without trailing slashes, so that paths below it look right; the root keeps its slash.
+    /// Returns the path without trailing slashes, for the messages; the root keeps its slash.
     private static func trimmed(_ path: String) -> String {
         String(path.prefix(through: path.lastIndex { $0 != "/" } ?? path.startIndex))
     }
 
-    /// An environment variable with a path; nil if it is not set.
+    /// Returns the path in an environment variable; nil if it is not set.
     private static func pathInEnvironment(_ name: String) -> String? {
         CurrentProcess.environmentBytes(name).map { String(pathBytes: $0) }
     }
 
-    /// An environment variable; nil if it is not set.
+    /// Returns an environment variable; nil if it is not set.
     static func environment(_ name: String) throws(Failure) -> String? {
         guard let bytes = CurrentProcess.environmentBytes(name) else { return nil }
         guard let text = String(validating: bytes, as: UTF8.self) else {
@@ -192,13 +193,14 @@ struct Arguments {
         return text
     }
 
-    /// The configuration, with `$DISKCACHE_METADATA`: for tests, and for directories that are copied with tools that
-    /// lose extended attributes.
+    /// Returns the configuration, including `$DISKCACHE_METADATA`.
+    ///
+    /// That variable is for tests, and for directories that are copied with tools that lose extended attributes.
     func configuration() throws(Failure) -> CacheConfiguration {
         var configuration = CacheConfiguration()
         // A command uses each value once.
         configuration.memory = .none
-        // A command does what it was asked to do, and no housekeeping.
+        // A command does its own work only, and no maintenance.
         configuration.janitor.isEnabled = false
         configuration.janitor.joinsSession = false
         switch try Self.environment("DISKCACHE_METADATA") {
@@ -213,36 +215,36 @@ struct Arguments {
         return configuration
     }
 
-    /// The key that the command is about: its first operand, behind the scope.
+    /// Returns the command's key: the scope followed by the first operand.
     func key() throws(Failure) -> String {
         try key(operands.first ?? "")
     }
 
-    /// The key that the user calls `name`: behind the scope.
+    /// Returns the full key of the user's `name`: the scope followed by the name.
     func key(_ name: String) throws(Failure) -> String {
         try check(name)
         return try scope() + name
     }
 
-    /// What stands before every key: `--scope`, else `$DISKCACHE_SCOPE`, else nothing.
+    /// Returns the prefix of every key: `--scope`, else `$DISKCACHE_SCOPE`, else the empty text.
     func scope() throws(Failure) -> String {
         if let given = value("scope") { return given }
         return try Self.environment("DISKCACHE_SCOPE") ?? ""
     }
 
-    /// Refuses an empty key before anything is opened or created.
+    /// Throws for an empty key, before anything is opened or created.
     func check(_ key: String) throws(Failure) {
         if key.isEmpty { throw .usage("\(command): the key is empty: give a key") }
     }
 
-    /// The tags that were given, in order and without repetitions.
+    /// Returns the given tags, in order and without duplicates.
     func tags() throws(Failure) -> [String] {
         try texts("tag", "tag")
     }
 
-    /// All values of an option, in order and without repetitions; an empty one is refused.
+    /// Returns all values of an option, in order and without duplicates; an empty value is an error.
     ///
-    /// - Parameter noun: what they are, for that error.
+    /// - Parameter noun: The kind of value, for the error message.
     func texts(_ option: String, _ noun: String) throws(Failure) -> [String] {
         var texts: [String] = []
         for text in all(option) where !texts.contains(text) {
@@ -252,14 +254,14 @@ struct Arguments {
         return texts
     }
 
-    /// The cache, created if it is missing.
+    /// Returns the cache, and creates it if it is missing.
     ///
-    /// - Parameter sharing: whether it shares with other machines, where its `config.json` says so.
+    /// - Parameter sharing: Whether it is shared with other machines, if its `config.json` says so.
     func openCache(sharing: Bool = false) throws -> SharedCache {
         try open(directory(), configuration(), sharing: sharing)
     }
 
-    /// The cache at a path, created if it is missing.
+    /// Returns the cache at a path, and creates it if it is missing.
     func open(
         _ path: String,
         _ configuration: CacheConfiguration,
@@ -269,7 +271,7 @@ struct Arguments {
         return try SharedCache(at: path, configuration: configuration)
     }
 
-    /// The cache; nil if there is none: no directory, or an empty one, which then stays empty.
+    /// Returns the cache; nil if the directory is missing or empty, which then stays empty.
     func openExistingCache(sharing: Bool = false) throws -> SharedCache? {
         let path = try directory()
         let configuration = try configuration()
@@ -277,12 +279,12 @@ struct Arguments {
             if try Directory(opening: path).names().isEmpty { return nil }
         } catch {
             if error == .noEntry { return nil }
-            // Anything else is reported by the attempt to open it as a cache.
+            // Other errors are reported by the attempt to open it as a cache.
         }
         return try open(path, configuration, sharing: sharing)
     }
 
-    /// The cache, which must exist.
+    /// Returns the cache, which must exist.
     func requireCache(sharing: Bool = false) throws -> SharedCache {
         if let cache = try openExistingCache(sharing: sharing) { return cache }
         throw Failure(.configuration, "there is no cache at \(try directory()): `diskcache put` creates one")
@@ -290,9 +292,10 @@ struct Arguments {
 }
 
 extension ScannedOptions {
-    /// Scans a command line; options may stand on both sides of the operands before another program's, but not in that.
+    /// Scans a command line; options may precede or follow the operands before another program's command line, but not be in
+    /// it.
     ///
-    /// - Parameter operandsBeforeCommand: how many these are; nil: there is no such command line.
+    /// - Parameter operandsBeforeCommand: The number of these operands; nil if there is no such command line.
     init(_ words: [String], _ options: [Option], operandsBeforeCommand: Int?) throws(OptionError) {
         let stops = operandsBeforeCommand != nil
         self = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stops)

@@ -3,7 +3,7 @@
 import DiskCache
 import FoundationEssentials
 
-/// The options that say how long a value is valid.
+/// The options that determine how long a value is valid.
 enum ExpirationOptions {
     static let list = """
         -t, --ttl SPAN  how long until it expires: 90s, 1h30m, 7d or never
@@ -13,9 +13,9 @@ enum ExpirationOptions {
 
     static let exclusive = [["ttl", "expires-at"]]
 
-    /// What the options ask for; nil if none was given.
+    /// Returns the expiration set by the options; nil if none was given.
     ///
-    /// - Parameter usual: asked where there is no option.
+    /// - Parameter usual: Called if no option was given.
     static func expiration(
         _ arguments: Arguments,
         usual: () throws(Failure) -> Expiration? = { nil }
@@ -31,8 +31,8 @@ enum ExpirationOptions {
         return expiration
     }
 
-    /// What `$DISKCACHE_TTL` says about values that are stored without one of the options; nil if it is not set, or
-    /// empty.
+    /// Returns the expiration that `$DISKCACHE_TTL` sets for values stored without one of the options; nil if the variable
+    /// is not set or empty.
     static func usual(
         as parse: (String) throws(Failure) -> Expiration = ExpirationOptions.lifetime
     ) throws(Failure) -> Expiration? {
@@ -47,7 +47,7 @@ enum ExpirationOptions {
     /// The last second that 64 bits of nanoseconds since 1970 can hold: 2262-04-11T23:47:16Z.
     private static let latest = Date(timeIntervalSince1970: 9_223_372_036)
 
-    /// A span as ``Quantity/duration(_:)`` reads it, or "never".
+    /// Parses a span as ``Quantity/duration(_:)`` does, or "never".
     static func lifetime(_ text: String) throws(Failure) -> Expiration {
         if text == "never" { return .never }
         let span: Duration
@@ -62,13 +62,13 @@ enum ExpirationOptions {
         return .after(span)
     }
 
-    /// A moment in ISO 8601: a date, or a date, a time and a zone.
+    /// Parses a time in ISO 8601: a date, or a date, a time and a zone.
     static func moment(_ text: String) throws(Failure) -> Date {
         let full = text.utf8.count == 10 ? text + "T00:00:00Z" : text
         let wallClock = full.prefix(19) + "Z"
         let zone = full.dropFirst(19).drop { $0 == "." || $0.isASCII && $0.isNumber }
-        // The parser accepts the 31st of February, and anything after the zone. So the zone is checked here, and the
-        // result must give the same digits again.
+        // The parser accepts the 31st of February, and any text after the zone. So the zone is checked here, and the result
+        // must format to the same digits.
         guard zone.wholeMatch(of: /Z|[+-][0-9]{2}:[0-9]{2}/) != nil,
             let wall = try? Date(String(wallClock), strategy: .iso8601),
             wall.formatted(.iso8601) == wallClock, let moment = try? Date(full, strategy: .iso8601)

@@ -3,9 +3,9 @@
 import DiskCache
 import FoundationEssentials
 
-/// Sizes and times as people write and read them.
+/// Sizes and times in the notation for users.
 enum Quantity {
-    /// "512", "64K", "1.5M", "2G", "1T": powers of 1024; "KiB" and "KB" are the same.
+    /// Parses "512", "64K", "1.5M", "2G", "1T": powers of 1024; "KiB" and "KB" are the same.
     static func size(_ text: String) throws(Failure) -> ByteCount {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let unit = text.dropFirst(number.count).uppercased()
@@ -15,12 +15,12 @@ enum Quantity {
             throw .usage("invalid size '\(text)': write it like 512, 64K, 1.5M or 2G")
         }
         let bytes = value * Double(sign: .plus, exponent: 10 * position, significand: 1)
-        // A larger number would not survive the way through `config.json`.
+        // A larger number would lose precision in `config.json`.
         guard bytes < 0x1p53 else { throw .usage("\(text) is too large: the maximum is 8191T") }
         return ByteCount(Int64(bytes))
     }
 
-    /// "10%", or a size.
+    /// Parses "10%", or a size.
     static func freeSpace(_ text: String) throws(Failure) -> CacheLimits.FreeSpace {
         guard text.last == "%" else {
             do throws(Failure) {
@@ -35,7 +35,7 @@ enum Quantity {
         return .percent(percent)
     }
 
-    /// "10%", "2.0 GiB".
+    /// Returns "10%" or "2.0 GiB".
     static func text(_ space: CacheLimits.FreeSpace) -> String {
         switch space {
         case .bytes(let count): text(bytes: count.bytes)
@@ -43,9 +43,9 @@ enum Quantity {
         }
     }
 
-    /// "90", "90s", "15m", "12h", "7d", "2w", "500ms", "1.5h", "1h30m"; a bare number is seconds.
+    /// Parses "90", "90s", "15m", "12h", "7d", "2w", "500ms", "1.5h" or "1h30m"; a bare number is seconds.
     ///
-    /// Of several units each is smaller than the one before it.
+    /// Each of several units must be smaller than the one before it.
     static func duration(_ text: String) throws(Failure) -> Duration {
         let units = ["ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800]
         var rest = text[...]
@@ -58,7 +58,7 @@ enum Quantity {
             let isBare = letters.isEmpty && rest.isEmpty && smallest == .infinity
             guard let value = Double(number), let unit = isBare ? 1 : units[String(letters)], unit < smallest
             else { throw .usage("invalid time span '\(text)': write it like 90s, 15m, 1h30m or 7d") }
-            // So that a moment that far before or after now fits into 64 bits of nanoseconds.
+            // The limit keeps a time that far before or after now within 64 bits of nanoseconds.
             if value * unit < 9e9 { span += .seconds(value * unit) }
             guard value * unit < 9e9, span < .seconds(9e9) else {
                 throw .usage("\(text) is too long: the maximum is 104166d")
@@ -68,7 +68,7 @@ enum Quantity {
         return span
     }
 
-    /// A SHA-256 as `sha256sum` prints it, in small or capital letters, also behind "sha256:".
+    /// Parses a SHA-256 as printed by `sha256sum`, in lower or upper case, with an optional "sha256:" in front.
     static func digest(_ text: String) throws(Failure) -> Digest {
         let lower = text.lowercased()
         let digits = lower.hasPrefix("sha256:") ? String(lower.dropFirst(7)) : lower
@@ -76,7 +76,7 @@ enum Quantity {
         throw .usage("invalid digest '\(text)': give the 64 hexadecimal digits that `sha256sum` prints")
     }
 
-    /// A whole number that is not negative.
+    /// Parses a non-negative whole number.
     static func count(_ text: String) throws(Failure) -> Int {
         guard let count = Int(text), count >= 0 else {
             if !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isNumber }) {
@@ -87,7 +87,7 @@ enum Quantity {
         return count
     }
 
-    /// "2d 3h", "45s": the two leading units.
+    /// Returns the two leading units: "2d 3h", "45s".
     static func text(_ duration: Duration) -> String {
         let seconds = duration.components.seconds
         if seconds < 0 { return "-" + text(.zero - duration) }
@@ -99,24 +99,24 @@ enum Quantity {
         return first + " \(rest / units[lead + 1].0)\(units[lead + 1].1)"
     }
 
-    /// The time from one moment to another.
+    /// Returns the time between two moments.
     static func text(from start: Date, to end: Date) -> String {
         text(.seconds(end.timeIntervalSince(start)))
     }
 
-    /// "3d ago"; "in 3d" for a moment in the future, as one noted before the clock was set back can be.
+    /// Returns "3d ago"; "in 3d" for a future time, which can have been recorded before the clock was set back.
     static func ago(_ moment: Date, _ now: Date) -> String {
-        // Clocks differ by parts of a second: that is not the future.
+        // Clocks differ by fractions of a second, which do not count as the future.
         if moment.timeIntervalSince(now) < 1 { return text(from: min(moment, now), to: now) + " ago" }
         return "in \(text(from: now, to: moment))"
     }
 
-    /// "2026-01-31T12:00:00Z (3d ago)".
+    /// Returns "2026-01-31T12:00:00Z (3d ago)".
     static func moment(_ moment: Date, _ now: Date) -> String {
         "\(moment.formatted(.iso8601)) (\(ago(moment, now)))"
     }
 
-    /// "512 B", "4.0 KiB", "1.5 GiB".
+    /// Returns "512 B", "4.0 KiB" or "1.5 GiB".
     static func text(bytes: Int64) -> String {
         guard bytes >= 1024 else { return "\(bytes) B" }
         var value = Double(bytes)
@@ -129,28 +129,28 @@ enum Quantity {
         return "\(tenths(value)) \(unit)"
     }
 
-    /// "1.5": one digit after the point.
+    /// Returns one digit after the point: "1.5".
     static func tenths(_ value: Double) -> String {
         let tenths = Int(saturating: value * 10)
         return "\(tenths / 10).\(tenths % 10)"
     }
 
-    /// "1 key", "12 keys".
+    /// Returns "1 key" or "12 keys".
     static func count(_ count: Int, _ noun: String) -> String {
         "\(count) \(noun)\(count == 1 ? "" : "s")"
     }
 
-    /// "1 key, 2 values, 12.0 KiB".
+    /// Returns "1 key, 2 values, 12.0 KiB".
     static func contents(keys: Int, values: Int, bytes: Int64) -> String {
         "\(count(keys, "key")), \(count(values, "value")), \(text(bytes: bytes))"
     }
 
-    /// "1 entry", "12 345 entries".
+    /// Returns "1 entry" or "12 345 entries".
     static func grouped(_ count: Int, _ noun: String, _ plural: String? = nil) -> String {
         "\(grouped(count)) \(count == 1 ? noun : plural ?? noun + "s")"
     }
 
-    /// "1 234 567".
+    /// Returns "1 234 567".
     static func grouped(_ number: Int) -> String {
         let digits = Array(String(number.magnitude))
         var text = number < 0 ? "-" : ""
@@ -163,7 +163,7 @@ enum Quantity {
 }
 
 extension Int {
-    /// The nearest whole number; beyond the range of Int, its greatest or least one.
+    /// Creates the nearest whole number, clamped to the range of Int.
     init(saturating value: Double) {
         self = value >= 0x1p63 ? .max : value < -0x1p63 ? .min : Int(value.rounded())
     }

@@ -2,7 +2,7 @@
 
 import DiskCache
 
-/// The options that say which keys a command is about.
+/// The options that select the keys that a command applies to.
 enum SelectionOptions {
     static let list = """
         --prefix TEXT  only keys that begin with TEXT
@@ -11,26 +11,26 @@ enum SelectionOptions {
         """
     static let exclusive = [["prefix", "glob", "tag"]]
 
-    /// What the commands' help texts say of them.
+    /// The section on these options in the commands' help texts.
     static let help = """
         --prefix and --glob are about whole keys, of which a scope is a part. In a PATTERN * stands for any
         text, ? for any character, [a-z] for one of these, [!a-z] for any other, and \\ takes its meaning from
         the next character. A slash is a character like any other.
         """
 
-    /// What ``list`` asks for; everything if none was given.
+    /// Returns the selection of the options in ``list``; all keys if none was given.
     static func selection(_ arguments: Arguments) throws(Failure) -> KeySelection {
         for option in ["prefix", "glob", "tag"] { try checkOnce(option, arguments) }
         return try selections(arguments).last ?? .all
     }
 
-    /// Refuses an option that was given with several values where one can be used: none of them is to be forgotten.
+    /// Throws if an option was given with several values but only one can be used, so that none is silently ignored.
     private static func checkOnce(_ option: String, _ arguments: Arguments) throws(Failure) {
         guard Set(arguments.all(option)).count > 1 else { return }
         throw .usage("\(arguments.command): --\(option) was given several times: give one at a time")
     }
 
-    /// All that the options ask for, each of which may have been given several times.
+    /// Returns the selections of all options, each of which may have been given several times.
     static func selections(_ arguments: Arguments) throws(Failure) -> [KeySelection] {
         var selections: [KeySelection] = []
         for prefix in try arguments.texts("prefix", "text") { selections.append(.prefix(prefix)) }
@@ -39,7 +39,7 @@ enum SelectionOptions {
         return selections
     }
 
-    /// The prefix; nil if there is none.
+    /// Returns the prefix; nil if none was given.
     static func prefix(_ arguments: Arguments) throws(Failure) -> String? {
         try checkOnce("prefix", arguments)
         return try arguments.texts("prefix", "text").last

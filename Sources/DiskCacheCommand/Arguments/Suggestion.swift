@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What whoever mistyped a word may have meant.
+/// Suggestions for mistyped words.
 enum Suggestion {
-    /// What our commands are called elsewhere; `set` would be taken for `get`.
+    /// Names of the commands in other programs; by distance `set` would match `get`.
     private static let otherNames = [
         "set": "put", "add": "put", "store": "put", "delete": "rm", "del": "rm", "remove": "rm", "list": "ls",
         "keys": "ls", "exists": "has", "flush": "clear", "purge": "clear", "prune": "gc",
     ]
 
-    /// " (did you mean get?)" for "gte"; empty if nothing is near.
+    /// Returns " (did you mean get?)" for "gte"; empty if no candidate is similar.
     static func words(for word: String, among candidates: [String]) -> String {
         guard let meant = nearest(to: word, among: candidates) else { return "" }
         return " (did you mean \(meant)?)"
     }
 
-    /// The only one that begins with the word, or the first of those with the fewest mistakes: at most one for each
+    /// Returns the only candidate that begins with the word, or the first of those with the fewest mistakes: at most one per
     /// three letters.
     ///
-    /// Capital letters are no mistake.
+    /// Upper case is not a mistake.
     static func nearest(to word: String, among candidates: [String]) -> String? {
         if let meant = otherNames[word.lowercased()], candidates.contains(meant) { return meant }
         let letters = Array(word.lowercased().utf8)
-        // Nobody means a word of that length, and the time to compare grows with it.
+        // No command has a name of that length, and the time to compare grows with the length.
         guard (2...40).contains(letters.count) else { return nil }
         let longer = candidates.filter { $0.utf8.starts(with: letters) }
         if longer.count == 1 { return longer[0] }
@@ -31,8 +31,8 @@ enum Suggestion {
         return nearest.word
     }
 
-    /// How many letters were left out, put in, mistaken or swapped with their neighbour: the optimal string alignment
-    /// distance.
+    /// Returns the number of letters omitted, inserted, replaced or swapped with their neighbour: the optimal string
+    /// alignment distance.
     private static func mistakes(_ word: [UInt8], _ meant: [UInt8]) -> Int {
         var (older, last) = ([Int](), Array(0...meant.count))
         for row in 0..<word.count {

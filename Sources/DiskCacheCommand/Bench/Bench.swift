@@ -4,34 +4,35 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// A signal told the benchmark to end.
+/// The error if a signal has ended the benchmark.
 struct Interrupted: Error {
     let signal: Signal
 }
 
-/// How worker processes are started.
+/// The program of the worker processes.
 struct WorkerProgram: Sendable {
     var executable = CurrentProcess.executable
-    /// Variables added to this process's environment.
+    /// Variables to add to this process's environment.
     var environment: [String: String] = [:]
 }
 
-/// A benchmark on one directory: fills it, runs worker processes on it, kills some if asked to, and checks what they
-/// have left.
+/// A benchmark on one directory: fills it, runs worker processes on it, kills some if requested, and checks the resulting
+/// directory.
 struct Bench {
-    /// The most bytes that all workers write: replaced values stay until a collection, and a fast disk must not fill
-    /// up within seconds.
+    /// The maximum number of bytes that all workers write.
+    ///
+    /// Replaced values stay until a collection, and a fast disk must not fill up within seconds.
     static let writeLimit = 2 << 30
-    /// How often progress is shown and signals to this process are looked for.
+    /// The interval at which progress is shown and signals are checked.
     private static let tick: Duration = .milliseconds(100)
-    /// A call waits for a lock for 10 s at most, so a worker that takes longer than this to end hangs.
+    /// The longest time that a worker may take to end; a call waits for a lock for at most 10 s, so a slower worker hangs.
     private static let patience: Duration = .seconds(60)
 
     private let plan: BenchPlan
     private let cache: SharedCache
     private let program: WorkerProgram
     private var workers: [Worker] = []
-    /// What workers that have ended have reported, killed ones included.
+    /// The reports of workers that have ended, including killed ones.
     private var past = BenchReport()
     private var started: UInt32 = 0
     private var kills = 0
@@ -43,9 +44,11 @@ struct Bench {
         self.program = program
     }
 
+    /// Runs the benchmark.
+    ///
     /// - Parameters:
-    ///   - interruption: returns a signal that has arrived, if any; called now and then.
-    ///   - onProgress: gets a line of progress now and then.
+    ///   - interruption: Returns a signal that has arrived, if any; called periodically.
+    ///   - onProgress: Called periodically with a line of progress.
     mutating func run(
         interruption: () -> Signal? = { nil },
         onProgress: (String) -> Void = { _ in }
@@ -68,7 +71,7 @@ struct Bench {
         }
         let elapsed = ContinuousClock.now - begin
         try stop()
-        // From a terminal it went to the workers too, and their end must not look like a crash.
+        // A signal from the terminal also went to the workers, and their end must not look like a crash.
         if let signal = interruption() { throw Interrupted(signal: signal) }
         onProgress("collecting and verifying")
         return BenchResult(
@@ -81,7 +84,7 @@ struct Bench {
         )
     }
 
-    /// Gives every key a value, so that without removals there are no misses.
+    /// Stores a value for every key, so that without removals there are no misses.
     private func fill(_ interruption: () -> Signal?, _ onProgress: (String) -> Void) throws {
         let values = SelfProvingValues(size: plan.size)
         for index in 0..<plan.keys {
@@ -101,7 +104,7 @@ struct Bench {
         return total(\.operations) >= operations && hasKilled && hasCollected
     }
 
-    /// The sum of what all workers have reported so far.
+    /// Returns the sum of a count over all workers' reports so far.
     private func total(_ count: KeyPath<BenchReport, Int>) -> Int {
         workers.reduce(past[keyPath: count]) { $0 + $1.report[keyPath: count] }
     }
@@ -119,7 +122,7 @@ struct Bench {
         workers.append(try Worker(plan, asCollector ? 0 : started, on: cache.path, program))
     }
 
-    /// Waits for reports, at most until `limit`, and notes which workers have ended.
+    /// Waits for reports, at most until `limit`, and records which workers have ended.
     private mutating func listen(_ limit: Duration, replacesKilled: Bool) throws {
         let readable = Set(try Readiness.wait(for: workers.map(\.output), limit: limit))
         for worker in workers where readable.contains(worker.output) {
@@ -136,8 +139,8 @@ struct Bench {
     }
 
     private mutating func killSomebody() {
-        // Not one that has done nothing yet: on a busy machine, where starting or collecting can take longer than the
-        // time between two kills, nothing would ever get done.
+        // Not a worker that has done nothing yet: on a busy machine, where starting or collecting can take longer than the
+        // kill interval, there would be no progress.
         let victims = workers.filter { worker in
             !worker.isKilled && worker.report.operations + worker.report.counts.collections > 0
         }
@@ -180,7 +183,7 @@ private final class Worker {
 
     var output: Int32 { process.output.rawValue }
 
-    /// Reads what it has written; false at the end of its output.
+    /// Reads the worker's output; returns false at its end.
     func receive() throws -> Bool {
         let bytes = try process.output.readAvailable()
         unread += bytes

@@ -3,24 +3,24 @@
 import DiskCache
 import Platform
 
-/// What `diskcache bench` should do; the workers get it as JSON.
+/// The parameters of `diskcache bench`; the workers get them as JSON.
 struct BenchPlan: Codable, Sendable {
     var workers = 4
     var seconds = 5.0
-    /// After how many operations of all workers together to stop; nil: after a time.
+    /// The total number of operations after which to stop; nil to stop after a time.
     var operations: Int?
     var size = 4096
     var keys = 1000
-    /// Percent of the operations; the rest are gets.
+    /// The percentage of puts; removals are another, and the rest are gets.
     var puts = 10
     var removals = 0
-    /// Percent of the puts: those that store a value that was stored before.
+    /// The percentage of puts that store a value stored before.
     var repeats = 0
     var isCollecting = false
-    /// The time between two kills; nil: no process is killed.
+    /// The time between two kills; nil to kill no process.
     var killSeconds: Double?
 
-    /// The defaults.
+    /// Creates a plan with the defaults.
     init() {}
 
     init(_ arguments: Arguments) throws(Failure) {
@@ -99,7 +99,7 @@ enum BenchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let plan = try BenchPlan(arguments)
         let place = try arguments.directory()
-        // First, so that no signal can end this process while the directory is there.
+        // First, so that no signal can end this process while the directory exists.
         let signals = try HeldSignals([.hangup, .interrupt, .terminate])
         let directory = try BenchDirectory(near: place, isDefault: arguments.namedDirectory() == nil)
         let outcome = Result {

@@ -7,10 +7,10 @@ import Platform
 struct BenchDirectory {
     let path: String
 
-    /// Makes `diskcache-bench-PID-RANDOM` on the file system to be measured: inside `place` if that is a directory but
-    /// not a cache, otherwise next to it.
+    /// Creates `diskcache-bench-PID-RANDOM` on the file system to be measured: inside `place` if that is a directory but not
+    /// a cache, otherwise next to it.
     ///
-    /// - Parameter isDefault: whether the user named no place. Then the directory for all caches (`~/.cache`) is
+    /// - Parameter isDefault: Whether `place` is the default. Then the parent directory of all caches (`~/.cache`) is
     ///   created if it is missing, as any program that uses it may do.
     init(near place: String, isDefault: Bool = false) throws(Failure) {
         let base = Self.base(near: place)
@@ -22,7 +22,7 @@ struct BenchDirectory {
             }
             try Directory.make(path, mode: 0o700)
         } catch {
-            // The parent is not created: it would have to be removed again, and others may use it by then.
+            // The parent is not created: it would have to be removed again, and other processes may use it by then.
             throw .init(
                 .cannotCreate,
                 "bench: make \(path): \(error): make \(base), or choose another with --dir"
@@ -36,7 +36,7 @@ struct BenchDirectory {
         let isCache = FileManager.default.fileExists(atPath: place + "/format")
         if isThere, isDirectory, !isCache { return place }
         let parts = place.split(separator: "/")
-        // The parent of such a path would be somewhere else.
+        // The parent of such a path would be a different directory.
         if ["", ".", ".."].contains(parts.last ?? "") { return place }
         let parent = (place.hasPrefix("/") ? "/" : "") + parts.dropLast().joined(separator: "/")
         return parent.isEmpty ? "." : parent

@@ -9,13 +9,13 @@ struct BenchResult {
     let report: BenchReport
     let seconds: Double
     let kills: Int
-    /// How workers ended that should not have.
+    /// Descriptions of workers that ended abnormally.
     let crashes: [String]
     let leftovers: BenchLeftovers
 
     var operationsPerSecond: Double { Double(report.operations) / seconds }
 
-    /// Wrong bytes count most, then what may have hidden some.
+    /// The exit status: wrong bytes take precedence, then problems that may have hidden some.
     var status: ExitStatus {
         if report.counts.wrong > 0 || !leftovers.isClean { return .dataError }
         return !crashes.isEmpty ? .internal : report.counts.failures > 0 ? .inputOutput : .done
@@ -78,23 +78,23 @@ struct BenchResult {
     }
 }
 
-/// What is left in the directory after the workers have ended and one collection.
+/// The content of the directory after the workers have ended and one collection.
 struct BenchLeftovers: Encodable {
-    /// The collection, which removes replaced values and what killed workers have left.
+    /// The collection, which removes replaced values and leftovers of killed workers.
     let collection: CollectionReport
-    /// The keys and values that are left, all read and hashed.
+    /// The remaining keys and values, all read and hashed.
     let verify: VerifyReport
-    /// Files in `tmp`.
+    /// The number of files in `tmp`.
     let temporaries: Int
 
     init(in cache: SharedCache) throws {
         collection = try cache.directory.collect()
         verify = try cache.directory.verify()
-        // Where it is not needed it does not exist.
+        // The directory is created only if it is needed.
         temporaries = (try? Directory(opening: cache.path + "/tmp").names().count) ?? 0
     }
 
-    /// Whether there is nothing but intact entries and their objects.
+    /// Whether only intact entries and their objects are left.
     var isClean: Bool {
         verify.isClean && verify.orphans == 0 && verify.unrecognised.isEmpty && temporaries == 0
     }

@@ -4,30 +4,30 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// What workers have counted.
+/// The counts of workers.
 struct BenchCounts: Codable, Sendable, Equatable {
     var misses = 0
-    /// Values that were not right.
+    /// The number of wrong values.
     var wrong = 0
-    /// Calls that threw.
+    /// The number of calls that threw.
     var failures = 0
     var removals = 0
     var bytesRead = 0
     var bytesWritten = 0
-    /// Collections, and the files that they removed.
+    /// The number of collections; ``collected`` is the number of files that they removed.
     var collections = 0
     var collected = 0
-    /// What was wrong, or why calls failed: the first few of each worker.
+    /// Descriptions of wrong values and failed calls: the first few of each worker.
     var problems: [String] = []
 }
 
-/// What a worker has done so far, which it writes to standard output as a line of JSON, several times a second.
+/// A worker's results so far, written to standard output as a line of JSON several times a second.
 struct BenchReport: Codable, Equatable {
     var gets = LatencyHistogram()
     var puts = LatencyHistogram()
     var counts = BenchCounts()
 
-    /// Calls that have returned, failed ones included; without collections.
+    /// The number of calls that have returned, including failed ones but not collections.
     var operations: Int { gets.count + puts.count + counts.removals + counts.failures }
 
     mutating func merge(_ other: BenchReport) {
@@ -43,15 +43,15 @@ struct BenchReport: Codable, Equatable {
     }
 }
 
-/// One worker process: uses the cache and checks every value that it gets, until its standard input ends.
+/// A worker process: uses the cache and checks every value that it gets, until its standard input ends.
 struct BenchWorker {
-    /// How many values of each key all workers repeat: few, so that they come again soon.
+    /// The number of recurring values per key: few, so that they repeat soon.
     private static let recurringValues: UInt64 = 4
-    /// More problems would say nothing new.
+    /// The maximum number of reported problems; more would add no information.
     private static let problemLimit = 10
 
     private let plan: BenchPlan
-    /// The number of this worker, unique within a run; 0: it collects garbage.
+    /// The number of this worker, unique within a run; 0 for the collector.
     private let stream: UInt32
     private let cache: SharedCache
     private let values: SelfProvingValues
@@ -77,10 +77,10 @@ struct BenchWorker {
             }
             let now = ContinuousClock.now
             if stream != 0, now < next { continue }
-            // More often if workers are killed: what a killed one has not reported is lost.
+            // More often if workers are killed: unreported results of a killed worker are lost.
             next = now + .milliseconds(plan.killSeconds == nil ? 100 : 20)
             try send()
-            // Standard input also ends when the parent process is gone.
+            // Standard input also ends when the parent process has ended.
             if try !Readiness.wait(for: [Terminal.standardInput], limit: .zero).isEmpty { return try send() }
         }
     }
@@ -89,7 +89,7 @@ struct BenchWorker {
         try Output.print(JSON.line(report))
     }
 
-    /// Reports a problem at once, as this process may be killed at any moment.
+    /// Reports a problem at once, because this process may be killed at any moment.
     private mutating func tell(_ problem: String) throws {
         guard report.counts.problems.count < Self.problemLimit else { return }
         report.counts.problems.append(problem)
@@ -123,7 +123,7 @@ struct BenchWorker {
         report.counts.bytesWritten += value.count
     }
 
-    /// One that no other put has, unless this one is to repeat a value.
+    /// Returns a version that no other put uses, unless this put must repeat a value.
     private mutating func nextVersion() -> UInt64 {
         if Int.random(in: 0..<100, using: &generator) < plan.repeats {
             return SelfProvingValues.recurring(.random(in: 0..<Self.recurringValues, using: &generator))
@@ -151,7 +151,7 @@ enum BenchWorkerCommand: Command {
     static let operands = "PLAN STREAM"
     static let summary = "do one process's share of a benchmark"
 
-    /// The command line of a worker.
+    /// Returns the command line of a worker.
     static func words(_ plan: BenchPlan, stream: UInt32) throws -> [String] {
         [name, String(decoding: try JSONEncoder().encode(plan), as: UTF8.self), "\(stream)"]
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long calls took, counted in buckets.
+/// The durations of calls, counted in buckets.
 ///
-/// A bucket is at most 1/64 as wide as its times are long, so a percentile is off by less than 1 %.
+/// The width of a bucket is at most 1/64 of its durations, so a percentile is off by less than 1 %.
 struct LatencyHistogram: Codable, Sendable, Equatable {
-    /// By ``bucket(of:)``.
+    /// The counts by the bucket number of ``bucket(of:)``.
     private var counts: [Int: Int] = [:]
 
-    /// How many calls there were.
+    /// The number of calls.
     var count: Int { counts.values.reduce(0, +) }
 
     /// Adds one call.
@@ -19,7 +19,7 @@ struct LatencyHistogram: Codable, Sendable, Equatable {
         counts.merge(other.counts, uniquingKeysWith: +)
     }
 
-    /// The time in microseconds within which `share` (0 to 1) of the calls were done; nil without calls.
+    /// Returns the time in microseconds within which `share` (0 to 1) of the calls completed; nil without calls.
     func microseconds(atShare share: Double) -> Double? {
         var left = max(1, Int((share * Double(count)).rounded(.up)))
         for (bucket, number) in counts.sorted(by: { $0.key < $1.key }) {
@@ -29,7 +29,7 @@ struct LatencyHistogram: Codable, Sendable, Equatable {
         return nil
     }
 
-    /// The exponent and the six leading bits of a Double are 64 buckets for each power of two.
+    /// The number of low bits to drop: the exponent and the six leading bits of a Double give 64 buckets per power of two.
     private static let droppedBits = UInt64(Double.significandBitCount - 6)
 
     private static func bucket(of nanoseconds: Int64) -> Int {

@@ -3,7 +3,7 @@
 import FoundationEssentials
 import Platform
 
-/// Values that can be checked without knowing what was stored: any process can make each of them, and tell whether
+/// Values that can be checked without knowing which one was stored: any process can generate each of them, and check whether
 /// bytes from the cache are one.
 ///
 /// ```
@@ -11,12 +11,12 @@ import Platform
 ///  8      8     length - 16 bytes
 /// ```
 ///
-/// The place of the window follows from key and version, so a body is checked with one memcmp of all its bytes.
+/// The position of the window follows from key and version, so one memcmp of all its bytes checks a body.
 struct SelfProvingValues: Sendable {
     static let headerSize = 16
-    /// Shorter values would have hardly any body.
+    /// The minimum length; shorter values would have hardly any body.
     static let smallest = 64
-    /// The number of places where a window can begin; a buffer of a megabyte stays in the processor's cache.
+    /// The number of possible window positions; a buffer of a megabyte stays in the processor's cache.
     private static let places = 1 << 20
 
     private let size: Int
@@ -27,22 +27,24 @@ struct SelfProvingValues: Sendable {
         noise = Platform.noise(count: Self.places + size, seed: 0x6469_736b)
     }
 
-    /// Each key is known by its index.
+    /// Returns the key with an index.
     func key(_ index: Int) -> String { "bench/\(size)/\(index)" }
 
-    /// The version of one of a few values that all processes write again and again, so that bytes that were just
-    /// replaced are stored again while a collection runs.
+    /// Returns the version of one of a few values that all processes store repeatedly, so that bytes that were just replaced
+    /// are stored again during a collection.
     static func recurring(_ number: UInt64) -> UInt64 { UInt64.max << 32 | number }
 
-    /// The value of a key at a version: 0 for what it holds before any worker is started, and after that the worker's
-    /// number in the upper 32 bits and a count in the lower ones.
+    /// Returns the value of a key at a version.
+    ///
+    /// The version is 0 for the initial value before any worker starts, and later the worker's number in the upper 32 bits
+    /// and a count in the lower ones.
     func value(_ index: Int, version: UInt64 = 0) -> Data {
         let header = [UInt64(index), version]
         let bytes = header.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) } }
         return Data(bytes) + body(header)
     }
 
-    /// What is wrong with bytes that a get of the key returned; nil if they are right.
+    /// Returns the problem with bytes that a get of the key returned; nil if they are right.
     func problem(in data: Data, of index: Int) -> String? {
         guard data.count == size else { return "\(data.count) bytes instead of \(size)" }
         let header = [0, 8].map { place in

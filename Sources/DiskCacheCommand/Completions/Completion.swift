@@ -3,31 +3,31 @@
 import DiskCache
 import Platform
 
-/// What can stand in the place of an operand or of an option's value.
+/// The possible words for an operand or an option's value.
 struct Completion: Equatable {
-    /// What stands for it in the help, such as KEY or FILE.
+    /// The placeholder in the help, such as KEY or FILE.
     ///
-    /// Only KEY, FILE, DIR and CMD (the command line of another program) can be completed; anything else is a number, a
-    /// span or a text that only the user knows.
+    /// Only KEY, FILE, DIR and CMD (the command line of another program) can be completed; all others are a number, a span
+    /// or a text that only the user knows.
     var placeholder = ""
-    /// One of these; empty: anything.
+    /// The possible words; empty if any word is allowed.
     var choices: [String] = []
 }
 
 extension Option {
-    /// What its value can be.
+    /// The possible values.
     var completion: Completion { Completion(placeholder: placeholder ?? "", choices: choices) }
 
-    /// "-t", "--ttl".
+    /// The spellings: "-t", "--ttl".
     var spellings: [String] {
         (specification.letter.map { ["-\($0)"] } ?? []) + ["--\(specification.name)"]
     }
 }
 
 extension Command {
-    /// What the operand at a place can be, counted from 0.
+    /// Returns the possible words for the operand at a position, counted from 0.
     ///
-    /// What follows a program's name, as in "[--] CMD [ARG]…", is that program's affair.
+    /// The words after a program's name, as in "[--] CMD [ARG]…", are that program's concern.
     static func completion(ofOperand place: Int) -> Completion {
         var kinds = operandChoices.map { Completion(choices: $0) }
         if kinds.isEmpty {
@@ -39,28 +39,32 @@ extension Command {
     }
 }
 
-/// The answer to a shell that asks how the last word of a command line could go on.
+/// The response to a shell that requests completions for the last word of a command line.
 struct Proposals {
-    /// What the shell finds out by itself, besides ``words``: `files`, `directories`, each with how many characters
-    /// stand before the name in the last word; `command`, with the place of its name among the words; or `words`.
+    /// The completion that the shell does itself, in addition to ``words``.
+    ///
+    /// It is `files` or `directories`, each with the number of characters before the name in the last word; `command`, with
+    /// the position of its name among the words; or `words`.
     private(set) var kind = "words"
-    /// A line each: a word as a whole, and behind a tab what it means.
+    /// One line each: a complete word, and after a tab its meaning.
     private(set) var words: [String] = []
-    /// The word under way.
+    /// The incomplete word.
     private let last: String
 
-    /// What is typed in the place of an option: any command understands it.
+    /// A stand-in for an option, which every command accepts.
     private static let probe = "--help"
 
-    /// - Parameter line: the words after the program's name; the last is under way, and may be empty.
+    /// Creates the proposals for a command line.
+    ///
+    /// - Parameter line: The words after the program's name; the last one is incomplete, and may be empty.
     init(for line: [String]) {
         last = line.last ?? ""
         complete(line)
     }
 
     private mutating func complete(_ line: [String]) {
-        // Scanned as the command itself would, with an option in the place of the last word: what becomes of it
-        // says what can stand there.
+        // Scanned as the command itself would, with an option in place of the last word: the result shows which kind of word
+        // is possible there.
         var options = DiskCacheTool.options
         let probed = Array(line.dropLast()) + [Self.probe]
         guard var scanned = Self.scan(probed, options, operandsBeforeCommand: 0) else { return }
@@ -89,14 +93,14 @@ struct Proposals {
         let place = scanned.operands.count - (isEnded ? 1 : 0)
         let completion = command.completion(ofOperand: place)
         if completion.placeholder == "CMD" {
-            // Other operands may stand before its name.
+            // Other operands may precede its name.
             let first = (0..<place).first { command.completion(ofOperand: $0) == completion } ?? place
             kind = "command \(line.count - 1 - (place - first))"
         }
         add(completion, arguments, afterEnd: isEnded)
     }
 
-    /// nil: what is wrong already can't go on.
+    /// Scans words; returns nil if they contain an error, so that no continuation is valid.
     private static func scan(
         _ words: [String],
         _ options: [Option],
@@ -105,7 +109,7 @@ struct Proposals {
         try? ScannedOptions(words, options, operandsBeforeCommand: operandsBeforeCommand)
     }
 
-    /// The options that the last word may become, or the values of one that it has begun.
+    /// Adds the options that the last word may become, or the values of an option that it begins with.
     private mutating func add(_ options: [Option], _ scanned: ScannedOptions, _ arguments: Arguments) {
         for option in options where option.placeholder != nil {
             for spelling in option.spellings {
@@ -120,15 +124,17 @@ struct Proposals {
         }
     }
 
-    /// Those of `words` that begin like the last word.
+    /// Adds those of `words` that begin with the last word.
     private mutating func add(_ words: [String], _ help: String = "") {
         let found = words.filter { $0.utf8.starts(with: last.utf8) }
         self.words += help.isEmpty ? found : found.map { "\($0)\t\(help)" }
     }
 
+    /// Adds the words of a completion.
+    ///
     /// - Parameters:
-    ///   - lead: what stands before the value in the last word: "--key=".
-    ///   - afterEnd: whether what begins with a dash is no option.
+    ///   - lead: The text before the value in the last word: "--key=".
+    ///   - afterEnd: Whether words that begin with a dash are not options.
     private mutating func add(
         _ completion: Completion,
         to lead: String = "",
@@ -147,16 +153,16 @@ struct Proposals {
     }
 }
 
-/// Keys that are proposed: few enough for a screen, soon enough for a keystroke, and none that could speak to the
-/// terminal or be taken for two.
+/// Proposed keys: few enough for a screen, found fast enough for a keystroke, and none that could control the terminal or be
+/// read as two.
 enum KeyCandidates {
-    /// More than a shell shows without asking (bash asks from 100 on).
+    /// The maximum number of keys, which is more than a shell shows without asking (bash asks from 100 on).
     static let limit = 200
 
-    /// After that a keystroke seems to hang; a cache of a million keys takes seconds to list.
+    /// The time limit, after which a keystroke seems to hang; listing a cache of a million keys takes seconds.
     static let patience: Duration = .milliseconds(250)
 
-    /// Those of the cache on the command line; none where it can't be read, which is no place to complain.
+    /// Returns keys of the cache on the command line; none if it can't be read, because completion can't report errors.
     static func keys(beginning prefix: String, _ arguments: Arguments) -> [String] {
         let end = ContinuousClock.now + patience
         guard let scope = try? arguments.scope(),
@@ -169,14 +175,14 @@ enum KeyCandidates {
         return keys(beginning: prefix, among: names) { .now >= end }
     }
 
-    /// What a command with this scope calls a key; nil if it can't mean it.
+    /// Returns the name of a key for a command with this scope; nil if the key is outside of the scope.
     static func name(of key: String, in scope: String) -> String? {
         if scope.isEmpty { return key }
         guard key.utf8.starts(with: scope.utf8), key.utf8.count > scope.utf8.count else { return nil }
         return String(decoding: key.utf8.dropFirst(scope.utf8.count), as: UTF8.self)
     }
 
-    /// Those of `keys` that begin with `prefix` and can stand on a line as they are, in order.
+    /// Returns those of `keys` that begin with `prefix` and fit on a line unescaped, sorted.
     static func keys(
         beginning prefix: String,
         among keys: some Sequence<String?>,

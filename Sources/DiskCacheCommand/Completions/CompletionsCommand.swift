@@ -32,7 +32,7 @@ enum CompletionsCommand: Command {
     }
 }
 
-/// `diskcache complete -- WORD…`, which the shells' scripts call: a line with ``Proposals/kind``, then
+/// `diskcache complete -- WORD…`, which the shells' scripts call: prints a line with ``Proposals/kind``, then
 /// ``Proposals/words``.
 enum CompleteCommand: Command {
     static let name = "complete"

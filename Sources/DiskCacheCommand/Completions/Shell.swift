@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The shells there are scripts for: each asks `diskcache complete` about the line up to the cursor.
+/// The supported shells, whose scripts call `diskcache complete` with the line up to the cursor.
 enum Shell {
     static let scripts = ["bash": bashScript, "zsh": zshScript, "fish": fishScript]
 
-    /// Needs nothing but bash 4.3, not the package bash-completion.
+    /// The script for bash, which needs only bash 4.3, not the package bash-completion.
     ///
-    /// No word of the line is expanded or executed, and what is proposed comes out quoted as a shell reads it.
+    /// It neither expands nor executes any word of the line, and quotes the proposals for the shell.
     private static let bashScript = #"""
         # Completes the words of diskcache in bash. Written by `diskcache completions bash`.
 

@@ -6,9 +6,9 @@ import Platform
 
 /// The policy of `doctor`: a table of checks, each with its level, subject, condition, state and advice.
 ///
-/// Of the checks on one subject, the first that applies counts.
+/// For each subject the first check that applies is reported.
 extension DirectoryFacts {
-    /// For each subject the first check that applies.
+    /// The first check that applies, for each subject.
     var findings: [Finding] {
         let checks = [
             directoryChecks, fileChecks, fileSystemChecks, machineChecks, controlChecks, clockChecks,
@@ -76,7 +76,7 @@ extension DirectoryFacts {
     }
 
     private var fileSystemChecks: [Finding?] {
-        // Why nothing could be tried is a finding about the directory.
+        // If the directory can't be written, another finding reports that.
         let isUntried = !isWritable || space.isReadOnly
         let name = fileSystem.name
         return [
@@ -162,7 +162,7 @@ extension DirectoryFacts {
         ]
     }
 
-    /// "a, b, c and 2 more".
+    /// Returns "a, b, c and 2 more".
     private static func list(_ names: [String]) -> String {
         names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " and \(names.count - 3) more" : "")
     }

@@ -4,18 +4,23 @@ import CacheStore
 import DiskCache
 import Platform
 
-/// Checks of the clocks, of collections, of space, limits and evictions.
+/// Checks of the clocks, of collections, and of space, limits and evictions.
 extension DirectoryFacts {
-    /// The kernel's time stamps lag by up to 10 ms, and network file systems use their server's clock.
+    /// The largest clock skew that is acceptable.
     ///
-    /// A collection is correct with any skew, but ages and the order of eviction are off by it.
+    /// The kernel's time stamps lag by up to 10 ms, and network file systems use their server's clock. A collection is
+    /// correct with any skew, but it distorts ages and the order of eviction.
     private static let tolerableSkew: Duration = .seconds(2)
 
-    /// A collection works in slices with pauses in between: with millions of entries for many minutes.
+    /// The longest normal duration of a collection.
+    ///
+    /// It works in slices with pauses in between, which takes many minutes for millions of entries.
     private static let longestCollection: Duration = .seconds(3600)
 
-    /// A process with a janitor collects every minute, the example timer every quarter of an hour, so after a day without
-    /// a collection nobody does.
+    /// The longest normal time between collections.
+    ///
+    /// A process with a janitor collects every minute, the example timer every quarter of an hour, so after a day without a
+    /// collection no process is collecting.
     private static let longestPause: Duration = .seconds(86400)
 
     var clockChecks: [Finding?] {
@@ -68,10 +73,10 @@ extension DirectoryFacts {
 
     // MARK: Space, limits and evictions
 
-    /// Below that, space can be expected to run out before anybody looks.
+    /// The share of free space below which it may run out before the user notices.
     private static let lowShare = 0.05
 
-    /// Bytes by which the cache may grow.
+    /// The number of bytes by which the cache may grow.
     private var growth: Int64 {
         let limit = configuration.limits.maximumSize.map { max(0, $0.bytes - (usedBytes ?? 0)) }
         return min(space.availableBytes, limit ?? .max)

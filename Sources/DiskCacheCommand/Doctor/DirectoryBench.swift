@@ -4,12 +4,12 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// What `doctor --bench` measures: how fast a file system serves a cache, in a second or two.
+/// The measurement of `doctor --bench`: how fast a file system serves a cache, in a second or two.
 ///
-/// One process, values of 4 KiB, no memory tier, and a cache of its own in the `tmp` of the real one: on the same file
+/// It uses one process, values of 4 KiB, no memory tier, and a separate cache in the `tmp` of the real one: on the same file
 /// system, with the same permissions. Its values don't count towards the limits, and no limit evicts them.
 struct DirectoryBench {
-    /// One operation: how often it was done, and how long it took.
+    /// One operation, with its count and durations.
     struct Row: Encodable {
         let operation: String
         let count: Int
@@ -20,10 +20,12 @@ struct DirectoryBench {
         /// The usual range of the median: from, to.
         let usualMicroseconds: [Double]
 
+        /// Creates the row of an operation.
+        ///
         /// - Parameters:
-        ///   - usual: the usual range of the median.
-        ///   - times: how long each call took; at least one.
-        ///   - keys: how many keys each call works on.
+        ///   - usual: The usual range of the median.
+        ///   - times: The duration of each call; at least one.
+        ///   - keys: The number of keys that each call processes.
         init(_ operation: String, _ usual: ClosedRange<Double>, _ times: [Duration], keys: Int = 1) {
             let sorted = times.sorted()
             func microseconds(_ share: Double) -> Double {
@@ -38,25 +40,26 @@ struct DirectoryBench {
             usualMicroseconds = [usual.lowerBound, usual.upperBound]
         }
 
-        /// Whether it takes longer than usual.
+        /// Whether the operation takes longer than usual.
         var isSlow: Bool { medianMicroseconds > usualMicroseconds[1] }
     }
 
-    /// Enough for a percentile; 8 MiB on disk, replaced values included.
+    /// The number of values: enough for a percentile; 8 MiB on disk, including replaced values.
     static let valueCount = 1000
 
-    /// How long one operation is measured, so that all seven take two seconds at most, however slow the disk is.
+    /// The time limit of one operation, so that all seven take at most two seconds, however slow the disk is.
     static let patience: Duration = .milliseconds(250)
 
-    /// Bytes that must be free, so that this never fills the disk: four times what it takes, the control file and the
-    /// directories included.
+    /// The number of bytes that must be free, so that the benchmark never fills the disk.
+    ///
+    /// It is four times the required space, including the control file and the directories.
     static let room: Int64 = 64 << 20
 
     private let cache: SharedCache
 
-    /// Measures in the `tmp` of `cache`, which must have ``room``, and leaves nothing there, even after Ctrl-C.
+    /// Measures in the `tmp` of `cache`, which must have ``room``, and leaves no files there, even after Ctrl-C.
     static func run(in cache: SharedCache, _ configuration: CacheConfiguration) throws -> [Row] {
-        // First, so that no signal can end this process while the directory is there.
+        // First, so that no signal can end this process while the directory exists.
         let signals = try HeldSignals([.hangup, .interrupt, .terminate])
         let random = UInt32.random(in: 0...(.max))
         let path = "\(cache.path)/tmp/diskcache-bench-\(CurrentProcess.identifier)-\(random)"
@@ -80,10 +83,12 @@ struct DirectoryBench {
         return try rows.get()
     }
 
-    /// The usual ranges are from about a tenth to ten times what was measured on ext4 (Benchmarks/RESULTS.md: 15 µs
-    /// for a put, 2 µs for a get), as processors and disks differ by that much.
+    /// Measures all operations.
+    ///
+    /// The usual ranges are from about a tenth to ten times the values measured on ext4 (Benchmarks/RESULTS.md: 15 µs for a
+    /// put, 2 µs for a get), because processors and disks differ by that much.
     private func rows() throws -> [Row] {
-        // A new cache makes its directories with its first values, which is no part of what a put costs.
+        // A new cache creates its directories with its first values, which is not part of the cost of a put.
         _ = try measure("first", 0...0) { try cache.put($1, forKey: "first \($0)") }
         let put = try measure("put of a new key", 5...150) { try cache.put($1, forKey: "key \($0)") }
         let over = try measure("put of an existing key", 5...150, count: put.count) {
@@ -100,7 +105,7 @@ struct DirectoryBench {
         return [put, over, get, miss] + (try collections())
     }
 
-    /// Measures `body`, called with numbers from 0 on and new values of 4 KiB, until the time for it is up.
+    /// Measures `body`, called with numbers from 0 on and new values of 4 KiB, until the time limit.
     private func measure(
         _ operation: String,
         _ usual: ClosedRange<Double>,
@@ -118,9 +123,9 @@ struct DirectoryBench {
         return Row(operation, usual, times)
     }
 
-    /// Measures collections; their time is divided by the number of keys.
+    /// Measures collections, with the time divided by the number of keys.
     private func collections() throws -> [Row] {
-        // The first removes the values that were replaced, which is a part of what those puts cost.
+        // The first collection removes the replaced values, which belongs to the cost of those puts.
         _ = try cache.directory.collect()
         let keys = try cache.directory.collect().entries.count
         var half = CollectionOptions()

@@ -6,15 +6,15 @@ import Platform
 
 /// The facts about a cache directory that `doctor` gathers once.
 ///
-/// ``findings`` depends on nothing else. The defaults are those of a healthy directory.
+/// ``findings`` depends only on them. The defaults are those of a healthy directory.
 struct DirectoryFacts {
     /// The process that is collecting.
     struct Collector {
-        /// nil if this process can't see it: it may be in another container.
+        /// The process; nil if this process can't see it: it may be in another container.
         var process: Int32?
-        /// How long it has been collecting.
+        /// The time since its collection began.
         var duration: Duration
-        /// Whether a signal or a debugger has stopped it, as far as this process can tell.
+        /// Whether a signal or a debugger has stopped it, if this process can determine that.
         var isStopped: Bool
     }
 
@@ -25,7 +25,7 @@ struct DirectoryFacts {
     /// Whether this process can write to it.
     var isWritable = true
     var owner: UInt32
-    /// The user that this process acts as.
+    /// The effective user of this process.
     var user = CurrentProcess.effectiveUser
     /// The permission bits of the directory and its parts, combined.
     var permissions: UInt32 = 0
@@ -35,30 +35,30 @@ struct DirectoryFacts {
     var misplacedFiles: [String] = []
     /// Bytes on disk of everything but entries and objects.
     var overhead: Int64 = 0
-    /// How many entries were looked at, and how many of them have no record.
+    /// The number of entries in the sample; ``entriesWithoutRecord`` is the number of those without a record.
     var sampledEntries = 0
     var entriesWithoutRecord = 0
-    /// False if the file of rules is damaged, gone, or not for this process to read.
+    /// Whether the file of rules is usable: not damaged, missing or unreadable for this process.
     var rulesAreKnown = true
-    /// The layout of a control file that opening the cache replaced, because it was another version's.
+    /// The layout of another version's control file, which opening the cache replaced.
     var replacedControlVersion: UInt64?
 
     // MARK: The file system and the kernel
 
     var fileSystem: FileSystemKind
     var space: FileSystemSpace
-    /// Whether `config.json` says that it is local, although it doesn't look so.
+    /// Whether `config.json` declares the file system local although it doesn't look so.
     var isAssumedLocal = false
     /// Whether files can have extended attributes.
     var hasAttributes = true
     /// Whether unnamed files (O_TMPFILE) can be created and given a name later.
     var hasUnnamedFiles = true
-    /// Whether flock works; nil if there was no file to try it on.
+    /// Whether flock works; nil if there was no file to test it on.
     var hasLocks: Bool? = true
     var control = ControlCondition.shared
-    /// getxattrat(2).
+    /// Whether getxattrat(2) is available.
     var hasAttributeCalls = true
-    /// linkat(2) by file descriptor.
+    /// Whether linkat(2) by file descriptor is available.
     var hasEmptyPathLinks = true
     /// Whether the processor has instructions for SHA-256 and CRC-32C.
     var hasHashInstructions = true
@@ -67,36 +67,36 @@ struct DirectoryFacts {
 
     // MARK: Time
 
-    /// How far the file system's clock is ahead of the system's; nil if nothing could be written.
+    /// The lead of the file system's clock over the system's; nil if the directory could not be written.
     var clockSkew: Duration?
-    /// How far the latest change of a part or file is ahead of the system's clock; negative: it is in the past.
+    /// The lead of a part's or file's latest change time over the system's clock; negative if it is in the past.
     var newestChange = Duration.zero
-    /// How far the latest time of creation of any value is ahead of the system's clock; negative: it is in the past.
+    /// The lead of the latest creation time of any value over the system's clock; negative if it is in the past.
     var newestValue = Duration.zero
     var collector: Collector?
     /// Whether the last collection was interrupted.
     var wasInterrupted = false
-    /// How long ago the last complete collection began; nil: there was none.
+    /// The time since the last complete collection began; nil if there was none.
     var sinceCollection: Duration?
-    /// How long ago the cache was made.
+    /// The time since the cache was created.
     var age = Duration.zero
 
     // MARK: Limits
 
     var configuration = DirectoryConfiguration()
-    /// Why `config.json` can't be used; nil: it can, or there is none.
+    /// Why `config.json` can't be used; nil if it is usable or missing.
     var configurationProblem: String?
-    /// What the cache takes on disk, as its processes have added it up; nil if unknown.
+    /// The cache's size on disk as counted by its processes; nil if unknown.
     var usedBytes: Int64?
-    /// What its processes have done; nil if unknown.
+    /// The activity of its processes; nil if unknown.
     var activity: CacheActivity?
 }
 
 extension DirectoryFacts {
     /// Gathers the facts about an open cache.
     ///
-    /// About 800 system calls, half a millisecond, however much the cache holds: it looks at some 100 entries and at no
-    /// object. Sets the times of one file of the cache (`locks/format`), to read the file system's clock.
+    /// It makes about 800 system calls in half a millisecond, regardless of the cache's size: it reads some 100 entries and
+    /// no objects. It sets the times of one file of the cache (`locks/format`), to read the file system's clock.
     init(of cache: SharedCache) throws(CacheError) {
         let totals = try cache.directory.totals()
         self = try cache.withStore { (store, _) throws(CacheError) in
@@ -106,7 +106,7 @@ extension DirectoryFacts {
             }
             facts.isCurrent = isCurrent
             facts.control = store.control.condition
-            // Shards that don't exist yet are counted too, as for the limits.
+            // Missing shards are counted too, as for the limits.
             facts.overhead = max(facts.overhead, store.parts.overhead)
             facts.rulesAreKnown = try store.control.rulesAreKnown()
             facts.sampleEntries(of: store.parts)
@@ -132,7 +132,7 @@ extension DirectoryFacts {
         hasUnnamedFiles = directory.capabilities.unnamedFiles
         hasLocks = Self.tryLock(Self.probe, in: directory.root).map { $0 != .failed }
         isAssumedLocal = directory.fileSystem.isAssumedLocal
-        // nil if the times of the file can't be set: other checks say why.
+        // nil if the file's times can't be set, which other checks explain.
         clockSkew = try? isWritable ? Self.clockSkew(directory.root) : nil
         hasAttributeCalls = KernelSupport.attributeCallsAt
         hasEmptyPathLinks = KernelSupport.emptyPathLinks
@@ -143,13 +143,13 @@ extension DirectoryFacts {
         examine(try directory.ownFiles())
     }
 
-    /// Looks at everything in the cache but entries and objects.
+    /// Examines all files of the cache except entries and objects.
     private mutating func examine(_ files: [(name: String, status: FileStatus)]) {
         var newest = Timestamp.distantPast
         for (name, status) in files {
             if status.owner != owner { foreignFiles.append(name) }
             if let kind = Self.kind(of: name), status.kind != kind { misplacedFiles.append(name) }
-            // The permissions of a link mean nothing.
+            // The permissions of a link have no meaning.
             if [".", "objects", "entries", "locks"].contains(name), status.kind == .directory {
                 permissions |= status.permissions
             }
@@ -161,7 +161,7 @@ extension DirectoryFacts {
         newestChange = newest - .now
     }
 
-    /// What kind of file the cache makes under that name; nil: none.
+    /// Returns the kind of file that the cache creates under a name; nil if it creates none.
     private static func kind(of name: String) -> FileStatus.Kind? {
         let parts = name.split(separator: "/")
         if parts.count == 2 { return ["locks", "tmp"].contains(parts[0]) ? .regular : .directory }
@@ -169,10 +169,10 @@ extension DirectoryFacts {
         return StoreLayout.ownNames.contains(name) ? .regular : nil
     }
 
-    /// Enough to distinguish a copy without records from puts that were killed.
+    /// The sample size: enough to distinguish a copy without records from killed puts.
     private static let sampleSize = 100
 
-    /// Looks at the first entries that are found.
+    /// Examines the first entries of the cache.
     private mutating func sampleEntries(of parts: StoreParts) {
         for shard in 0..<StoreLayout.shardCount where sampledEntries < Self.sampleSize {
             do throws(CacheError) {
@@ -182,22 +182,22 @@ extension DirectoryFacts {
                     if stored.bytes.isEmpty { entriesWithoutRecord += 1 }
                 }
             } catch {
-                // What can't be read is reported by the check of owners and by `verify`.
+                // Unreadable entries are reported by the check of owners and by `verify`.
                 continue
             }
         }
     }
 
-    /// Reads what the last collection has noted, and whether one is running.
+    /// Reads the record of the last collection, and checks whether one is running.
     private mutating func lookAtCollections(of store: Store) {
         let now = Timestamp.now
         let last = SweepRecord.last(in: store.directory)
         sinceCollection = last?.lastFull.map { now - $0.began }
-        // The file is written once, when the cache is made; without it the age is unknown, and taken for 0.
+        // The file is written once, when the cache is created; without it the age is unknown, and assumed to be 0.
         age = (try? now - store.directory.root.status(of: "format").modified) ?? .zero
         guard let last, last.isUnfinished else { return }
         wasInterrupted = true
-        // Asking takes the lock for a moment, so only if it is likely to be held.
+        // The check takes the lock for a moment, so it is made only if the lock is likely to be held.
         guard last.ended == nil, Self.tryLock("locks/janitor", in: store.directory.root) == .held
         else { return }
         let process = store.visibleSweeper(last)
@@ -210,21 +210,21 @@ extension DirectoryFacts {
 
     // MARK: Locks and clocks
 
-    /// Made with the cache, and there as long as it is.
+    /// A lock file that exists as long as the cache.
     private static let probe: RelativePath = "locks/format"
 
     private enum LockOutcome {
         case free, held, failed
     }
 
-    /// Takes a lock for a moment; nil if its file can't be opened: other checks say why.
+    /// Takes a lock for a moment; returns nil if its file can't be opened, which other checks explain.
     private static func tryLock(_ path: RelativePath, in root: borrowing Directory) -> LockOutcome? {
         guard let file = try? root.open(path, .readOnly) else { return nil }
-        // Closing the file releases it.
+        // Closing the file releases the lock.
         return (try? file.tryLock(.shared)).map { $0 ? .free : .held } ?? .failed
     }
 
-    /// The file system's present minus the system's.
+    /// Returns the file system's current time minus the system's.
     private static func clockSkew(_ root: borrowing Directory) throws(Errno) -> Duration {
         try root.touch(probe)
         return try root.status(of: probe).changed - .now

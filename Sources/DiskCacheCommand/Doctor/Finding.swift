@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What `doctor` says about one subject.
+/// The result of `doctor` for one subject.
 struct Finding: Encodable {
-    /// How much it matters.
+    /// The severity of a finding.
     enum Level: String, Encodable {
-        /// As it should be.
+        /// No problem was found.
         case fine
         /// It works, but takes more time or space than necessary.
         case fallback
-        /// Something to act on.
+        /// Action is needed.
         case risk
     }
 
     /// "file system".
     let subject: String
     let level: Level
-    /// What was found.
+    /// The observed state.
     let state: String
-    /// What to do about it, or what it costs; nil if it is fine.
+    /// The remedy, or the cost of the fallback; nil if the finding is fine.
     let advice: String?
 
-    /// A finding if `applies`, else nil.
+    /// Returns a fine finding if `applies`, else nil.
     static func fine(_ subject: String, _ applies: Bool, _ state: String) -> Finding? {
         applies ? Finding(subject: subject, level: .fine, state: state, advice: nil) : nil
     }
 
-    /// What is left when no other check applies.
+    /// Returns the finding for a subject to which no other check applies.
     static func fine(_ subject: String, _ state: String) -> Finding? { fine(subject, true, state) }
 
-    /// A finding if `applies`, else nil.
+    /// Returns a fallback finding if `applies`, else nil.
     static func fallback(_ subject: String, _ applies: Bool, _ state: String, advice: () -> String)
         -> Finding?
     {
         applies ? Finding(subject: subject, level: .fallback, state: state, advice: advice()) : nil
     }
 
-    /// A finding if `applies`, else nil.
+    /// Returns a risk finding if `applies`, else nil.
     static func risk(_ subject: String, _ applies: Bool, _ state: String, advice: () -> String) -> Finding? {
         applies ? Finding(subject: subject, level: .risk, state: state, advice: advice()) : nil
     }

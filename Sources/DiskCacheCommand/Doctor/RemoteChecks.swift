@@ -2,15 +2,15 @@
 
 import DiskCache
 
-/// What `doctor` says of the stores that other machines share.
+/// The checks of the stores shared with other machines.
 enum RemoteChecks {
-    /// Beyond that values expire too early or too late, and signed requests are refused.
+    /// The largest acceptable clock skew; beyond it values expire too early or too late, and signed requests are refused.
     private static let tolerableSkew: Duration = .seconds(2)
 
-    /// How long to wait for a server.
+    /// The time to wait for a server.
     private static let patience: Duration = .seconds(5)
 
-    /// Nothing where `config.json` names none.
+    /// Returns the findings; empty if `config.json` names no servers.
     static func findings(of cache: SharedCache, _ arguments: Arguments) throws -> [Finding] {
         let remote: CacheConfiguration.Remote?
         do throws(CacheError) {
@@ -19,7 +19,7 @@ enum RemoteChecks {
             return [fault("remote", error.message, "correct it with `diskcache config`")]
         }
         guard let remote else {
-            // Whoever asks for it is told why there is nothing.
+            // With --remote, the missing servers are reported.
             return arguments.has("remote") ? [fine("remote", "config.json names no servers")] : []
         }
         guard arguments.has("remote"), let network = arguments.network else {
@@ -32,10 +32,10 @@ enum RemoteChecks {
             + stores.examine().flatMap { findings($0, limit: remote.limit, writes: writes) }
     }
 
-    /// Whether what asks them is installed.
+    /// Whether the program that queries them is installed.
     private static var isInstalled: Bool { NetworkProgram.isThere }
 
-    /// What is to be done with the servers, without asking them.
+    /// Returns the finding about the servers' configuration, without querying them.
     static func configured(_ remote: CacheConfiguration.Remote, isReachable: Bool) -> Finding {
         let count = remote.levels.joined().count
         let state = "\(Quantity.count(count, "server")), mode \(remote.mode.rawValue)"
@@ -49,11 +49,11 @@ enum RemoteChecks {
         )
     }
 
-    /// What came of asking one server.
+    /// Returns the findings for one server.
     ///
     /// - Parameters:
-    ///   - limit: how long a get may take because of it.
-    ///   - writes: whether this machine is to write there.
+    ///   - limit: The maximum delay of a get because of it.
+    ///   - writes: Whether this machine must be able to write there.
     static func findings(_ found: RemoteExamination, limit: Duration, writes: Bool) -> [Finding] {
         let name = found.server
         if let obstacle = found.obstacle {

@@ -78,23 +78,22 @@ enum FetchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let plan = try FetchPlan(arguments)
         guard let network = arguments.network else { throw NetworkFailure(.missing, "fetch: no network") }
-        // Other machines are not asked: each response is valid on its own terms, which a server may have
-        // renewed.
+        // Other machines are not queried: each response is valid on its own terms, which a server may have renewed.
         let cache = try arguments.openCache()
         return try FetchRun(plan, network.downloads(in: cache, plan.security), directory: cache.path).run()
     }
 }
 
-/// What a command line of `fetch` asks for.
+/// The request of a command line of `fetch`.
 struct FetchPlan {
     let orders: [FetchOrder]
-    /// For each order where its body goes; nil: to standard output.
+    /// The file for each order's body; nil for standard output.
     let files: [String?]
-    /// How many at once.
+    /// The maximum number of concurrent downloads.
     let parallel: Int
     let security: FetchSecurity
     let includesHead: Bool
-    /// Whether files get the server's time of modification.
+    /// Whether files get the server's modification time.
     let keepsTime: Bool
     let isVerbose: Bool
     let isJSON: Bool
@@ -141,8 +140,8 @@ struct FetchPlan {
         isJSON = arguments.has("json")
     }
 
-    /// Where the body of an order goes by itself; nil: into a file of ours first, because its head comes
-    /// before it, or another body, or the line that shows the progress.
+    /// Returns the direct destination of an order's body; nil if it must first go to a temporary file, because its head,
+    /// another body, or the progress line must come before it.
     func target(_ index: Int) -> FetchTarget? {
         if isJSON, files[index] == nil { return .file("/dev/null") }
         if includesHead { return nil }
@@ -153,7 +152,7 @@ struct FetchPlan {
 }
 
 extension FetchSecurity {
-    /// What the command line says of it, from files that can be read.
+    /// Creates the settings of the command line; throws if one of the files can't be read.
     fileprivate init(_ arguments: Arguments) throws(Failure) {
         authorityFile = try arguments.value("cacert", as: FetchText.file)
         certificateFile = try arguments.value("cert", as: FetchText.file)

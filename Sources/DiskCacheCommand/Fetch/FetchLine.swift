@@ -11,7 +11,7 @@ final class FetchLine: Sendable {
         text = Locked(FetchProgressText(names: orders.map { FetchText.place($0.url) }))
     }
 
-    /// Shows how far the download at a place is.
+    /// Shows the progress of the download at an index.
     func hear(_ progress: DownloadProgress, of index: Int) {
         let now = ContinuousClock.now
         let words = text.withLock { text in
@@ -26,29 +26,31 @@ final class FetchLine: Sendable {
     }
 }
 
-/// The text of that line: how much is there, how fast it comes, and how long the rest will take.
+/// The text of that line: the progress, the rate, and the estimated time left.
 ///
-/// A pure function of what it hears and when.
+/// It is a pure function of the reports and their times.
 struct FetchProgressText {
     private let names: [String]
-    /// Those that are under way, by their places.
+    /// The active downloads, by their indexes.
     private var present: [Int: DownloadProgress] = [:]
     private var ended = 0
-    /// Bytes that have come since it was first heard, in all, and when that was.
+    /// The total bytes received since the first report; ``begin`` is its time.
     private var received: Int64 = 0
     private var begin: ContinuousClock.Instant?
 
-    /// A rate over less time than this says nothing about what will follow.
+    /// The shortest time for a rate; over less time it predicts nothing.
     private static let shortest: Duration = .seconds(1)
 
-    /// - Parameter names: of the downloads.
+    /// Creates the text.
+    ///
+    /// - Parameter names: The names of the downloads.
     init(names: [String]) {
         self.names = names
     }
 
     mutating func hear(_ progress: DownloadProgress, of index: Int, at now: ContinuousClock.Instant) {
         if begin == nil { begin = now }
-        // What was there before it began, of an earlier attempt, did not come now.
+        // Bytes of an earlier attempt, present in the first report, were not received now.
         if let before = present[index] { received += max(0, progress.received - before.received) }
         present[index] = progress
     }
@@ -58,8 +60,8 @@ struct FetchProgressText {
         ended += 1
     }
 
-    /// "https://example.org/a: 42 %, 12.0 MiB, 3.0 MiB/s, 5s left"; of several "3 of 10 URLs: 12.0 MiB, 3.0
-    /// MiB/s".
+    /// Returns "https://example.org/a: 42 %, 12.0 MiB, 3.0 MiB/s, 5s left"; for several downloads "3 of 10 URLs: 12.0 MiB,
+    /// 3.0 MiB/s".
     func line(at now: ContinuousClock.Instant) -> String {
         let there = present.values.reduce(0) { $0 + $1.received }
         var parts: [String] = []

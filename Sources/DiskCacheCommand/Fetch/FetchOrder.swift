@@ -2,41 +2,41 @@
 
 package import FoundationEssentials
 
-/// What is to be fetched, and on which terms.
+/// A request for a URL, with its conditions.
 package struct FetchOrder: Sendable, Equatable {
-    /// What may be answered from the cache.
+    /// The responses that may be returned from the cache.
     package enum Mode: String, Sendable, CaseIterable {
-        /// What is fresh, as RFC 9111 has it.
+        /// Fresh responses, as defined in RFC 9111.
         case standard = "default"
-        /// What the server confirms.
+        /// Responses that the server confirms.
         case revalidate
-        /// Nothing.
+        /// None.
         case reload
-        /// What is fresh; the server is not asked.
+        /// Fresh responses; the server is not queried.
         case onlyIfCached = "only-if-cached"
-        /// Whatever is stored; else the server is asked.
+        /// Any stored response; if there is none, the server is queried.
         case cacheFirst = "cache-first"
-        /// Whatever is stored; the server is not asked.
+        /// Any stored response; the server is not queried.
         case offline
     }
 
     package var url: String
     package var mode = Mode.standard
-    /// Fields of the request.
+    /// The fields of the request.
     package var fields: [FieldLine] = []
-    /// For how long it is fresh, whatever the server says.
+    /// How long the response is fresh, regardless of the server.
     package var timeToLive: Duration?
-    /// How long after that it will still do if the server can't be asked.
+    /// How long after that it may still be used if the server can't be reached.
     package var staleIfError: Duration?
     /// The SHA-256 of the body, as "sha256:" and 64 hexadecimal digits.
     package var digest: String?
-    /// Bytes of the body.
+    /// The maximum number of bytes of the body.
     package var maximumSize: Int64?
-    /// For all of it.
+    /// The time limit for the whole request.
     package var timeLimit: Duration?
-    /// How often it is tried again; nil: as usual.
+    /// The maximum number of retries; nil for the default.
     package var retries: Int?
-    /// What the stored response can be removed by.
+    /// Tags by which the stored response can be removed.
     package var tags: [String] = []
 
     package init(_ url: String) {
@@ -44,12 +44,12 @@ package struct FetchOrder: Sendable, Equatable {
     }
 }
 
-/// Whom to trust, and who one is: files in PEM.
+/// The trusted authorities and the client certificate: files in PEM.
 package struct FetchSecurity: Sendable, Equatable {
-    /// Authorities; nil: those that are usual here.
+    /// The authorities; nil for the system's default.
     package var authorityFile: String?
     package var certificateFile: String?
-    /// nil: the key is in the certificate's file.
+    /// The file of the certificate's key; nil if the key is in the certificate's file.
     package var certificateKeyFile: String?
 }
 
@@ -64,13 +64,13 @@ package struct FieldLine: Sendable, Equatable, Encodable {
     }
 }
 
-/// How far a download is.
+/// The progress of a download.
 package struct DownloadProgress: Sendable, Equatable {
-    /// Bytes of the body that are there, also from an earlier attempt.
+    /// The bytes of the body received so far, including those of an earlier attempt.
     package var received: Int64
-    /// Bytes of the whole body; nil: the server has not said.
+    /// The length of the whole body; nil if the server has not reported it.
     package var total: Int64?
-    /// The process that downloads, if this one waits for it.
+    /// The downloading process, if this one waits for it.
     package var process: Int32?
 
     package init(received: Int64, total: Int64? = nil, process: Int32? = nil) {
@@ -84,19 +84,19 @@ package struct DownloadProgress: Sendable, Equatable {
 package struct Fetched: Sendable, Equatable {
     package var status: Int
     package var fields: [FieldLine]
-    /// Where it came from in the end, without credentials.
+    /// The final URL after redirects, without credentials.
     package var url: String
-    /// Bytes of the body.
+    /// The length of the body.
     package var length: Int64
-    /// The SHA-256 of the body, in 64 hexadecimal digits; nil: unknown.
+    /// The SHA-256 of the body, in 64 hexadecimal digits; nil if unknown.
     package var digest: String?
-    /// How long ago the server made it, as far as that is known.
+    /// The time since the server generated the response, if known.
     package var age: Duration?
-    /// What was done, as a member of the field Cache-Status (RFC 9211).
+    /// The handling by the cache, as a member of the field Cache-Status (RFC 9211).
     package var cacheStatus: String
-    /// The time in the field Last-Modified (RFC 9110, 8.8.2), in seconds since 1970; nil: there is none, or it is no date.
+    /// The time in the field Last-Modified (RFC 9110, 8.8.2), in seconds since 1970; nil if it is missing or not a date.
     package var modified: Int64?
-    /// The body of an error, as much of it as was kept; of a success it is where it was to go.
+    /// The stored part of an error's body; the body of a success is at its destination.
     package var rejection = Data()
 
     package init(

@@ -4,14 +4,14 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// One use of `fetch`: several downloads at once, whose results come out in order.
+/// One run of `fetch`: several concurrent downloads, whose results are written in order.
 struct FetchRun {
     private let plan: FetchPlan
     private let downloads: any Downloads
-    /// Where bodies lie until they are written: in the cache's directory, without a name.
+    /// The directory of the temporary files of bodies: the cache's directory, where they have no name.
     private let directory: String
     private let progress: FetchLine
-    /// What has ended, and is not written yet, by the place of its order.
+    /// Results that are complete but not written yet, by the index of their order.
     private let ended = Monitored<[Int: Result<FetchedBody, any Error>]>([:])
 
     init(_ plan: FetchPlan, _ downloads: any Downloads, directory: String) {
@@ -21,7 +21,7 @@ struct FetchRun {
         progress = FetchLine(plan.orders)
     }
 
-    /// The status of the first order that failed, or 0.
+    /// Returns the status of the first order that failed, or 0.
     func run() throws -> ExitStatus {
         let pool = ThreadPool("diskcache-fetch", limit: plan.parallel)
         var status = ExitStatus.done
@@ -29,7 +29,7 @@ struct FetchRun {
         for index in plan.orders.indices.prefix(plan.parallel) { start(index, on: pool) }
         for index in plan.orders.indices {
             guard let result = ended.wait(for: { $0.removeValue(forKey: index) }) else { continue }
-            // No further than that ahead, as each holds a file open.
+            // No further ahead, because each download holds a file open.
             if index + plan.parallel < plan.orders.count { start(index + plan.parallel, on: pool) }
             progress.line.clear()
             let end = try finish(index, result)
@@ -63,7 +63,7 @@ struct FetchRun {
         return try downloads.fetch(plan.orders[index], to: target) { progress.hear($0, of: index) }
     }
 
-    /// A file without a name, for a body that has to wait until it is its turn, or for its head.
+    /// Creates a file without a name, for a body that must wait for its turn or for its head.
     private func makeFile() throws(NetworkFailure) -> FetchedBody.File {
         do throws(Errno) {
             return FetchedBody.File(try FileDescriptor.unnamed(in: directory))
@@ -75,7 +75,7 @@ struct FetchRun {
 
     // MARK: Writing
 
-    /// Writes what has come of an order, and says how that was.
+    /// Writes the result of an order, and returns its status.
     private func finish(_ index: Int, _ result: Result<FetchedBody, any Error>) throws -> ExitStatus {
         let place = FetchText.place(plan.orders[index].url)
         do {
@@ -103,7 +103,7 @@ struct FetchRun {
     }
 
     private func write(_ body: FetchedBody, _ index: Int) throws {
-        // Where it is not in a file of ours it is written.
+        // A body that is not in a temporary file has been written already.
         guard plan.target(index) == nil else { return }
         let head = plan.includesHead ? body.response.head : ""
         guard let path = plan.files[index] else {
@@ -125,10 +125,10 @@ struct FetchRun {
         }
     }
 
-    /// Gives the file the time at which the server changed the resource, as curl's -R does.
+    /// Sets the file's time to that of the resource's last change, like curl's -R.
     private func keepTime(of response: Fetched, _ index: Int) throws(Failure) {
         guard plan.keepsTime, let path = plan.files[index], let modified = response.modified else { return }
-        // The years 1677 to 2262 are what nanoseconds in 64 bits have.
+        // Nanoseconds in 64 bits cover the years 1677 to 2262.
         let seconds = min(max(modified, Int64.min / 1_000_000_000), Int64.max / 1_000_000_000)
         do throws(Errno) {
             try OutputFile.setModified(path, to: Timestamp(nanoseconds: seconds * 1_000_000_000))
@@ -143,7 +143,7 @@ struct FetchRun {
         try Output.print(JSON.line(response.json(asked: asked, file: plan.files[index])))
     }
 
-    /// One line, and in JSON an object too, so that there is one for each URL.
+    /// Reports a failure in one line, and in JSON also as an object, so that there is one for each URL.
     private func complain(_ index: Int, _ message: String, _ status: ExitStatus) throws -> ExitStatus {
         if plan.isJSON {
             let asked = FetchText.withoutCredentials(plan.orders[index].url)
@@ -154,9 +154,9 @@ struct FetchRun {
     }
 }
 
-/// A response, and the file of ours that its body is in, if it is not written yet.
+/// A response, with the temporary file of its body if that is not written yet.
 struct FetchedBody: Sendable {
-    /// Gone with its last reference.
+    /// A file that is deleted with its last reference.
     final class File: Sendable {
         let descriptor: FileDescriptor
 
@@ -168,10 +168,10 @@ struct FetchedBody: Sendable {
     let response: Fetched
     let file: File?
 
-    /// Whether more has come of an error than was kept.
+    /// Whether the body of an error is longer than the stored part.
     var isCut: Bool { !response.rejection.isEmpty && response.rejection.count < response.length }
 
-    /// Writes the body; of an error as much as was kept of it.
+    /// Writes the body; for an error only the stored part.
     func copy(to output: borrowing FileDescriptor) throws(Errno) {
         if !response.rejection.isEmpty { return try output.writeAll(response.rejection.span) }
         guard let file else { return }
@@ -181,7 +181,7 @@ struct FetchedBody: Sendable {
 }
 
 extension String {
-    /// A head as HTTP has it, on a terminal without what a terminal acts upon.
+    /// An HTTP head; on a terminal without characters that a terminal interprets.
     fileprivate var harmlessHead: String {
         guard Terminal.isInteractive(Terminal.standardOutput) else { return self }
         return split(separator: "\r\n", omittingEmptySubsequences: false)

@@ -2,9 +2,9 @@
 
 import Platform
 
-/// URLs and fields of requests as people write them, and as messages show them.
+/// The notation of URLs and request fields on the command line and in messages.
 enum FetchText {
-    /// A URL that can be asked for.
+    /// Returns a URL that can be fetched.
     static func url(_ text: String) throws(Failure) -> String {
         let scheme = text.prefix { $0 != ":" }.lowercased()
         let rest = text.dropFirst(scheme.count)
@@ -18,10 +18,10 @@ enum FetchText {
         return text
     }
 
-    /// A URL without user and password, which are in no output; one that is wrong without all that may be meant
-    /// for them.
+    /// Returns a URL without user and password, which must not appear in any output.
     ///
-    /// By bytes, as the URL is read: to Swift an @ and a mark behind it are one character.
+    /// If the URL is malformed, everything that may be meant as credentials is removed. It is processed as bytes, as the URL
+    /// is parsed: in Swift an @ and a following combining mark are one character.
     static func withoutCredentials(_ url: String) -> String {
         let (bytes, at) = (url.utf8, UInt8(ascii: "@"))
         let mark = url.firstRange(of: "://")
@@ -34,23 +34,23 @@ enum FetchText {
         return url[..<begin] + String(Substring(bytes[bytes.index(after: end)...]))
     }
 
-    /// Whether it is a host, perhaps with a port, and no user with the beginning of a password.
+    /// Whether it is a host with an optional port, and not a user with the beginning of a password.
     private static func isPlace(_ authority: Substring.UTF8View) -> Bool {
         let afterAddress = authority.lastIndex(of: UInt8(ascii: "]")) ?? authority.startIndex
         guard let colon = authority[afterAddress...].lastIndex(of: UInt8(ascii: ":")) else { return true }
         return authority[authority.index(after: colon)...].allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// The same without a query, which may be as secret: for messages.
+    /// Returns a URL without credentials and query, which may be secret too; for messages.
     static func place(_ url: String) -> String {
         String(withoutCredentials(url).prefix { $0 != "?" && $0 != "#" })
     }
 
-    /// "Accept: text/html".
+    /// Parses a field: "Accept: text/html".
     static func field(_ line: String) throws(Failure) -> FieldLine {
         let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, parts[0].utf8.allSatisfy(isTokenByte) else {
-            // Without what stands behind it, which may be a secret.
+            // The message omits the line, which may be a secret.
             throw .usage("fetch: --header: a line has no name: write it like 'Accept: text/html'")
         }
         let value = parts[1].trimmingBlanks
@@ -60,8 +60,7 @@ enum FetchText {
         return FieldLine(String(parts[0]), value)
     }
 
-    /// One field, or all lines of a file that is named as "@FILE", so that nobody sees them among the
-    /// processes.
+    /// Returns one field, or all lines of a file named as "@FILE", which keeps them out of the process list.
     static func fields(_ word: String) throws(Failure) -> [FieldLine] {
         guard word.hasPrefix("@") else { return [try field(word)] }
         let path = String(word.dropFirst())
@@ -88,7 +87,7 @@ enum FetchText {
         return fields
     }
 
-    /// The path of a file that can be read.
+    /// Returns the path of a readable file.
     static func file(_ path: String) throws(Failure) -> String {
         do throws(Errno) {
             _ = try FileDescriptor(opening: path, .readOnly)
@@ -104,7 +103,7 @@ enum FetchText {
         return Failure(isForbidden ? .permission : .inputOutput, words)
     }
 
-    /// "sha256:" and 64 digits, or these alone as `sha256sum` prints them.
+    /// Parses "sha256:" and 64 digits, or only the digits as printed by `sha256sum`.
     static func digest(_ text: String) throws(Failure) -> String {
         "sha256:\(try Quantity.digest(text))"
     }
@@ -116,10 +115,10 @@ enum FetchText {
         throw .usage("unknown mode '\(text)'\(suggestion): give one of \(modes)")
     }
 
-    /// "default, revalidate, …".
+    /// The names of all modes: "default, revalidate, …".
     static var modes: String { FetchOrder.Mode.allCases.map(\.rawValue).joined(separator: ", ") }
 
-    /// RFC 9110, section 5.6.2.
+    /// Whether a byte may be part of a token, RFC 9110, section 5.6.2.
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -131,7 +130,7 @@ enum FetchText {
 }
 
 extension Substring {
-    /// Without blanks and tabs around it.
+    /// The text without surrounding blanks and tabs.
     fileprivate var trimmingBlanks: String {
         var text = drop { $0 == " " || $0 == "\t" }
         while let last = text.last, last == " " || last == "\t" { text.removeLast() }

@@ -2,14 +2,13 @@
 
 import Platform
 
-/// The page of the manual, made from what `--help` prints.
+/// The manual page, made from the help texts.
 enum Manual {
     static var page: String {
         let lines = [
             // No date: the same sources make the same page.
             ".TH DISKCACHE 1 \"\" \(quoted("diskcache \(DiskCacheTool.version)")) \(quoted("User Commands"))",
-            // No word is broken, so that what is searched for is found. The macros switch that on again with each
-            // heading, by what HY says.
+            // Hyphenation is off, so that searches find words. The macros restore it from HY at each heading.
             ".nr HY 0", ".nh", ".ad l", ".SH NAME",
             Roff.escaped("diskcache") + " \\- "
                 + Roff.escaped("a cache directory for all processes of a machine"),
@@ -58,7 +57,7 @@ enum Manual {
         return Roff.item(names + option.value(Roff.italic), option.help)
     }
 
-    // MARK: What no command's help has
+    // MARK: Texts that no command's help contains
 
     private static let environment = """
         DISKCACHE_DIR The cache directory where `--dir` is not given.
@@ -89,13 +88,13 @@ enum Manual {
         CACHEDIR.TAG Lets backup tools skip the directory.
         """
 
-    /// One source with the overview: "0 done; 1 a miss".
+    /// Exit statuses from the overview's text: "0 done; 1 a miss".
     private static var statuses: String {
         let text = DiskCacheTool.statuses.split(separator: "\n").joined(separator: " ")
         return text.split(separator: "; ").map { "\($0)." }.joined(separator: "\n")
     }
 
-    /// A name and what it means from each line.
+    /// Returns an item for each line of a name and its meaning.
     private static func items(_ lines: String, _ style: (String) -> String) -> [String] {
         lines.split(separator: "\n").flatMap { line in
             let words = line.split(separator: " ", maxSplits: 1).map(String.init)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Text as the macros of man(7) take it.
+/// Text for the macros of man(7).
 enum Roff {
-    /// Text that comes out as it is, in the midst of a line.
+    /// Returns text that is rendered unchanged within a line.
     ///
-    /// A plain hyphen would come out as another character, which nobody can paste into a shell, and so would some
-    /// quotes and accents.
+    /// A plain hyphen would be rendered as another character, which can't be pasted into a shell, and so would some quotes
+    /// and accents.
     static func escaped(_ text: String) -> String {
         text.unicodeScalars.reduce(into: "") { result, scalar in
             switch scalar {
@@ -25,12 +25,12 @@ enum Roff {
         }
     }
 
-    /// The same as lines of their own: none is taken for a macro.
+    /// Returns text that is rendered unchanged as whole lines: no line is treated as a macro.
     static func line(_ text: String) -> String {
         guarded(escaped(text))
     }
 
-    /// Lines of prose: what stands between two backticks comes out in bold.
+    /// Returns lines of prose, with text between two backticks in bold.
     static func prose(_ text: String) -> String {
         let parts = text.split(separator: "`", omittingEmptySubsequences: false).map(String.init)
         let roff =
@@ -44,12 +44,12 @@ enum Roff {
 
     static func italic(_ text: String) -> String { "\\fI\(escaped(text))\\fR" }
 
-    /// A paragraph that hangs from a tag, which is roff already.
+    /// Returns a paragraph with a hanging tag, which is already roff.
     static func item(_ tag: String, _ text: String) -> [String] {
         [".TP", guarded(tag), prose(text)]
     }
 
-    /// A help text: paragraphs between empty lines; indented lines are examples, and stay as they are.
+    /// Converts a help text: paragraphs are separated by empty lines; indented lines are examples, and stay unchanged.
     static func paragraphs(_ text: String) -> [String] {
         let blocks = text.split(separator: "\n", omittingEmptySubsequences: false).split(
             whereSeparator: \.isEmpty
@@ -57,7 +57,7 @@ enum Roff {
         return blocks.flatMap { block in [".PP"] + pieces(of: block).flatMap(lines(of:)) }
     }
 
-    /// Lines that are all examples, or all prose.
+    /// Splits a block into pieces that are all examples or all prose.
     private static func pieces(of block: ArraySlice<Substring>) -> [[Substring]] {
         block.reduce(into: []) { pieces, line in
             if let last = pieces.last?.last, last.hasPrefix("  ") == line.hasPrefix("  ") {
@@ -73,7 +73,7 @@ enum Roff {
         return [".RS 4", ".EX"] + piece.map { line(String($0.dropFirst(2))) } + [".EE", ".RE"]
     }
 
-    /// A dot or a quote at the beginning would make it a macro.
+    /// Protects a line whose first character, a dot or a quote, would make it a macro.
     private static func guarded(_ line: String) -> String {
         line.first == "." || line.first == "'" || line.hasPrefix("\\(aq") ? "\\&" + line : line
     }

@@ -3,48 +3,48 @@
 package import DiskCache
 package import FoundationEssentials
 
-/// What the commands need of other machines.
+/// The access to other machines that the commands need.
 ///
-/// `diskcache-net` hands it in. `diskcache` has none: a static program can't load libcurl, and starts sooner
-/// without. Everything in here blocks the calling thread.
+/// `diskcache-net` provides it. `diskcache` has none: a static program can't load libcurl, and starts sooner without it. All
+/// functions block the calling thread.
 package protocol Network: Sendable {
-    /// Opens a cache as its initializer does, together with the stores of other machines that its
-    /// `config.json` names: gets look there too, and what is stored goes there.
+    /// Opens a cache as its initializer does, together with the remote stores that its `config.json` names: gets also query
+    /// them, and stored values are also uploaded.
     func open(_ path: String, _ configuration: CacheConfiguration) throws -> SharedCache
 
-    /// The same for work on these stores; nil: none are named.
+    /// Opens a cache for work on its remote stores; returns nil if its configuration names none.
     ///
-    /// - Parameter limit: how long to wait for an answer, whatever `config.json` says.
+    /// - Parameter limit: The time to wait for a response, regardless of `config.json`.
     func stores(
         of path: String,
         _ configuration: CacheConfiguration,
         limit: Duration
     ) throws -> (any Stores)?
 
-    /// What downloads into a cache.
+    /// Returns a downloader into a cache.
     func downloads(in cache: SharedCache, _ security: FetchSecurity) -> any Downloads
 
-    /// Gives what was stored in caches that this has opened a second to be sent on.
+    /// Gives the pending uploads of caches that this has opened one second to complete.
     ///
-    /// What is not sent by then waits on disk for the next process.
+    /// Uploads that are still pending wait on disk for the next process.
     func finish()
 }
 
-/// Where the body of a response goes.
+/// The destination of a response's body.
 package enum FetchTarget: Sendable, Equatable {
-    /// A file, which is replaced in one step.
+    /// A file, which is replaced atomically.
     case file(String)
     /// A descriptor, which stays open.
     case descriptor(Int32)
 }
 
-/// Downloads into a cache, several at once.
+/// Downloads into a cache, several at a time.
 package protocol Downloads: Sendable {
-    /// Answers from the cache, or downloads into it.
+    /// Returns a response from the cache, or downloads it into the cache.
     ///
     /// - Parameters:
-    ///   - target: where the body of a success goes, once it is there as a whole.
-    ///   - progress: called now and then while bytes arrive, on any thread.
+    ///   - target: The destination of a successful response's body, written once it is complete.
+    ///   - progress: Called periodically while bytes arrive, on any thread.
     func fetch(
         _ order: FetchOrder,
         to target: FetchTarget,
@@ -52,21 +52,22 @@ package protocol Downloads: Sendable {
     ) throws(NetworkFailure) -> Fetched
 }
 
-/// The stores of other machines that a cache shares.
+/// The remote stores that a cache shares.
 package protocol Stores: Sendable {
-    /// The cache. Its gets look there, its puts go there, and so does what is noted for it.
+    /// The cache, whose gets query the stores, and whose puts and pending uploads go there.
     var cache: SharedCache { get }
 
-    /// Whether this machine may write there.
+    /// Whether this machine may write to the stores.
     var isWritable: Bool { get }
 
-    /// What is there under a key at present; nil: nothing. Neither looks at the disk nor keeps anything
-    /// there.
+    /// Returns the current value of a key in the stores; nil if it is missing.
+    ///
+    /// It neither reads nor writes the disk.
     func look(_ key: String) -> Data?
 
-    /// How many keys are still to be sent, by whichever process.
+    /// Returns the number of keys with pending uploads, of any process.
     func backlogCount() throws(CacheError) -> Int
 
-    /// Asks each server, and stores, reads and removes a small object of its own there.
+    /// Queries each server, and stores, reads and removes a small test object there.
     func examine() throws(CacheError) -> [RemoteExamination]
 }

@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why something did not come from another machine, or did not get there.
+/// The reason why a transfer from or to another machine failed.
 package struct NetworkFailure: Error, Sendable, Equatable {
-    /// What it means to whoever called the command.
+    /// The kind of failure, for the caller of the command.
     package enum Kind: Sendable, CaseIterable {
-        /// A URL, or a field of a request, that can't be sent.
+        /// The URL, or a field of a request, is invalid.
         case invalid
-        /// Nothing may be asked, and nothing that will do is stored.
+        /// Requests are not allowed, and no suitable response is stored.
         case notStored
-        /// The server has no such thing.
+        /// The server does not have the resource.
         case notFound
-        /// Whoever asks may not have it.
+        /// Access is denied.
         case forbidden
-        /// The server is not there, is not who it should be, does not speak HTTP, or says that something is
-        /// wrong with it.
+        /// The server is unreachable, fails authentication, does not speak HTTP, or reports an internal error.
         case unreachable
-        /// It was not done in time, or is to be tried again later.
+        /// The request timed out, or must be retried later.
         case notInTime
-        /// What came is too long, or not what it should be.
+        /// The response is too long, or invalid.
         case wrong
         /// The cache, or the file for the body, can't be read or written.
         case inputOutput
-        /// There is no space for a body.
+        /// The disk has no space for a body.
         case noSpace
-        /// What needs networking is not installed.
+        /// The program for networking is not installed.
         case missing
     }
 
     package let kind: Kind
-    /// One line: what failed, why, and what to do.
+    /// One line: the failure, its cause, and a remedy.
     ///
-    /// Without credentials.
+    /// It contains no credentials.
     package let message: String
 
     package init(_ kind: Kind, _ message: String) {

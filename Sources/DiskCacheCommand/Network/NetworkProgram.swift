@@ -6,14 +6,14 @@ import Platform
 enum NetworkProgram {
     static let name = "diskcache-net"
 
-    /// Where it may be, in order: beside the program at `path`, or where `make install` puts it.
+    /// Returns its possible paths, in order: next to the program at `path`, or in the directory used by `make install`.
     static func places(beside path: String) -> [String] {
         guard let slash = path.lastIndex(of: "/") else { return [] }
         let folder = path[..<slash]
         return ["\(folder)/\(name)", "\(folder)/../libexec/diskcache/\(name)"]
     }
 
-    /// Whether it is in one of these places.
+    /// Whether it exists at one of these paths.
     ///
     /// C: `readlink`, `open`.
     static var isThere: Bool {
@@ -23,7 +23,7 @@ enum NetworkProgram {
         }
     }
 
-    /// Has it take the place of this process, with the same command line; returns why it could not.
+    /// Replaces this process by it, with the same command line; returns the error if that fails.
     ///
     /// C: `readlink`, `execv`.
     static func become() -> Failure {
@@ -45,20 +45,19 @@ enum NetworkProgram {
 }
 
 extension Arguments {
-    /// For a command that is nothing without other machines: returns in `diskcache-net` alone.
+    /// Ensures network access for a command that requires other machines; returns only in `diskcache-net`.
     func requireNetwork() throws(Failure) {
         if network != nil { return }
         let failure = NetworkProgram.become()
         throw Failure(failure.status, "\(command): \(failure.message)")
     }
 
-    /// For a command that does more where its directory is shared with other machines: begins anew in
-    /// `diskcache-net`, whose cache (``openCache(sharing:)``) asks them and tells them.
+    /// Restarts the command in `diskcache-net` if its directory is shared with other machines.
     ///
-    /// Where that can't be, the command does what it can without: other machines never make one fail.
-    /// `doctor` tells.
+    /// The cache of that program (``openCache(sharing:)``) queries and updates them. If the restart fails, the command
+    /// continues without them: other machines never make a command fail. `doctor` reports the problem.
     func shareIfConfigured() {
-        // What is wrong with the path whoever opens it says.
+        // A problem with the path is reported when the cache is opened.
         guard network == nil, let path = try? directory(), RemoteNotice.isPresent(in: path) else { return }
         _ = NetworkProgram.become()
     }

@@ -3,18 +3,17 @@
 import CacheStore
 import Platform
 
-/// Whether a directory is shared with other machines, as cheaply as that can be found out.
+/// A cheap check whether a directory is shared with other machines.
 enum RemoteNotice {
-    /// Longer files are no configuration.
+    /// The maximum length of a configuration; longer files are not one.
     private static let longest = 64 * 1024
 
-    /// Whether `config.json` in the directory at `path` has the word `"remote"`.
+    /// Whether `config.json` in the directory at `path` contains the word `"remote"`.
     ///
-    /// Three system calls where there is no such file, else seven. What the file means is for those to find out
-    /// who use it.
+    /// It takes three system calls if the file is missing, else seven. The code that uses the file interprets it.
     static func isPresent(in path: String) -> Bool {
         do throws(Errno) {
-            // As every file of a cache is opened: whatever is in its place, this neither follows it nor waits for it.
+            // Opened like every file of a cache: symbolic links are not followed, and the call does not block.
             let file = try Directory(opening: path).open(StoreLayout.configuration, .readOnly)
             return try file.readToEnd(limit: longest).map(mentionsRemote) ?? false
         } catch {

@@ -2,26 +2,26 @@
 
 import Platform
 
-/// Colours for what a person should find at once; by their numbers in ECMA-48 SGR.
+/// Colours that highlight important text; by their numbers in ECMA-48 SGR.
 enum Colour: String {
     case bold = "1"
     case red = "31"
     case green = "32"
     case yellow = "33"
 
-    /// The text in this colour, whatever it is written to; a newline at its end stays outside.
+    /// Returns the text in this colour, regardless of its destination; a newline at its end stays outside.
     func paint(_ text: String) -> String {
         let line = text.hasSuffix("\n") ? text.dropLast() : text[...]
         return "\u{1B}[\(rawValue)m\(line)\u{1B}[0m" + text.dropFirst(line.count)
     }
 
-    /// The text in this colour if colours are wanted on this descriptor, else as it is.
+    /// Returns the text in this colour if colours are wanted on the descriptor, else unchanged.
     func ifWanted(_ text: String, on descriptor: Int32) -> String {
         Self.isWanted(on: descriptor) ? paint(text) : text
     }
 
-    /// Whether colours are wanted on this descriptor: on a terminal that can show them, unless `$NO_COLOR` is set to
-    /// anything (no-color.org).
+    /// Whether colours are wanted on a descriptor: on a terminal that can show them, unless `$NO_COLOR` is set
+    /// (no-color.org).
     static func isWanted(on descriptor: Int32) -> Bool {
         isWanted(
             isTerminal: Terminal.isInteractive(descriptor),
@@ -30,8 +30,10 @@ enum Colour: String {
         )
     }
 
+    /// Whether colours are wanted.
+    ///
     /// - Parameters:
-    ///   - refusal: `$NO_COLOR`, of which an empty one says nothing.
+    ///   - refusal: `$NO_COLOR`; an empty value is ignored.
     ///   - terminal: `$TERM`.
     static func isWanted(isTerminal: Bool, refusal: [UInt8]?, terminal: [UInt8]?) -> Bool {
         guard isTerminal, refusal?.isEmpty ?? true, let terminal else { return false }

@@ -3,29 +3,28 @@
 import Platform
 
 extension String {
-    /// The text on one line: control and format characters and backslashes are escaped as in C (`\n`, `\t`, `\r`, `\\`,
-    /// otherwise `\x` and two digits for each byte), all others stay as they are.
+    /// The text on one line, with control and format characters and backslashes escaped.
     ///
-    /// So each key is one line, and no key can control the terminal.
+    /// They are escaped as in C (`\n`, `\t`, `\r`, `\\`, otherwise `\x` and two digits for each byte); all other characters
+    /// are unchanged. So each key is one line, and no key can control the terminal.
     var escaped: String {
         escaping(backslashes: true) { $0.escape }
     }
 
-    /// The same without escaping backslashes: for messages.
+    /// The text on one line without escaped backslashes, for messages.
     var singleLine: String {
         escaping { $0.escape }
     }
 
-    /// The same for several lines: newlines stay, too.
+    /// The text escaped like ``singleLine``, except that newlines are kept.
     ///
-    /// ``Output`` does this to everything it writes, in case somebody forgot to escape a text. It leaves alone what is
-    /// already escaped.
+    /// ``Output`` applies this to all text, in case a caller forgot to escape it. Escaped text is unchanged.
     var harmless: String {
         unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
             .map { String($0).singleLine }.joined(separator: "\n")
     }
 
-    /// The same for JSON, where such characters are written as `\u` and four digits (RFC 8259).
+    /// The text escaped for JSON, where such characters are written as `\u` and four digits (RFC 8259).
     var escapedJSON: String {
         if utf8.span.isPlainASCII { return self }
         return escaping { scalar in
@@ -54,7 +53,7 @@ extension String {
 }
 
 extension Span<UInt8> {
-    /// Whether it is printable ASCII, spaces and newlines only, as most lines are: then there is nothing to escape.
+    /// Whether it contains only printable ASCII, spaces and newlines, as most lines do, so that no escaping is needed.
     var isPlainASCII: Bool {
         for index in indices where !(0x20..<0x7F ~= self[index] || self[index] == UInt8(ascii: "\n")) {
             return false
@@ -64,14 +63,14 @@ extension Span<UInt8> {
 }
 
 extension Unicode.Scalar {
-    /// Whether a terminal just shows it, visibly.
+    /// Whether a terminal only displays the character, visibly.
     ///
-    /// Not so C0, DEL and C1, which terminals act upon; U+2028 and U+2029, which end lines; and format characters (Cf),
-    /// which are invisible but change the text around them, such as U+202E. Of the latter two kinds are needed: the
-    /// joiners, in the scripts from Arabic to those of India and in emoji, and tags, in the flags of regions.
+    /// Excluded are C0, DEL and C1, which terminals interpret; U+2028 and U+2029, which end lines; and format characters
+    /// (Cf), which are invisible but change the text around them, such as U+202E. Two kinds of format characters are needed:
+    /// the joiners, in the scripts from Arabic to those of India and in emoji, and tags, in the flags of regions.
     func isHarmless(after previous: Unicode.Scalar?, before next: Unicode.Scalar?) -> Bool {
         if value < 0x7F { return value >= 0x20 }
-        // A byte of a path.
+        // A code point that represents a byte of a path.
         if String(self).hasForeignBytes { return false }
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: return false
@@ -87,7 +86,7 @@ extension Unicode.Scalar {
 
     private var isTag: Bool { 0xE0020...0xE007F ~= value }
 
-    /// Whether it belongs to those scripts, or may be part of an emoji, none of which comes before the arrows.
+    /// Whether it belongs to those scripts, or may be part of an emoji; no emoji precedes the arrows.
     private var isJoined: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .format: false

@@ -7,23 +7,23 @@ import Platform
 /// The command's exit status: 0, 1 for a miss, otherwise as in sysexits.h.
 enum ExitStatus: Int32 {
     case done = 0
-    /// A miss, or nothing found.
+    /// A miss, or an empty result.
     case miss = 1
     case usage = 64
     /// Corrupt data was found.
     case dataError = 65
-    /// A server, or what reaches it, can't be used.
+    /// A server, or the program that accesses it, can't be used.
     case unavailable = 69
     case `internal` = 70
     case cannotCreate = 73
     case inputOutput = 74
-    /// A lock is held, or there is no room below a limit: try again.
+    /// A lock is held, or a limit leaves no space: try again.
     case temporary = 75
     case permission = 77
     case configuration = 78
-    /// What should take the place of this process can't be executed: as with env(1).
+    /// The program that should replace this process can't be executed: as with env(1).
     case notExecutable = 126
-    /// There is no such program: as with env(1).
+    /// The program does not exist: as with env(1).
     case notFound = 127
 
     init(_ code: CacheError.Code) {
@@ -43,7 +43,7 @@ enum ExitStatus: Int32 {
 /// An error that ends the command, reported in one line.
 struct Failure: Error, CustomStringConvertible {
     let status: ExitStatus
-    /// What failed, why, and what to do.
+    /// The failure, its cause, and a remedy.
     let message: String
 
     var description: String { message }
@@ -53,13 +53,13 @@ struct Failure: Error, CustomStringConvertible {
         self.message = message
     }
 
-    /// A mistake on the command line.
+    /// Returns an error for a mistake on the command line.
     static func usage(_ message: String) -> Failure {
         Failure(.usage, message)
     }
 }
 
-/// Runs system calls about neither the cache nor the output, and says of a failure what was being done.
+/// Runs system calls that concern neither the cache nor the output, and adds the operation to a failure.
 func doing<Value: ~Copyable>(
     _ operation: String,
     _ body: () throws(Errno) -> Value

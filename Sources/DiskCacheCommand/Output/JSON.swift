@@ -2,15 +2,17 @@
 
 import FoundationEssentials
 
-/// How every command writes JSON: one value on one line, keys sorted, times in UTC to the millisecond, and in strings
-/// no characters that a terminal acts upon.
+/// The JSON format of all commands.
+///
+/// It is one value on one line with sorted keys and times in UTC to the millisecond; strings contain no characters that a
+/// terminal interprets.
 enum JSON {
-    /// The value as one line, newline included.
+    /// Returns the value as one line, including the newline.
     static func line(_ value: some Encodable) throws -> String {
         String(decoding: try encoder.encode(value), as: UTF8.self).escapedJSON + "\n"
     }
 
-    /// An object with the fields of other values and fields of its own; a field that is nil is left out.
+    /// An object with the fields of other values and additional fields; nil fields are omitted.
     struct Object: Encodable, ExpressibleByDictionaryLiteral {
         private var parts: [any Encodable]
         private var fields: [(name: String, value: any Encodable)] = []
@@ -48,7 +50,7 @@ enum JSON {
         // The built-in strategy omits the milliseconds, which expirations have.
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
-            // As a Double a whole millisecond may be a trace too small, and the style rounds down.
+            // As a Double a whole millisecond may be slightly too small, and the style rounds down.
             let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
             try container.encode(date.addingTimeInterval(1e-6).formatted(style))
         }
@@ -57,7 +59,7 @@ enum JSON {
 }
 
 extension Duration {
-    /// Its length in seconds, as JSON has it.
+    /// The length in seconds, as used in JSON.
     var inSeconds: Double {
         self / .seconds(1)
     }

@@ -2,11 +2,11 @@
 
 import Platform
 
-/// The one place that writes to standard output and standard error.
+/// The only code that writes to standard output and standard error.
 ///
-/// Only printable characters and newlines get out, except through `writeRaw` and `draw`.
+/// It writes only printable characters and newlines, except through `writeRaw` and `draw`.
 struct Output {
-    /// So that a million keys take a thousand writes; on a terminal nobody notices the delay.
+    /// The buffer size, so that a million keys take a thousand writes; on a terminal the delay is imperceptible.
     private static let pieceSize = 64 * 1024
 
     private var bytes: [UInt8] = []
@@ -25,7 +25,7 @@ struct Output {
     /// Adds bytes unchanged.
     mutating func writeRaw(_ text: Span<UInt8>) throws(Errno) {
         if text.count >= Self.pieceSize {
-            // A large value is not copied once more.
+            // A large value is written without another copy.
             try flush()
             return try Self.writeOut(text)
         }
@@ -33,14 +33,14 @@ struct Output {
         if bytes.count >= Self.pieceSize { try flush() }
     }
 
-    /// Writes what was added so far.
+    /// Writes the buffered bytes.
     mutating func flush() throws(Errno) {
         if bytes.isEmpty { return }
-        // Emptied first: what could not be written once is not tried again.
+        // Emptied first: bytes that could not be written once are not retried.
         var piece: [UInt8] = []
         swap(&piece, &bytes)
         try Self.writeOut(piece.span)
-        // Its memory serves again.
+        // The memory is reused.
         piece.removeAll(keepingCapacity: true)
         swap(&piece, &bytes)
     }
@@ -51,7 +51,7 @@ struct Output {
         }
     }
 
-    /// Runs `body` and writes everything that it has added, even if it fails halfway.
+    /// Runs `body` and writes all text that it has added, even if it throws.
     static func toStandardOutput<Value>(_ body: (inout Output) throws -> Value) throws -> Value {
         var output = Output()
         let result = Result { try body(&output) }
@@ -64,7 +64,7 @@ struct Output {
         try Terminal.write(text.harmless, to: Terminal.standardOutput)
     }
 
-    /// Writes lines; on a terminal those that begin with one of the words have it in its colour.
+    /// Writes lines; on a terminal a word at the beginning of a line gets its colour.
     static func print(_ text: String, painting words: [(word: String, colour: Colour)]) throws(Errno) {
         guard Colour.isWanted(on: Terminal.standardOutput) else { return try print(text) }
         let lines = text.harmless.split(separator: "\n", omittingEmptySubsequences: false).map {
@@ -75,7 +75,7 @@ struct Output {
         try draw(lines.joined(separator: "\n"), to: Terminal.standardOutput)
     }
 
-    /// Writes text unchanged: our own control sequences, and text that the caller has made harmless.
+    /// Writes text unchanged: control sequences, and text that the caller has escaped.
     static func draw(_ text: String, to descriptor: Int32) throws(Errno) {
         try Terminal.write(text, to: descriptor)
     }

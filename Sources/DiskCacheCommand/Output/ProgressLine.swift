@@ -5,9 +5,9 @@ import Platform
 
 /// A line on standard error that shows the progress of long work, if that is a terminal.
 final class ProgressLine: Sendable {
-    /// Ten times a second is as often as anybody can read it.
+    /// The update interval; ten times a second is as fast as a user can read.
     ///
-    /// The first line comes after this time, too, so that short work shows none.
+    /// It also delays the first line, so that short work shows none.
     private static let interval: Duration = .milliseconds(100)
 
     private let isShown = Terminal.isInteractive(Terminal.standardError)
@@ -30,7 +30,7 @@ final class ProgressLine: Sendable {
     func show(_ progress: CacheProgress) {
         guard isShown else { return }
         let now = ContinuousClock.now
-        // Always, because it must hear of the beginning of each phase.
+        // Unconditionally, because it must register the beginning of each phase.
         text.withLock { $0.hear(progress, at: now) }
         if isDue(now) { write("diskcache: \(text.withLock { $0.line(progress, at: now) })") }
     }
@@ -56,11 +56,11 @@ final class ProgressLine: Sendable {
 
     private func write(_ text: String) {
         guard isShown else { return }
-        // After the last column some terminals begin a new line, and the line before can't be erased any more.
+        // After the last column some terminals begin a new line, and the previous line can't be erased any more.
         let columns = Terminal.size(Terminal.standardError).map { $0.columns - 1 }
-        // Back to the first column, and erase to the end of the line (ECMA-48 EL).
+        // Return to the first column, and erase to the end of the line (ECMA-48 EL).
         let line = text.singleLine.fitted(to: columns)
-        // The work goes on even if nobody can see its progress.
+        // The work continues even if its progress can't be shown.
         try? Output.draw("\r\u{1B}[K\(line)", to: Terminal.standardError)
     }
 }

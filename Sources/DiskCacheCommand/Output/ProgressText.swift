@@ -2,22 +2,22 @@
 
 import DiskCache
 
-/// The text of a progress line: how much is done, how fast it goes, and how long the rest will take.
+/// The text of a progress line: the progress, the rate, and the estimated time left.
 ///
-/// A pure function of what it hears and when.
+/// It is a pure function of the reports and their times.
 struct ProgressText {
-    /// When the current phase was first heard of, and its progress then.
+    /// The time and progress of the current phase's first report.
     private var begin: (instant: ContinuousClock.Instant, progress: CacheProgress)?
 
-    /// A rate over less time than this says nothing about what will follow.
+    /// The shortest time for a rate; over less time it predicts nothing.
     private static let shortest: Duration = .seconds(1)
 
-    /// Notes when a phase begins.
+    /// Records the beginning of a phase.
     mutating func hear(_ progress: CacheProgress, at now: ContinuousClock.Instant) {
         if begin?.progress.phase != progress.phase { begin = (now, progress) }
     }
 
-    /// The line for `progress`, heard at `now`.
+    /// Returns the line for `progress`, reported at `now`.
     func line(_ progress: CacheProgress, at now: ContinuousClock.Instant) -> String {
         guard let begin, begin.progress.phase == progress.phase else { return Self.head(progress) }
         let elapsed = now - begin.instant
@@ -39,7 +39,7 @@ struct ProgressText {
         return parts.joined(separator: ", ")
     }
 
-    /// "scanning: 42 %", "deleting: 42 %, 1 234".
+    /// Returns "scanning: 42 %" or "deleting: 42 %, 1 234".
     private static func head(_ progress: CacheProgress) -> String {
         let percent = progress.total > 0 ? min(100, progress.done * 100 / progress.total) : 0
         let items = progress.items.map { ", " + Quantity.grouped($0) } ?? ""

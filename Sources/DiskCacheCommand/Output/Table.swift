@@ -14,7 +14,7 @@ struct Table {
         self.columns = columns
     }
 
-    /// Adds a row; cells that are missing are empty.
+    /// Adds a row; missing cells are empty.
     mutating func add(_ cells: String...) {
         rows.append(cells + Array(repeating: "", count: max(0, columns.count - cells.count)))
     }
@@ -25,14 +25,14 @@ struct Table {
         return rows.map { Self.line($0, columns, widths: widths) }.joined()
     }
 
-    /// One line that ends with a key, whose spaces at the end stay.
+    /// Returns a line that ends with a key, whose trailing spaces are kept.
     static func line(_ cells: [String], key: String, _ columns: [Alignment], widths: [Int]) -> String {
         line(cells + ["|"], columns + [.left], widths: widths + [0]).dropLast(2) + key.escaped + "\n"
     }
 
-    /// One line.
+    /// Returns one line.
     ///
-    /// A cell that is wider than its column pushes the rest to the right.
+    /// A cell that is wider than its column pushes the following ones to the right.
     static func line(_ cells: [String], _ columns: [Alignment], widths: [Int]) -> String {
         var line = ""
         for (index, cell) in cells.enumerated() {

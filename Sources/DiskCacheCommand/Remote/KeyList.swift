@@ -4,12 +4,11 @@ import CacheStore
 import DiskCache
 import FoundationEssentials
 
-/// Lists of keys, which are values themselves: a store knows values by their names, and can't say which it
-/// has.
+/// Lists of keys, stored as values: a store finds values by name, and can't list them.
 ///
-/// Each key is followed by a NUL, as `ls --null` writes them.
+/// Each key is followed by a NUL, as in the output of `ls --null`.
 enum KeyList {
-    /// What a list is kept under: "diskcache:list prefix thumbs/".
+    /// Returns the key of a list: "diskcache:list prefix thumbs/".
     static func key(for selection: KeySelection) -> String {
         switch selection.form {
         case .all: "diskcache:list all"
@@ -19,22 +18,24 @@ enum KeyList {
         }
     }
 
-    /// It goes with what keeps the directory within its limits, and no sooner.
+    /// The options of a list, which is evicted only by the directory's limits.
     static let terms = PutOptions(contentType: "application/x-diskcache-keys")
 
-    /// The keys that a selection means now, without lists, without what stays on this machine, such as the URLs of
-    /// downloads, and without those that are not kept or have a NUL.
+    /// Returns the keys that a selection currently includes.
+    ///
+    /// Omitted are lists, keys of values that stay on this machine, such as the URLs of downloads, and keys that are not
+    /// stored or contain a NUL.
     static func keys(of selection: KeySelection, in cache: SharedCache) throws -> [String] {
         var keys: [String] = []
         for result in try cache.entries(selection) {
-            // What can't be read can't be sent.
+            // An unreadable entry can't be sent.
             guard case .success(let entry) = result, !entry.staysHere, let key = entry.key else { continue }
             if isListed(key) { keys.append(key) }
         }
         return keys
     }
 
-    /// Whether a list may have this key.
+    /// Whether a list may contain the key.
     private static func isListed(_ key: String) -> Bool {
         !key.isEmpty && !key.utf8.contains(0) && !key.utf8.starts(with: "diskcache:list ".utf8)
     }
@@ -48,10 +49,10 @@ enum KeyList {
         return data
     }
 
-    /// The keys of what ``data(_:)`` has written for `selection`.
+    /// Returns the keys in a list that ``data(_:)`` has created for `selection`.
     ///
-    /// The list comes from another machine: what is no key, or has not the prefix that was asked for, is left out. Tags
-    /// are with the values.
+    /// The list comes from another machine, so invalid keys and keys without the requested prefix are omitted. Tags are
+    /// stored with the values.
     static func keys(in data: Data, for selection: KeySelection) -> [String] {
         let keys = data.split(separator: 0).compactMap { String(validating: $0, as: UTF8.self) }
         return keys.filter { isListed($0) && selection.mayInclude(key: $0) }

@@ -33,14 +33,14 @@ enum PullCommand: Command {
           diskcache pull --prefix thumbs/
         """
 
-    /// A key that was given, or that a list has.
+    /// A key that was given, or is in a list.
     private struct Wanted: Sendable {
         let key: String
-        /// The requested selection: other values are not taken, whatever the list says.
+        /// The requested selection: other values are rejected, even if the list contains them.
         let selection: KeySelection
     }
 
-    /// How long to wait for an answer: nobody else waits for this.
+    /// The time to wait for a response, which is long because no other caller is delayed.
     private static let patience: Duration = .seconds(30)
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
@@ -56,7 +56,7 @@ enum PullCommand: Command {
         var wanted = plan.keys.map { Wanted(key: $0, selection: .all) }
         var missingLists = 0
         for selection in plan.selections {
-            // Not what is here of it: the list that is there may be newer.
+            // The local copy is not used, because the list in the store may be newer.
             if let list = stores.look(KeyList.key(for: selection)) {
                 wanted += KeyList.keys(in: list, for: selection).map { Wanted(key: $0, selection: selection) }
             } else {

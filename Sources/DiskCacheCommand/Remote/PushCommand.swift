@@ -39,7 +39,7 @@ enum PushCommand: Command {
           diskcache push --prefix thumbs/
         """
 
-    /// How long it may take that nothing is sent.
+    /// How long the command waits while no value is sent.
     private static let patience: Duration = .seconds(30)
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
@@ -64,22 +64,21 @@ enum PushCommand: Command {
         return try report(tally, sent, arguments)
     }
 
-    /// Puts all that is asked for on the list of what is to be sent; returns how many of the keys have no
-    /// value.
+    /// Adds all requested keys to the list of pending uploads, and returns the number of keys without a value.
     private static func note(_ plan: TransferPlan, in cache: SharedCache) throws -> Int {
         var missing = 0
         for key in plan.keys where try !note(key, in: cache) { missing += 1 }
         for selection in plan.selections {
             let keys = try KeyList.keys(of: selection, in: cache)
-            // Is put on the list by being stored.
+            // Storing the list also adds it to the pending uploads.
             try cache.put(KeyList.data(keys), forKey: KeyList.key(for: selection), options: KeyList.terms)
-            // What has gone meanwhile is no mistake of the caller's.
+            // A key that was deleted in the meantime is not the caller's mistake.
             for key in keys { _ = try note(key, in: cache) }
         }
         return missing
     }
 
-    /// False: it has no value.
+    /// Adds a key to the pending uploads; returns false if it has no value.
     private static func note(_ key: String, in cache: SharedCache) throws -> Bool {
         guard let entry = try cache.entry(forKey: key) else { return false }
         try cache.withStore { (store, _) throws(CacheError) in
@@ -88,7 +87,7 @@ enum PushCommand: Command {
         return true
     }
 
-    /// Waits until nothing is left to be sent, or nothing could be sent for too long; returns what is left.
+    /// Waits until no uploads are pending, or no progress was made for too long; returns the number of pending uploads.
     private static func wait(for stores: any Stores) throws -> Int {
         let begin = ContinuousClock.now
         let all = try stores.backlogCount()

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What came of asking one server.
+/// The result of testing one server.
 package struct RemoteExamination: Sendable, Equatable {
-    /// Its address, without credentials.
+    /// The server's address, without credentials.
     package var server: String
-    /// Why it could not be asked at all; nil: it answered.
+    /// The reason why the server could not be reached; nil if it responded.
     package var obstacle: String?
-    /// The median of a few.
+    /// The median of a few round trips.
     package var roundTrip: Duration?
-    /// Whether the small object could be stored, or why not; nil: nobody is to write there.
+    /// Whether the test object could be stored, or why not; nil if this machine must not write there.
     package var writing: Outcome?
-    /// Whether it came back as it was.
+    /// Whether the test object was returned unchanged.
     package var reading: Outcome?
-    /// Whether it could be removed.
+    /// Whether the test object could be removed.
     package var removing: Outcome?
-    /// How far the server's clock is ahead of this machine's; nil: it did not say.
+    /// The lead of the server's clock over this machine's; nil if the server did not report its time.
     package var clockSkew: Duration?
 
-    /// Whether something could be done.
+    /// The outcome of one operation.
     package enum Outcome: Sendable, Equatable {
         case done
         case failed(String)
     }
 
-    /// Nothing is known yet.
+    /// Creates an examination without results.
     package init(_ server: String) {
         self.server = server
     }

@@ -3,22 +3,22 @@
 import DiskCache
 import Platform
 
-/// Values on their way from other machines, several at once.
+/// A transfer of values from other machines, several at a time.
 struct Transfer {
-    /// What became of one key.
+    /// The outcome for one key.
     enum Outcome: Sendable {
-        /// So many bytes have come.
+        /// The given number of bytes were transferred.
         case done(Int64)
-        /// There was nothing to do.
+        /// No transfer was needed.
         case present
-        /// Nobody has it.
+        /// No store has the value.
         case missing
     }
 
     private struct State {
         var tally = TransferTally()
         var underWay = 0
-        /// The first error of the cache; nothing more is begun then.
+        /// The first error of the cache; no further transfers are started after it.
         var failure: CacheError?
     }
 
@@ -28,17 +28,19 @@ struct Transfer {
     private let state = Monitored(State())
     private let begin = ContinuousClock.now
 
+    /// Creates a transfer.
+    ///
     /// - Parameters:
-    ///   - verb: what is being done, for the line of progress.
-    ///   - count: of the keys.
-    ///   - parallel: how many at once.
+    ///   - verb: The name of the activity, for the progress line.
+    ///   - count: The number of keys.
+    ///   - parallel: The maximum number of concurrent transfers.
     init(verb: String, count: Int, parallel: Int) {
         self.verb = verb
         self.count = count
         self.parallel = parallel
     }
 
-    /// Does `work` for each key, with progress on a terminal.
+    /// Runs `work` for each key, with progress on a terminal.
     func run<Key: Sendable>(
         _ keys: [Key],
         _ work: @escaping @Sendable (Key) throws(CacheError) -> Outcome
@@ -58,7 +60,7 @@ struct Transfer {
         }
     }
 
-    /// Waits for a place among those that are under way; false: nothing more is to be begun.
+    /// Waits until another transfer may start; returns false if no more must be started.
     private func next() -> Bool {
         let isToBegin: Bool? = state.wait { state in
             if state.failure != nil { return false }
@@ -83,14 +85,14 @@ struct Transfer {
     }
 }
 
-/// What became of all keys.
+/// The outcome for all keys.
 struct TransferTally: Sendable, Equatable {
     var done = 0
     var bytes: Int64 = 0
     var present = 0
     var missing = 0
     var failed = 0
-    /// What is still to be done, by others.
+    /// The number of uploads still pending, to be sent by other processes.
     var waiting = 0
 
     mutating func add(_ outcome: Transfer.Outcome) {
@@ -103,12 +105,12 @@ struct TransferTally: Sendable, Equatable {
         }
     }
 
-    /// "pushing: 42 %, 420 keys, 12.0 MiB, 3.1 MiB/s, 5s left".
+    /// Returns "pushing: 42 %, 420 keys, 12.0 MiB, 3.1 MiB/s, 5s left".
     func line(_ verb: String, of count: Int, after elapsed: Duration) -> String {
         let ended = done + present + missing
         let percent = count > 0 ? min(100, ended * 100 / count) : 100
         var parts = ["\(verb): \(percent) %", Quantity.grouped(ended, "key"), Quantity.text(bytes: bytes)]
-        // A rate over less time says nothing about what will follow.
+        // A rate over less time predicts nothing.
         if elapsed >= .seconds(1), ended > 0 {
             let rate = Int64(Int(saturating: Double(bytes) / elapsed.inSeconds))
             let left = elapsed / Double(ended) * Double(max(0, count - ended))
@@ -117,9 +119,9 @@ struct TransferTally: Sendable, Equatable {
         return parts.joined(separator: ", ")
     }
 
-    /// "pushed 12 keys, 40.0 KiB; 1 missing".
+    /// Returns "pushed 12 keys, 40.0 KiB; 1 missing".
     ///
-    /// - Parameter verb: what was done.
+    /// - Parameter verb: The activity in the past tense.
     func text(_ verb: String) -> String {
         let parts = [
             ("here already", present), ("missing", missing), ("failed", failed), ("waiting", waiting),

@@ -2,9 +2,9 @@
 
 import DiskCache
 
-/// What a command line of `push` or `pull` asks for.
+/// The request of a command line of `push` or `pull`.
 struct TransferPlan {
-    /// Those that are named, behind the scope.
+    /// The named keys, including the scope.
     let keys: [String]
     let selections: [KeySelection]
 
@@ -17,11 +17,11 @@ struct TransferPlan {
 
     var isEmpty: Bool { keys.isEmpty && selections.isEmpty }
 
-    /// The stores that the cache shares, which must be named.
+    /// Returns the stores that the cache shares; throws if none are configured.
     ///
-    /// - Parameter limit: how long to wait for an answer.
+    /// - Parameter limit: The time to wait for a response.
     static func stores(_ arguments: Arguments, limit: Duration) throws -> any Stores {
-        // What is there is to be opened, and nothing made.
+        // Only an existing cache is opened; none is created.
         let path = try arguments.requireCache().path
         if let network = arguments.network,
             let stores = try network.stores(of: path, arguments.configuration(), limit: limit)

@@ -57,7 +57,7 @@ enum LockCommand: Command {
         return try refuse(arguments.operands[1], error)
     }
 
-    /// The permit, once it is free.
+    /// Returns the permit, once it is free.
     private static func wait(
         for name: String,
         permits: Int,
@@ -90,7 +90,7 @@ enum LockCommand: Command {
         return "waiting for the lock \(name): process \(holder.processIdentifier) has held it for \(span)"
     }
 
-    /// The exit statuses are those of env(1) and of shells.
+    /// Returns an exit status like env(1) and shells do.
     private static func refuse(_ program: String, _ error: Errno) throws -> ExitStatus {
         let advice =
             switch error {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Messages of `run` itself among the command's output.
+/// Messages of `run` itself, in contrast to the command's output.
 enum Notice {
-    /// Reports in one line on standard error what went wrong without stopping the command.
+    /// Reports in one line on standard error a problem that does not stop the command.
     static func warn(_ message: String) {
-        // Where nobody reads it, the command matters more.
+        // If standard error can't be written, the command matters more.
         try? Output.complain("run: \(message)")
     }
 

@@ -7,17 +7,17 @@ enum OutputStream: UInt8, Sendable {
     case output = 1
     case errors = 2
 
-    /// What a pipe that is ready takes without waiting: PIPE_BUF, pipe(7).
+    /// The number of bytes that a writable pipe accepts without blocking: PIPE_BUF, pipe(7).
     private static let pipePiece = 4096
 
-    /// How often to ask whether to continue, while nobody reads the output.
+    /// The interval at which to check whether to continue, while the output has no reader.
     private static let patience: Duration = .milliseconds(500)
 
     /// Writes all of `bytes` to the same stream of this process.
     ///
     /// - Parameters:
-    ///   - interruption: a descriptor that interrupts waiting when it becomes readable.
-    ///   - isAbandoned: asked then, and now and then: whether to drop the rest.
+    ///   - interruption: A descriptor that interrupts waiting when it becomes readable.
+    ///   - isAbandoned: Called then, and periodically; returns whether to drop the rest.
     func write(
         _ bytes: Span<UInt8>,
         interruption: Int32? = nil,
@@ -41,7 +41,7 @@ enum OutputStream: UInt8, Sendable {
                 do throws(Errno) {
                     written += try file.writeSome(piece)
                 } catch {
-                    // Another process writes to the same pipe and was faster.
+                    // Another process has written to the same pipe in between.
                     if error != .wouldBlock { throw error }
                 }
             }

@@ -4,16 +4,15 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// A recording in the making.
+/// A recording in progress.
 ///
-/// Short output stays in memory; longer output goes to an unnamed file, of which nothing is left if this
-/// process is killed.
+/// Short output stays in memory; longer output goes to an unnamed file, which disappears if this process is killed.
 ///
-/// If recording fails, the command continues: the failure is kept, and nothing is stored.
+/// If recording fails, the command continues: the failure is kept, and the result is not stored.
 struct Recorder: ~Copyable {
-    /// How much may be in memory: more than most commands write.
+    /// The maximum size in memory: more than most commands write.
     private static let bufferSize = 256 * 1024
-    /// How long to make room on a full disk for the buffer; the command's output stands still meanwhile.
+    /// How long to make space on a full disk for the buffer; the command's output is blocked meanwhile.
     private static let roomPatience: Duration = .seconds(1)
 
     private var buffer = RecordingFormat.header
@@ -21,12 +20,12 @@ struct Recorder: ~Copyable {
     private(set) var failure: Errno?
     private let cache: SharedCache
 
-    /// A recorder with its file in the directory of `cache`, which can then take it over without copying.
+    /// Creates a recorder whose file is in the directory of `cache`, which can then adopt it without copying.
     init(in cache: SharedCache) {
         self.cache = cache
     }
 
-    /// Adds what the command has written.
+    /// Adds output of the command.
     mutating func add(_ bytes: [UInt8], of stream: OutputStream) {
         if failure != nil { return }
         buffer += RecordingFormat.frame(of: stream, count: bytes.count)
@@ -47,7 +46,7 @@ struct Recorder: ~Copyable {
 
     /// Stores the recording with this exit status.
     consuming func store(_ status: Int32, forKey key: String, options: PutOptions) throws {
-        // Before `self` is taken apart.
+        // Copied before `self` is consumed.
         let cache = cache
         buffer += RecordingFormat.end(status: status)
         if file != nil { flush() }

@@ -4,19 +4,19 @@ import Platform
 
 /// A stored recording.
 enum Recording {
-    /// It could not be read.
+    /// The error if the recording could not be read.
     struct Unreadable: Error, CustomStringConvertible {
         let reason: Errno
 
         var description: String { "read what is stored: \(reason)" }
     }
 
-    /// Passes what the command wrote to `body`, the same bytes of the same streams in the same order, and returns the exit
-    /// status that it ends with; nil if it is incomplete, or not a recording.
+    /// Passes the command's output to `body`, the same bytes of the same streams in the same order, and returns its exit
+    /// status; nil if the recording is incomplete, or the value is not a recording.
     ///
-    /// - Complexity: O(*n*); nothing is kept in memory.
+    /// - Complexity: O(*n*) time; the recording is not kept in memory.
     ///
-    /// - Parameter descriptor: an open value of the cache, whose bytes have been checked.
+    /// - Parameter descriptor: An open value of the cache, whose bytes have been verified.
     static func parse(
         _ descriptor: Int32,
         _ body: (OutputStream, Span<UInt8>) throws -> Void = { _, _ in }

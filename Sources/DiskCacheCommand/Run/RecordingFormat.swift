@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a command wrote and how it ended, as it is stored: a header, frames in the order of arrival, an end.
+/// The stored form of a command's output and exit status: a header, frames in the order of arrival, an end.
 ///
 ///     "diskcache run 1\n"
 ///     01 00000003 "ab\n"     three bytes of standard output
 ///     02 00000002 "x\n"      two bytes of standard error
 ///     00 00000007            it exited with 7; nothing follows
 ///
-/// Lengths and the status are 32 bits, the most significant first. Anything that does not end so is not a recording.
+/// Lengths and the status are 32-bit big-endian numbers. A value that does not end like this is not a recording.
 enum RecordingFormat {
     static let header = Array("diskcache run 1\n".utf8)
     static let frameHeaderSize = 5
     static let end: UInt8 = 0
-    /// `info` shows this content type for a recording.
+    /// The content type that `info` shows for a recording.
     static let contentType = "application/vnd.diskcache.run; version=1"
 
-    /// What precedes the bytes of a frame.
+    /// Returns the bytes before a frame's content.
     static func frame(of stream: OutputStream, count: Int) -> [UInt8] {
         [stream.rawValue] + bytes(UInt32(count))
     }
 
-    /// What a recording ends with.
+    /// Returns the end of a recording.
     static func end(status: Int32) -> [UInt8] {
         [end] + bytes(UInt32(bitPattern: status))
     }
@@ -30,19 +30,19 @@ enum RecordingFormat {
     }
 }
 
-/// Parses a recording as it is read, however its bytes are split.
+/// A parser of a recording that is read in pieces of any size.
 struct RecordingParser {
     /// The exit status, once all of a valid recording has been consumed; nil before, and for anything else.
     private(set) var status: Int32?
-    /// It is not a recording, or damaged.
+    /// Whether the value is damaged or not a recording.
     private var isRefused = false
     private var hasBegun = false
-    /// What there is of a header: the recording's own or a frame's.
+    /// The incomplete header: the recording's or a frame's.
     private var pending: [UInt8] = []
-    /// Of which stream the next bytes are, and how many.
+    /// The stream of the next bytes, and their number.
     private var frame = (stream: OutputStream.output, left: 0)
 
-    /// Takes the next bytes and passes what the command wrote to `body`, piece by piece.
+    /// Consumes the next bytes and passes the command's output to `body` in pieces.
     mutating func consume<Failure: Error>(
         _ chunk: Span<UInt8>,
         _ body: (OutputStream, Span<UInt8>) throws(Failure) -> Void
@@ -64,7 +64,7 @@ struct RecordingParser {
     private mutating func consumeHeader(_ byte: UInt8) {
         pending.append(byte)
         if status != nil {
-            // Nothing follows the end.
+            // Bytes after the end are an error.
             (status, isRefused) = (nil, true)
         } else if !hasBegun, pending.count == RecordingFormat.header.count {
             (hasBegun, isRefused) = (true, pending != RecordingFormat.header)

@@ -73,7 +73,7 @@ enum RunCommand: Command {
         }
         let order = try RunOrder(arguments)
         Signal.brokenPipe.ignore()
-        // What is made anew is for other machines, too.
+        // A forced result is also for other machines.
         if order.isForced { arguments.shareIfConfigured() }
         var session = RunSession(.valueInTime, order, cache(order, arguments)) {
             arguments.shareIfConfigured()
@@ -83,7 +83,7 @@ enum RunCommand: Command {
         RunCommand.end(end)
     }
 
-    /// nil if it can't be used, for whatever reason: the command runs anyway.
+    /// Returns the cache; nil if it can't be used for any reason, because the command runs anyway.
     private static func cache(_ order: RunOrder, _ arguments: Arguments) -> SharedCache? {
         do {
             if let obstacle = order.obstacle { throw obstacle }
@@ -94,7 +94,7 @@ enum RunCommand: Command {
         }
     }
 
-    /// Ends this process as the command ended.
+    /// Ends this process in the same way as the command.
     static func end(_ end: SpawnedProcess.End) -> Never {
         switch end {
         case .exited(let status): CurrentProcess.exit(status)
@@ -102,7 +102,7 @@ enum RunCommand: Command {
         }
     }
 
-    /// Starts the process that renews a result, unless one is running already.
+    /// Starts a process that renews a result, unless one is already running.
     private static func renew(_ order: RunOrder, in cache: SharedCache, _ arguments: Arguments) {
         do {
             let lock = try cache.flightLock(forKey: order.key)
@@ -110,7 +110,7 @@ enum RunCommand: Command {
             // The new process takes the lock: if several are started, the first renews the result for all.
             lock.release()
             var request = SpawnRequest(bytes: order.refreshing(in: cache.path, arguments))
-            // It gets no descriptor of ours that somebody may be waiting to see closed, and no terminal.
+            // It inherits no descriptor that another process may be waiting to see closed, and no terminal.
             request.input = .null
             request.output = .null
             request.errors = .null
@@ -122,7 +122,7 @@ enum RunCommand: Command {
     }
 }
 
-/// What `run --stale` starts in the background.
+/// The background command of `run --stale`.
 enum RefreshCommand: Command {
     static let name = "run-refresh"
     static let operands = RunCommand.operands
@@ -135,7 +135,7 @@ enum RefreshCommand: Command {
         var order = try RunOrder(arguments)
         order.isSilent = true
         Signal.brokenPipe.ignore()
-        // It is to be made anew, whatever others have.
+        // The result must be renewed even if other machines have one.
         var session = RunSession(.refresh, order, try arguments.openCache(sharing: true)) {}
         let end = try session.run { _ in }
         arguments.network?.finish()

@@ -5,7 +5,7 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// What distinguishes the results of one command from those of all others.
+/// The inputs that distinguish a command's results from those of all other commands.
 struct RunKey: Equatable {
     /// The command and its arguments: bytes.
     var words: [[UInt8]]
@@ -17,13 +17,13 @@ struct RunKey: Equatable {
     /// Digests of contents by path; nil for a file that doesn't exist.
     var contents: [String: Digest?] = [:]
 
-    /// The key: `run:`, 128 bits of a digest of everything, and the command for those who list keys.
+    /// The key: `run:`, 128 bits of a digest of all inputs, and the command for users who list keys.
     var text: String {
         let digest = Digest(of: Data(encoded)).description.prefix(32)
         return "run:\(digest) \(Self.readable(words))"
     }
 
-    /// Everything, each part preceded by its kind and length, so that no two command lines give the same bytes.
+    /// All inputs, each part preceded by its kind and length, so that different command lines give different bytes.
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         func add(_ kind: Character, _ part: some Collection<UInt8>) {
@@ -46,14 +46,14 @@ struct RunKey: Equatable {
         return bytes
     }
 
-    /// Enough to recognize a command by.
+    /// The length of the readable part: enough to recognize a command.
     ///
     /// The whole key stays far below 1 KiB, the longest that is stored.
     private static let longestText = 200
 
-    /// The command as it would be typed into a shell, cut off if it is long.
+    /// Returns the command as it would be typed into a shell, truncated if it is long.
     ///
-    /// Since a key is text, invalid UTF-8 is replaced; the digest before it tells such commands apart.
+    /// A key is text, so invalid UTF-8 is replaced; the digest before it distinguishes such commands.
     static func readable(_ words: [[UInt8]]) -> String {
         let text = words.map { quoted(String(decoding: $0, as: UTF8.self)) }.joined(separator: " ")
         if text.utf8.count <= longestText { return text }
@@ -75,14 +75,14 @@ struct RunKey: Equatable {
 }
 
 extension RunKey {
-    /// The key that the options ask for, with what they name looked up now.
+    /// Creates the key for the options, reading the named inputs now.
     ///
-    /// - Throws: a mistake on the command line with the command's name in front; anything else is an obstacle, which
+    /// - Throws: A mistake on the command line, with the command's name in front; any other error is an obstacle, which
     ///   ``Notice`` reports.
     init(_ arguments: Arguments) throws(Failure) {
         self.init(words: arguments.commandLine)
         for name in arguments.all("env") {
-            // A list would be the name of a variable that is not set, whatever those in it are.
+            // A list would be read as the name of an unset variable, whatever the values of the listed ones are.
             if name.isEmpty || name.contains(where: { "=, ".contains($0) }) {
                 let advice = "give the name alone, and --env again for another one"
                 throw .usage("run: --env: \"\(name)\" can't be the name of a variable: \(advice)")
@@ -101,7 +101,7 @@ extension RunKey {
         for path in arguments.all("hash") {
             var name = path
             if try Self.isUnnamedPipe(path) {
-                // Which descriptor a shell gives it says nothing.
+                // The shell's choice of the descriptor carries no information.
                 pipes += 1
                 name = "<(\(pipes))"
             }
@@ -119,15 +119,15 @@ extension RunKey {
         }
     }
 
-    /// Whether it is a pipe without a name, as `<(…)` of a shell.
+    /// Whether the path is an unnamed pipe, like a shell's `<(…)`.
     ///
-    /// Such a pipe has an end. A pipe with a name may have no writer yet.
+    /// Such a pipe has an end, while a named pipe may not have a writer yet.
     private static func isUnnamedPipe(_ path: String) throws(Failure) -> Bool {
         do throws(Errno) {
             guard try FileStatus.of(path).kind == .other else { return false }
             return try FileDescriptor(opening: path, [.readOnly, .nonBlocking]).isUnnamedPipe()
         } catch {
-            // What can't be opened is reported when it is to be read.
+            // The error is reported when the file is read.
             return false
         }
     }

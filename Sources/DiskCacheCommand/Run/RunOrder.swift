@@ -4,11 +4,11 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// What a command line of `run` asks for.
+/// The request of a command line of `run`.
 struct RunOrder {
-    /// Empty if it could not be made.
+    /// The key; empty if it could not be made.
     let key: String
-    /// Why the key could not be made: something that goes into it can't be read.
+    /// Why the key could not be made: one of its inputs can't be read.
     let obstacle: Failure?
     /// The command and its arguments: bytes.
     let words: [[UInt8]]
@@ -19,9 +19,9 @@ struct RunOrder {
     /// How long a failure is valid; nil if failures are not stored.
     let failures: Expiration?
     let isForced: Bool
-    /// How long to wait for another process that runs the command; nil: as long as it takes.
+    /// How long to wait for another process that runs the command; nil to wait without limit.
     let waitLimit: Duration?
-    /// Whether nothing is to be printed.
+    /// Whether to print no output.
     var isSilent: Bool
 
     init(_ arguments: Arguments) throws(Failure) {
@@ -34,7 +34,7 @@ struct RunOrder {
         do throws(Failure) {
             key = try Self.key(arguments)
         } catch {
-            // A mistake on the command line is reported; anything else must not keep CMD from running.
+            // A mistake on the command line is reported; other errors must not prevent CMD from running.
             if error.status == .usage { throw error }
             obstacle = error
         }
@@ -42,7 +42,7 @@ struct RunOrder {
             key = try arguments.scope() + key
             if lifetime == nil { lifetime = try ExpirationOptions.usual(as: Self.lifetime) }
         } catch {
-            // The same goes for a mistake in the environment.
+            // Nor must a mistake in the environment.
             obstacle = obstacle ?? error
         }
         self.obstacle = obstacle
@@ -52,7 +52,7 @@ struct RunOrder {
         if staleFor != nil, self.lifetime == .never {
             throw .usage("run: --stale is for results that expire: give --ttl a span of time with it")
         }
-        // Without a value it is empty.
+        // The value is empty if the option was given without one.
         let isAsLong = arguments.value("cache-failures") == ""
         failures = try isAsLong ? self.lifetime : arguments.value("cache-failures", as: Self.lifetime)
         isForced = arguments.has("force")
@@ -60,7 +60,7 @@ struct RunOrder {
         isSilent = arguments.has("warm")
     }
 
-    /// Without the scope.
+    /// Returns the key without the scope.
     private static func key(_ arguments: Arguments) throws(Failure) -> String {
         guard let key = arguments.value("key") else { return try RunKey(arguments).text }
         try arguments.check(key)
@@ -81,12 +81,12 @@ struct RunOrder {
         return span
     }
 
-    /// How this caller may use a stored result.
+    /// The permitted use of a stored result.
     enum Verdict: Equatable {
         case fresh, stale, useless
     }
 
-    /// Judges a result by its age and by what it was stored with.
+    /// Judges a result by its age and by the options with which it was stored; both must permit its use.
     ///
     /// Both must allow its use.
     func judge(_ entry: CacheEntry, status: Int32, now: Date = .now) -> Verdict {
@@ -99,7 +99,7 @@ struct RunOrder {
         return .stale
     }
 
-    /// How a result with this status is stored; nil if it isn't.
+    /// Returns the options for storing a result with this status; nil if it is not stored.
     func options(status: Int32, computeTime: Duration) -> PutOptions? {
         guard let lifetime = status == 0 ? lifetime : failures else { return nil }
         var options = PutOptions(computeTime: computeTime, contentType: RecordingFormat.contentType)
@@ -108,10 +108,10 @@ struct RunOrder {
         return options
     }
 
-    /// The command line of the process that renews this result, in `directory`.
+    /// Returns the command line of the process that renews this result, in `directory`.
     func refreshing(in directory: String, _ arguments: Arguments) -> [[UInt8]] {
         var words = [CurrentProcess.executable, "--dir", directory, RefreshCommand.name]
-        // The scope is a part of this key already, and the environment may have one.
+        // The scope is already part of this key, and the environment may set one.
         words += ["--key", key, "--scope", ""]
         for option in ["ttl", "stale"] {
             if let value = arguments.value(option) { words += ["--\(option)", value] }

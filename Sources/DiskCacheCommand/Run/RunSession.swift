@@ -4,19 +4,19 @@ import CacheStore
 import DiskCache
 import Platform
 
-/// One use of `run`: carries out the course of a flight, whose computation is the command.
+/// One run of `run`: executes a flight course whose computation is the command.
 struct RunSession: ~Copyable {
     private let order: RunOrder
-    /// nil if it can't be used, which was reported.
+    /// The cache; nil if it can't be used, which was reported.
     private let cache: SharedCache?
-    /// Called before anything is run: another machine may have the result.
+    /// Called before the command is run, because another machine may have the result.
     private let share: () -> Void
     private var course: FlightCourse
     private var lock: FlightLock?
     private var waiting: RunWaiting?
-    /// How the command went; nil unless it was run.
+    /// The outcome of the command; nil if it was not run.
     private var outcome: RunningCommand.Outcome?
-    /// What it wrote; nil if nothing is stored.
+    /// The recording of its output; nil if the result will not be stored.
     private var recorder: Recorder?
     private var computeTime = Duration.zero
     /// Why the wait has ended without a result; nil if it has not.
@@ -38,14 +38,14 @@ struct RunSession: ~Copyable {
 
     /// Replays the result or runs the command, and returns how this process must end.
     ///
-    /// - Parameter renew: starts the renewal of a stale result.
+    /// - Parameter renew: Starts the renewal of a stale result.
     mutating func run(renew: (SharedCache) -> Void) throws -> SpawnedProcess.End {
         while course.action != .finish {
             if course.action == .refresh, let cache { renew(cache) }
             do {
                 course.proceed(try carryOut())
             } catch {
-                // A part of the result may have been written, or the command has run.
+                // Part of the result may have been written, or the command has run.
                 if error is Failure || course.action == .compute || course.kind == .refresh { throw error }
                 Notice.warnUncached(error)
                 lock = nil
@@ -70,7 +70,7 @@ struct RunSession: ~Copyable {
         case (.store, nil): return .stored
         case (.compute, _): return try compute()
         case (.release(let isStored), _): lock?.release(isStored: isStored)
-        // There are no others in this process.
+        // This process has no other callers.
         case (.enter, _), (.wait, _): return .leads
         // A failure of the command is its result.
         case (.fallBack, _): return .miss
@@ -123,12 +123,12 @@ struct RunSession: ~Copyable {
     private func lookAgain(in cache: SharedCache) throws -> FlightCourse.Event {
         if order.isForced { return .miss }
         guard try find(in: cache, body: { _ in })?.verdict == .fresh else { return .miss }
-        // Nobody is to wait until it is replayed.
+        // In a refresh no caller waits for a replay.
         return course.kind == .refresh ? .hit : .storedMeanwhile
     }
 
     private mutating func replay(from cache: SharedCache) throws -> FlightCourse.Event {
-        // From here on signals do what they do.
+        // From here on signals have their normal effect.
         waiting = nil
         if order.isForced { return .miss }
         do {
@@ -139,13 +139,15 @@ struct RunSession: ~Copyable {
             end = .exited(found.status)
             return found.verdict == .stale ? .agingHit : .hit
         } catch let error as Errno where error == .brokenPipe {
-            // The command would have ended so.
+            // The command itself would have ended this way.
             end = .killed(.brokenPipe)
             return .hit
         }
     }
 
-    /// Once a byte is out the command can't be run any more: nobody could tell which bytes come from where.
+    /// Writes a result's output.
+    ///
+    /// After the first byte the command can't be run instead, because the origin of the bytes would be ambiguous.
     private func emit(_ descriptor: Int32) throws {
         if order.isSilent { return }
         do {
@@ -191,7 +193,7 @@ struct RunSession: ~Copyable {
         }
         if course.kind == .refresh { cache?.count(.refresh) }
         let began = ContinuousClock.now
-        // Without a lock nothing is stored: the cache can't be used, or can't keep the result.
+        // Without a lock the result is not stored: the cache can't be used, or can't keep it.
         var recorder = course.isHolding ? cache.map { Recorder(in: $0) } : nil
         let command: RunningCommand
         do throws(Errno) {
@@ -216,8 +218,7 @@ struct RunSession: ~Copyable {
         return .computed
     }
 
-    /// Without a free descriptor, or signals, the command's output can't be read, so the command takes the place of this
-    /// process.
+    /// Replaces this process by the command: without a free descriptor, or signals, its output can't be read.
     private mutating func computeUnheard(_ error: Errno) -> FlightCourse.Event {
         Notice.warn(
             "the result is not stored: read the command's output: \(error): \(CacheError.advice(on: error))"
@@ -233,7 +234,7 @@ struct RunSession: ~Copyable {
         return unstartable(request.replaceProcess())
     }
 
-    /// The exit statuses are those of env(1) and of shells.
+    /// Reports why the command could not be started, with the exit statuses of env(1) and shells.
     private mutating func unstartable(_ error: Errno) -> FlightCourse.Event {
         let advice =
             switch error {
@@ -246,7 +247,7 @@ struct RunSession: ~Copyable {
         return .failed
     }
 
-    /// Stores the result if it is to be stored; false if that failed.
+    /// Stores the result if it qualifies; returns false if that failed.
     private mutating func store(in cache: SharedCache) -> Bool {
         guard let outcome, outcome.isComplete,
             case .exited(let status) = outcome.end,

@@ -5,23 +5,23 @@ import Platform
 
 /// The wait for another process that runs the same command.
 ///
-/// It names that process: on a terminal after a second, elsewhere once, after five. Signals are held back as long as
-/// this exists.
+/// It reports that process: on a terminal after a second, elsewhere once, after five. Signals are blocked for the lifetime
+/// of this value.
 struct RunWaiting: ~Copyable {
     /// The longest pause between two attempts at the lock, in milliseconds.
     private static let longestPause: Int64 = 4
     /// How long a wait is silent, even on a terminal.
     private static let patience: Duration = .seconds(1)
 
-    /// When a wait is reported where there is no terminal: a log then shows why nothing happens.
+    /// When a wait is reported without a terminal, so that a log explains the delay.
     private static let longPatience: Duration = .seconds(5)
 
     private let signals: HeldSignals
     private let began = ContinuousClock.now
-    /// How long to wait; nil: as long as it takes.
+    /// How long to wait; nil to wait without limit.
     private let limit: Duration?
     private var isReported = Terminal.isInteractive(Terminal.standardError)
-    /// How often it has paused.
+    /// The number of pauses so far.
     private(set) var pauses = 0
     private var line: ProgressLine?
     private var wasSuspicious = false
@@ -38,15 +38,15 @@ struct RunWaiting: ~Copyable {
     /// Whether the limit has passed.
     var isOver: Bool { limit.map { ContinuousClock.now - began >= $0 } ?? false }
 
-    /// Whether it is time to look whether this process waits for itself: once, when it has waited for so long that the lock
-    /// file must name its holder.
+    /// Whether to check for a wait of this process for itself: once, after the time by which the lock file must name its
+    /// holder.
     mutating func isSuspicious() -> Bool {
         guard !wasSuspicious, ContinuousClock.now - began >= Self.patience else { return false }
         wasSuspicious = true
         return true
     }
 
-    /// Pauses before the next attempt at `lock`; the signal that asks this process to end, if any.
+    /// Pauses before the next attempt at `lock`; returns the signal that asks this process to end, if any.
     mutating func pause(before lock: FlightLock) throws(Errno) -> Signal? {
         let waited = ContinuousClock.now - began
         if waited >= Self.patience {

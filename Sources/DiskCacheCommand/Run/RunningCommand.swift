@@ -2,29 +2,29 @@
 
 import Platform
 
-/// A running command: passes its output on and records it, passes on signals, and tells how it ended.
+/// A running command: forwards and records its output, forwards signals to it, and returns how it ended.
 final class RunningCommand {
-    /// How a run went.
+    /// The outcome of a run.
     struct Outcome {
         let end: SpawnedProcess.End
-        /// Whether everything that the command wrote was read and passed on, and nobody asked it to end early.
+        /// Whether all output of the command was read and forwarded, and it was not asked to end early.
         let isComplete: Bool
         /// Why the output could not be written, if that should be reported.
         let outputFailure: Errno?
     }
 
-    /// The signals that ask a process to end or to do something.
+    /// The signals that ask a process to end or to perform an action.
     ///
-    /// Those by which a terminal stops a process work by themselves.
+    /// The signals by which a terminal stops a process need no forwarding.
     static let passedOn: [Signal] = [.hangup, .interrupt, .quit, .terminate, .user1, .user2]
 
     private var process: SpawnedProcess
     private var output: FileDescriptor?
     private var errors: FileDescriptor?
-    /// Whether its output is only recorded.
+    /// Whether the output is only recorded.
     private let isSilent: Bool
     private var isInterrupted = false
-    /// Nobody reads the output, and the command has ended.
+    /// Whether the output has no reader, and the command has ended.
     private var isAbandoned = false
     private var isComplete = true
     private var outputFailure: Errno?
@@ -32,7 +32,7 @@ final class RunningCommand {
     /// The signals that ``follow(_:_:)`` must notice.
     static let heard = passedOn + [.child]
 
-    /// Starts it with an empty standard input: its output is for all callers, whatever their own input is.
+    /// Starts the command with an empty standard input: its output is for all callers, whatever their own input is.
     init(_ words: [[UInt8]], isSilent: Bool) throws(Errno) {
         let out = try Pipe()
         let err = try Pipe()
@@ -47,9 +47,9 @@ final class RunningCommand {
         self.isSilent = isSilent
     }
 
-    /// Continues until the command has ended and nobody has its output open any more.
+    /// Forwards and records output until the command has ended and no process has its output open.
     ///
-    /// If it was asked to end and has ended, processes that it left running are not waited for.
+    /// If the command was asked to end and has ended, processes that it left running are not waited for.
     func follow(
         _ signals: borrowing HeldSignals,
         _ record: (OutputStream, [UInt8]) -> Void
@@ -83,7 +83,7 @@ final class RunningCommand {
     }
 
     private static let longestWait: Duration = .seconds(3600)
-    /// How often to read what an ended command has left in its pipes, which others may still write to.
+    /// How many times to read the remaining output of an ended command, to whose pipes other processes may still write.
     private static let lastRounds = 16
 
     private var openStreams: [(stream: OutputStream, descriptor: Int32)] {
@@ -97,8 +97,8 @@ final class RunningCommand {
         while let received = signals.next() {
             if received.signal == .child { continue }
             if received.signal != .user1, received.signal != .user2 { isInterrupted = true }
-            // What a key of the terminal sends, the command has got itself: it is in the same group. Of a
-            // terminal that goes away the kernel tells the leader of the session only.
+            // The command has received a terminal key's signal itself, as it is in the same group. When a terminal
+            // disappears, the kernel signals only the session leader.
             if !received.isFromKernel || received.signal == .hangup { process.send(received.signal) }
         }
     }
@@ -128,7 +128,7 @@ final class RunningCommand {
                 }
             )
         } catch {
-            // The reader of our output has gone. The command learns that as it would without us, by SIGPIPE.
+            // The output has no reader any more. The command receives SIGPIPE, as it would without this process.
             isComplete = false
             if error != .brokenPipe { outputFailure = error }
             close(stream)

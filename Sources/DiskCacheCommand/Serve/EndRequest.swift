@@ -2,27 +2,27 @@
 
 import Platform
 
-/// SIGTERM or SIGINT, for a program that mostly waits for input: a descriptor to wait for beside that.
+/// SIGTERM or SIGINT as a readable descriptor, for a program that mostly waits for input.
 ///
-/// As with ``StopSignal``, made by the main thread before it starts others, and there as long as the process.
+/// Like ``StopSignal``, it must be created by the main thread before other threads start, and exists as long as the process.
 final class EndRequest: Sendable {
-    /// How long what is under way may take then, such as writing to somebody who reads no more.
+    /// The time limit for work in progress after the signal, such as writing to a client that no longer reads.
     ///
-    /// Well below the 10 s that container runtimes grant after SIGTERM.
+    /// It is well below the 10 s that container runtimes grant after SIGTERM.
     private static let patience: Duration = .seconds(5)
 
     private let pipe: Pipe
 
-    /// From now on the first of these signals only makes ``descriptor`` readable.
+    /// Makes the first of these signals only cause ``descriptor`` to become readable.
     ///
-    /// The next one ends the process at once, and so does the end of the patience.
+    /// The next signal ends the process at once, and so does the end of the time limit.
     init() throws(Errno) {
         pipe = try Pipe()
         let signals = try StopSignal([.terminate, .interrupt])
         try DetachedThread.start("diskcache-end") { self.watch(signals) }
     }
 
-    /// Readable once one of the signals has arrived.
+    /// The descriptor, which is readable once one of the signals has arrived.
     var descriptor: Int32 { pipe.reading.rawValue }
 
     private func watch(_ signals: StopSignal) {
@@ -32,7 +32,7 @@ final class EndRequest: Sendable {
         do throws(Errno) {
             try pipe.writing.writeAll([0].span)
         } catch {
-            // A pipe of this process's own, with nothing in it, takes a byte, unless a sandbox forbids it.
+            // An empty pipe accepts a byte, unless a sandbox forbids it.
             CurrentProcess.end(like: signal)
         }
         sleepThread(for: Self.patience)

@@ -4,15 +4,15 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// `diskcache get --batch`: many values in one call, each after a line that says how long it is.
+/// `diskcache get --batch`: many values in one call, each after a line with its length.
 enum GetBatch {
-    /// Shorter values take one read and no write of their own.
+    /// The size below which a value takes one read and no separate write.
     private static let smallSize = 64 * 1024
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try arguments.expectOperands(0...0, "no KEY with --batch")
         let scope = try arguments.scope()
-        // Before anything is read, which another program would not get to see.
+        // Before any input is read, because a replacement program would not receive it.
         arguments.shareIfConfigured()
         let cache = try arguments.openExistingCache(sharing: true)
         let separator: UInt8 = arguments.has("null") ? 0 : UInt8(ascii: "\n")
@@ -21,7 +21,7 @@ enum GetBatch {
         var status = ExitStatus.done
         try Output.toStandardOutput { output in
             while let line = try next(&input, flushing: &output) {
-                // Two that are not UTF-8 could become the same key.
+                // Two keys with invalid UTF-8 could become the same key.
                 guard let name = String(validating: line, as: UTF8.self) else {
                     throw Failure.usage("get: a key is not valid UTF-8: all must be")
                 }
@@ -46,11 +46,11 @@ enum GetBatch {
         }
     }
 
-    /// Writes a value, of whatever length, in constant memory; false for a miss.
+    /// Writes a value of any length in constant memory; returns false for a miss.
     ///
     /// - Parameters:
-    ///   - name: the key without the scope, as it comes back in the answer.
-    ///   - scope: what stands before it.
+    ///   - name: The key without the scope, as repeated in the answer.
+    ///   - scope: The prefix of the key.
     private static func write(
         _ name: String,
         in scope: String,

@@ -3,39 +3,41 @@
 import FoundationEssentials
 import Platform
 
-/// Lines on standard input, and bytes in between, as they come.
+/// Lines on standard input, and bytes between them, as they arrive.
 ///
-/// Before it waits for more it writes out what there is to say: whoever sends may wait for that.
+/// Before it waits for more input it flushes the output, because the client may be waiting for it.
 struct LineInput {
-    /// How long a line may be; what is longer can't be gone past.
+    /// The maximum length of a line; the input can't continue after a longer one.
     static let longestLine = 1 << 20
 
     private let command: String
     private let separator: UInt8
     private let end: EndRequest?
     private var buffer: [UInt8] = []
-    /// What lies before it in the buffer was given out.
+    /// The offset of the first byte in the buffer that was not consumed yet.
     private var start = 0
-    /// Whether the line that was given out last lacks its end, because the input has ended there.
+    /// Whether the last returned line lacks its end, because the input ended there.
     private(set) var isCut = false
-    /// Whether the process was told to end: then no more is read.
+    /// Whether the process was asked to end; then no more input is read.
     private(set) var isStopped = false
 
+    /// Creates the input.
+    ///
     /// - Parameters:
-    ///   - command: for messages.
-    ///   - separator: what ends a line.
-    ///   - end: what else ends the input.
+    ///   - command: The command's name, for messages.
+    ///   - separator: The byte that ends a line.
+    ///   - end: The request that ends the input early.
     init(of command: String, separator: UInt8 = UInt8(ascii: "\n"), until end: EndRequest? = nil) {
         self.command = command
         self.separator = separator
         self.end = end
     }
 
-    /// The next line without its end; nil where there is none.
+    /// Returns the next line without its end; nil at the end of the input.
     ///
-    /// Once the process was told to end, there are those that were read before, and no part of one.
+    /// After a request to end, it returns the complete lines that were read before it.
     ///
-    /// - Throws: ``TooLong``; ``Failure`` where the input can't be read, `Errno` where the output can't be written.
+    /// - Throws: ``TooLong``; ``Failure`` if the input can't be read, `Errno` if the output can't be written.
     mutating func line(flushing output: inout Output) throws -> Data? {
         var searched = start
         while true {
@@ -57,7 +59,7 @@ struct LineInput {
         }
     }
 
-    /// Passes the next `count` bytes to `body`, piece by piece; false where they end before.
+    /// Passes the next `count` bytes to `body` in pieces; returns false if the input ends before them.
     mutating func bytes(
         _ count: Int,
         flushing output: inout Output,
@@ -74,10 +76,10 @@ struct LineInput {
         }
     }
 
-    /// A line of more than ``LineInput/longestLine`` bytes.
+    /// The error for a line of more than ``LineInput/longestLine`` bytes.
     struct TooLong: Error {}
 
-    /// Waits for more, and reads it; false where there is none.
+    /// Waits for more input and reads it; returns false at the end of the input.
     private mutating func fill(flushing output: inout Output) throws -> Bool {
         try output.flush()
         buffer.removeFirst(start)
@@ -97,7 +99,7 @@ struct LineInput {
         return !piece.isEmpty
     }
 
-    /// Waits until there is something to read; true: no more is to be read.
+    /// Waits until input is available; returns true if no more must be read.
     private func isToldToEnd() throws(Errno) -> Bool {
         guard let end else { return false }
         while true {

@@ -3,12 +3,12 @@
 import FoundationEssentials
 import Platform
 
-/// The answers of `diskcache serve` on their way out.
+/// The output buffer of the answers of `diskcache serve`.
 struct ServeAnswers {
-    /// Written out when nothing more is there to be answered, or when it is much.
+    /// The output, which is flushed when no more input is available, or when it is large.
     var output = Output()
 
-    /// Adds one answer: its fields, the request's id, and the bytes that follow it.
+    /// Adds one answer: its fields, the request's identifier, and the bytes that follow it.
     mutating func send(
         _ fields: JSON.Object,
         to id: ServeRequest.Identifier?,
@@ -16,7 +16,7 @@ struct ServeAnswers {
     ) throws {
         let common: JSON.Object = ["id": id, "length": bytes?.count]
         let line = try JSON.line(JSON.Object(fields, common))
-        // Harmless already; what is not ASCII need not be looked at twice.
+        // The line is already escaped; non-ASCII text needs no second check.
         try output.writeRaw(line.utf8Span.span)
         if let bytes { try output.writeRaw(bytes.span) }
     }

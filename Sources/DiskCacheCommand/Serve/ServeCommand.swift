@@ -56,16 +56,16 @@ enum ServeCommand: Command {
             ?? min(.mebibytes(256), ByteCount(allowance / 4))
         var configuration = try arguments.configuration()
         configuration.memory = CacheConfiguration.Memory(costLimit: memory)
-        // It lives as long as the program that it serves, and does what any such one does for the directory.
+        // The process lives as long as the program that it serves, so it maintains the directory like any such process.
         configuration.janitor = CacheConfiguration.Janitor()
-        // Whoever waits behind a put that waits for room is not to wait for a minute.
+        // Requests behind a put that waits for space must not wait for a minute.
         configuration.roomPatience = .seconds(5)
-        // Before there is another thread, at which a signal could arrive.
+        // Before another thread starts that could receive a signal.
         let end = try doing("receive signals") { () throws(Errno) in try EndRequest() }
-        // Where nobody reads the answers, the cache is closed all the same.
+        // If the output has no reader, the cache must still be closed.
         Signal.brokenPipe.ignore()
         let cache = try arguments.open(arguments.directory(), configuration, sharing: true)
-        // Less than is left after a signal.
+        // Less than the time left after a signal.
         defer { cache.close(deadline: .seconds(3)) }
         let operations = ServeOperations(cache: cache, longestValue: Int(clamping: longest.bytes))
         var loop = ServeLoop(operations, until: end)

@@ -2,23 +2,23 @@
 
 import DiskCache
 
-/// Why a request was not done, as it is answered.
+/// The error of a request, as reported in the answer.
 struct ServeFault: Error, Equatable {
-    /// The codes besides those of ``CacheError/Code``.
+    /// The codes in addition to those of ``CacheError/Code``.
     enum Code: String {
-        /// A field is missing, of the wrong type, or can't be what it is.
+        /// A field is missing, has the wrong type, or has an invalid value.
         case badRequest
-        /// There is no such operation.
+        /// The operation does not exist.
         case unknownOperation
-        /// Something else that the cache can't give.
+        /// Another failure of the cache.
         case unavailable
-        /// Where the next request begins can't be told: this answer is the last one.
+        /// The beginning of the next request can't be determined: this answer is the last one.
         case malformed
     }
 
     let code: String
     let message: String
-    /// Whether nothing more is answered.
+    /// Whether this is the last answer.
     let isFatal: Bool
 
     init(_ code: Code, _ message: String) {
@@ -27,7 +27,7 @@ struct ServeFault: Error, Equatable {
         isFatal = code == .malformed
     }
 
-    /// What to answer after an error; nil: it is not the request's, such as that nobody reads the output.
+    /// Creates the answer to an error; nil if the error is not caused by the request, such as an output without a reader.
     init?(_ error: any Error) {
         switch error {
         case let fault as ServeFault: self = fault
@@ -44,7 +44,7 @@ struct ServeFault: Error, Equatable {
         isFatal = false
     }
 
-    /// As it stands in the answer.
+    /// The object in the answer.
     var json: JSON.Object {
         let fatal: Bool? = isFatal ? true : nil
         return ["code": code, "message": message, "fatal": fatal]

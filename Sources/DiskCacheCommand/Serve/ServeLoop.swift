@@ -2,7 +2,7 @@
 
 import FoundationEssentials
 
-/// Answers the requests on standard input, each after the one before, until there are no more.
+/// Answers the requests on standard input in sequence, until the input ends.
 struct ServeLoop {
     private let operations: ServeOperations
     private let decoder = JSONDecoder()
@@ -14,9 +14,10 @@ struct ServeLoop {
         input = LineInput(of: "serve", until: end)
     }
 
-    /// - Returns: `done` once the input has ended or a signal has asked for that; `dataError` for an input that can't
-    ///   be followed.
-    /// - Throws: where the input can't be read or the output can't be written.
+    /// Answers all requests.
+    ///
+    /// - Returns: `done` once the input has ended or a signal has requested that; `dataError` for an invalid input.
+    /// - Throws: If the input can't be read or the output can't be written.
     mutating func run() throws -> ExitStatus {
         do {
             while let (request, bytes) = try next() {
@@ -36,9 +37,9 @@ struct ServeLoop {
         return .done
     }
 
-    /// The next request and the bytes after it; nil at the end.
+    /// Returns the next request and the bytes after it; nil at the end.
     ///
-    /// - Throws: ``ServeFault`` where the next one can't be told from what follows it.
+    /// - Throws: ``ServeFault`` if the end of the request can't be determined.
     private mutating func next() throws -> (ServeRequest, Data)? {
         guard let line = try nextLine() else { return nil }
         var request: ServeRequest
@@ -54,7 +55,7 @@ struct ServeLoop {
         let isTooLong = length > operations.longestValue
         var bytes = Data()
         let isWhole = try input.bytes(length, flushing: &answers.output) { piece in
-            // It is gone past, and the next request answered.
+            // The bytes of a value that is too long are skipped, and the next request is answered.
             if !isTooLong { bytes.append(contentsOf: piece) }
         }
         guard isWhole else {
@@ -69,7 +70,7 @@ struct ServeLoop {
         return (request, bytes)
     }
 
-    /// The next line that is not empty.
+    /// Returns the next line that is not empty.
     private mutating func nextLine() throws -> Data? {
         do {
             while let line = try input.line(flushing: &answers.output) {

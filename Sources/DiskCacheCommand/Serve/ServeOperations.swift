@@ -3,21 +3,21 @@
 import DiskCache
 import FoundationEssentials
 
-/// What requests ask for, done on a cache: one after the other, on the calling thread.
+/// The operations of requests, executed on a cache in sequence, on the calling thread.
 struct ServeOperations {
-    /// Raised when a client has to know of a change.
+    /// The version, which is incremented for changes that a client must know.
     static let protocolVersion = 1
 
     let cache: SharedCache
-    /// How long a value may be that comes in.
+    /// The maximum length of an incoming value.
     let longestValue: Int
 
-    /// Does what a request asks for, and answers it.
+    /// Executes a request, and answers it.
     ///
     /// - Parameters:
-    ///   - request: what to do.
-    ///   - bytes: what has followed its line.
-    /// - Throws: what ``ServeFault`` makes answers of; or an error of the output.
+    ///   - request: The request.
+    ///   - bytes: The bytes after its line.
+    /// - Throws: Errors that ``ServeFault`` converts to answers; or an error of the output.
     func perform(_ request: ServeRequest, _ bytes: Data, _ answers: inout ServeAnswers) throws {
         if let fault = request.fault { throw fault }
         switch request.operation {
@@ -41,9 +41,9 @@ struct ServeOperations {
 
     // MARK: Reading
 
-    /// Answers with the value of a key; `extra` are further fields of the answer.
+    /// Answers with the value of a key; `extra` contains additional fields of the answer.
     ///
-    /// - Returns: whether there was one.
+    /// - Returns: Whether the key has a value.
     @discardableResult
     private func get(
         _ key: String,
@@ -64,7 +64,7 @@ struct ServeOperations {
         return true
     }
 
-    /// An answer for each key, so that no more than one value is held at a time, and one more.
+    /// Sends an answer for each key, so that only one value is in memory at a time, and a final one.
     private func getAll(_ request: ServeRequest, _ answers: inout ServeAnswers) throws {
         var hits = 0
         let keys = try request.theKeys()
@@ -129,12 +129,12 @@ struct ServeOperations {
         return try cache.setExpiration(expiration, onAccess: request.terms.onAccess, forKey: key)
     }
 
-    /// Which ones must be said: of a selection that this version does not know, nothing would be left over.
+    /// Removes a selection, which must be given: an unknown kind of selection must not be read as all keys.
     private func removeAll(_ request: ServeRequest) throws -> JSON.Object {
         var selections: [KeySelection] = request.all == true ? [.all] : []
         if let tag = request.tag { selections.append(.tagged(tag)) }
         if let prefix = request.prefix {
-            // It would be all keys, which has to be said.
+            // It would select all keys, which must be requested explicitly.
             if prefix.isEmpty {
                 throw ServeFault(.badRequest, "prefix is empty: give a text, or \"all\": true")
             }

@@ -2,28 +2,28 @@
 
 import DiskCache
 
-/// One request to `diskcache serve`, as its line says.
+/// One request to `diskcache serve`, decoded from its line.
 ///
-/// Each operation looks at its own fields; all others are ignored, also those that there will be later.
+/// Each operation reads its own fields; all others are ignored, including those of future versions.
 struct ServeRequest: Decodable {
-    /// Given back in the answers.
+    /// The identifier, which is repeated in the answers.
     let id: Identifier?
-    /// How many bytes follow the line; nil: it does not say; negative: it can't be told.
+    /// The number of bytes after the line; nil if it is not given, negative if it is invalid.
     let length: Int?
     let operation: String?
     let key: String?
     let keys: [String]?
     let file: String?
-    /// Which values: those of keys that begin so, those with a tag, or all.
+    /// The selected keys: those with a prefix, those with a tag, or all.
     let prefix: String?
     let tag: String?
     let all: Bool?
-    /// What is asked for beyond the usual.
+    /// Requests for optional behavior.
     let stale: Bool?
     let entry: Bool?
     let scan: Bool?
     let terms: ServeTerms
-    /// What is wrong with it, known before anything is done.
+    /// An error found while decoding.
     var fault: ServeFault?
 
     enum Name: String, CodingKey {
@@ -31,7 +31,9 @@ struct ServeRequest: Decodable {
         case ttl, expiresAt, renew, staleFor, ifAbsent, etag, lastModified, contentType, tags, metadata
     }
 
-    /// - Throws: only where it is no object.
+    /// Decodes a request.
+    ///
+    /// - Throws: Only if the line is not an object.
     init(from decoder: any Decoder) throws {
         var fields = ServeFields(try decoder.container(keyedBy: Name.self))
         id = fields.read(.id, "a whole number or a string")
@@ -50,21 +52,21 @@ struct ServeRequest: Decodable {
         fault = fields.fault
     }
 
-    /// What a read of it accepts.
+    /// The options of a read.
     var reading: ReadOptions { ReadOptions(acceptsStale: stale ?? false) }
 
-    /// The key that it is about.
+    /// Returns the request's key.
     ///
-    /// - Throws: ``ServeFault`` where there is none.
+    /// - Throws: ``ServeFault`` if it is missing.
     func theKey() throws -> String {
         guard let key else { throw ServeFault(.badRequest, "there is no key: give key") }
         if key.isEmpty { throw ServeFault(.badRequest, "the key is empty: give a key") }
         return key
     }
 
-    /// The keys that it is about, one or several.
+    /// Returns the request's keys, one or several.
     ///
-    /// - Throws: ``ServeFault`` where there is none, or one of them is empty.
+    /// - Throws: ``ServeFault`` if they are missing, or one is empty.
     func theKeys() throws -> [String] {
         guard let keys else { return [try theKey()] }
         if key != nil { throw ServeFault(.badRequest, "there are key and keys: give one of them") }
@@ -72,9 +74,9 @@ struct ServeRequest: Decodable {
         return keys
     }
 
-    /// The file that the value comes from or goes to; nil where there is none.
+    /// Returns the file that the value is read from or written to; nil if none is given.
     ///
-    /// - Throws: ``ServeFault`` where its name is empty.
+    /// - Throws: ``ServeFault`` if its name is empty.
     func theFile() throws -> String? {
         if file == "" { throw ServeFault(.badRequest, "file is empty: give the name of a file") }
         if file?.utf8.contains(0) ?? false {
@@ -83,7 +85,7 @@ struct ServeRequest: Decodable {
         return file
     }
 
-    /// Tells answers apart.
+    /// An identifier that matches answers to requests.
     enum Identifier: Codable, Equatable {
         case number(Int)
         case text(String)
@@ -107,7 +109,7 @@ struct ServeRequest: Decodable {
     }
 }
 
-/// The fields of a request, of which the first that is wrong is remembered.
+/// The fields of a request, with the first error among them.
 struct ServeFields {
     private let container: KeyedDecodingContainer<ServeRequest.Name>
     private(set) var fault: ServeFault?
@@ -116,9 +118,9 @@ struct ServeFields {
         self.container = container
     }
 
-    /// A field; nil where it is missing, null or wrong.
+    /// Returns a field; nil if it is missing, null or invalid.
     ///
-    /// - Parameter what: what it has to be.
+    /// - Parameter what: The expected value, for the message.
     mutating func read<Value: Decodable>(_ name: ServeRequest.Name, _ what: String) -> Value? {
         do {
             return try container.decodeIfPresent(Value.self, forKey: name)
@@ -128,7 +130,7 @@ struct ServeFields {
         }
     }
 
-    /// The number of bytes that follow; negative where that can't be told.
+    /// Returns the number of bytes after the line; negative if it is invalid.
     func length() -> Int? {
         do {
             return try container.decodeIfPresent(Int.self, forKey: .length)

@@ -3,7 +3,7 @@
 import DiskCache
 import FoundationEssentials
 
-/// What a request says about the value that it stores, or about how long one is valid.
+/// The terms of a stored value, or its new expiration, in a request.
 struct ServeTerms {
     let ttl: ServeSpan?
     let expiresAt: String?
@@ -29,7 +29,7 @@ struct ServeTerms {
         metadata = fields.read(.metadata, "an object of strings")
     }
 
-    /// When it expires; nil: nothing was said.
+    /// Returns the expiration; nil if none is given.
     func expiration() throws -> Expiration? {
         if ttl != nil, expiresAt != nil {
             throw ServeFault(.badRequest, "there are ttl and expiresAt: give one of them")
@@ -42,10 +42,10 @@ struct ServeTerms {
         return expiration
     }
 
-    /// What an access does to that.
+    /// The effect of an access on the expiration.
     var onAccess: Expiration.OnAccess { renew == true ? .renew : .keep }
 
-    /// For a put.
+    /// Returns the options of a put.
     func options() throws -> PutOptions {
         if metadata?[""] != nil {
             throw ServeFault(.badRequest, "metadata has a name that is empty: give each text a name")
@@ -63,7 +63,7 @@ struct ServeTerms {
     }
 }
 
-/// A span of time: a number of seconds, or words as on the command line.
+/// A time span: a number of seconds, or text as on the command line.
 enum ServeSpan: Decodable, Equatable {
     case seconds(Double)
     case words(String)
@@ -77,7 +77,7 @@ enum ServeSpan: Decodable, Equatable {
         }
     }
 
-    /// From now on; "never" is one, too.
+    /// Returns the expiration after this span; "never" is allowed too.
     func expiration() throws -> Expiration {
         switch self {
         case .seconds: return .after(try duration())
@@ -89,7 +89,7 @@ enum ServeSpan: Decodable, Equatable {
         switch self {
         case .words(let text): return try Quantity.duration(text)
         case .seconds(let seconds):
-            // As for words: a moment that far from now fits into 64 bits of nanoseconds.
+            // As for text: a time that far from now fits into 64 bits of nanoseconds.
             guard (0..<9e9).contains(seconds) else {
                 throw ServeFault(.badRequest, "a span of \(seconds) s is out of range: give 0 to 9e9")
             }

@@ -4,16 +4,18 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// The counts in the text format that Prometheus reads, version 0.0.4.
+/// The counts in the Prometheus text format, version 0.0.4.
 ///
-/// <https://prometheus.io/docs/instrumenting/exposition_formats/>, with its rules for names: base units, and
-/// `_total` after counters. Without times, which node_exporter's textfile collector refuses. Counters are there
-/// from the start, at 0; unknown gauges are left out.
+/// See <https://prometheus.io/docs/instrumenting/exposition_formats/>, including its rules for names: base units, and
+/// `_total` after counters. There are no timestamps, because node_exporter's textfile collector rejects them. Counters are
+/// present from the start, at 0; unknown gauges are omitted.
 struct Exposition {
     private(set) var text = ""
     private let directory: String
 
-    /// - Parameter directory: the value of the label that every sample has.
+    /// Creates the text.
+    ///
+    /// - Parameter directory: The value of the label of every sample.
     init(
         _ totals: CacheStatistics.Totals,
         _ last: CacheStatistics.LastCollection?,
@@ -46,7 +48,7 @@ struct Exposition {
         gauge("last_collection_removed_bytes", last.removedBytes)
     }
 
-    /// What can be told of the stores of other machines.
+    /// Adds the state of the remote stores.
     private mutating func add(_ remote: CacheActivity.Remote) {
         gauge("remote_waiting", remote.waiting)
         if remote.servers.isEmpty { return }
@@ -56,7 +58,7 @@ struct Exposition {
         }
     }
 
-    /// What each gauge is, after its name.
+    /// The description of each gauge, after its name.
     private static let gauges = """
         entries Keys, as the processes have added them up.
         usage_bytes Bytes on disk, as the processes have added them up.
@@ -73,7 +75,7 @@ struct Exposition {
         last_collection_removed_bytes Bytes on disk that the last collection freed.
         """
 
-    /// To the millisecond, which a Double of this size still has.
+    /// Returns a time in seconds, rounded to the millisecond, which a Double of this size can represent.
     private func seconds(_ date: Date) -> Double {
         (date.timeIntervalSince1970 * 1000).rounded() / 1000
     }
@@ -97,9 +99,9 @@ struct Exposition {
         text += "diskcache_\(name){\(labels)} \(value)\n"
     }
 
-    /// As a label's value has it: backslash, quote and line feed escaped, and nothing else.
+    /// Returns text for a label's value, in which only backslash, quote and line feed are escaped.
     ///
-    /// What a terminal acts upon is written as C does it, and the backslash of that escaped.
+    /// Characters that a terminal interprets are written as in C, and the backslash of that is escaped.
     static func escaped(_ value: String) -> String {
         value.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             String(line).singleLine.unicodeScalars.reduce(into: "") { text, scalar in

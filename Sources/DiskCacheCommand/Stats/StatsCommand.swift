@@ -15,7 +15,7 @@ enum StatsCommand: Command {
         --prefix TEXT  show only how many keys begin with TEXT, and what they take
         \(Option.json)
         """
-    // What Prometheus reads is a format of its own.
+    // The Prometheus format is a separate output format.
     static let exclusive = [["quick", "watch", "prometheus", "reset", "prefix"], ["prometheus", "json"]]
     static let details = """
         What the cache holds is counted by scanning the directory. Sizes are those on disk; the length of all
@@ -59,7 +59,7 @@ enum StatsCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let interval = try arguments.value("watch", as: interval)
         let prefix = try SelectionOptions.prefix(arguments)
-        // Which servers there are, and how they are.
+        // The network program knows the servers and their state.
         arguments.shareIfConfigured()
         if let interval { try StatsWatch.run(arguments, every: interval) }
         let cache = try arguments.requireCache(sharing: true)
@@ -107,26 +107,28 @@ enum StatsCommand: Command {
         try arguments.print("all counts are 0 from now on; they had counted \(span)\n", json: description)
     }
 
-    /// A second if it is empty, as with vmstat(8).
+    /// Parses the interval; an empty one is a second, as with vmstat(8).
     static func interval(_ text: String) throws(Failure) -> Duration {
         if text.isEmpty { return .seconds(1) }
         let span = try Quantity.duration(text)
-        // Faster than anybody can read, and a load in itself.
+        // A shorter interval is unreadable, and a load in itself.
         if span < .milliseconds(100) { throw .usage("\(text) is too short: the minimum is 100ms") }
         return span
     }
 }
 
-/// What all processes have counted up to a moment.
+/// The counts of all processes at one moment.
 struct StatsReading {
     let path: String
     let instant = ContinuousClock.now
     let totals: CacheStatistics.Totals
     let last: CacheStatistics.LastCollection?
-    /// nil: the directory is not shared with other machines, or this program can't reach them.
+    /// The remote stores; nil if the directory is not shared with other machines, or this program can't reach them.
     let remote: CacheActivity.Remote?
 
-    /// - Parameter sharing: the same directory, opened to share; nil: `cache` is.
+    /// Reads the counts.
+    ///
+    /// - Parameter sharing: The same directory, opened to share; nil if `cache` is.
     init(of cache: SharedCache, sharing: SharedCache? = nil) throws {
         path = cache.path
         guard let totals = try cache.directory.totals() else {
@@ -140,7 +142,9 @@ struct StatsReading {
         remote = (sharing ?? cache).directory.remote
     }
 
-    /// - Parameter part: what the form of the command has on top of what is common to all.
+    /// Returns the counts as an object.
+    ///
+    /// - Parameter part: The fields specific to the form of the command.
     func json(_ part: JSON.Object = [:]) -> JSON.Object {
         JSON.Object(
             part,

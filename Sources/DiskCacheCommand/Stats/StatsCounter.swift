@@ -2,31 +2,31 @@
 
 import DiskCache
 
-/// One count of ``CacheActivity``, as `stats` shows it to people and to Prometheus; its JSON is the library's own.
+/// One count of ``CacheActivity``, as `stats` shows it to users and to Prometheus; its JSON is defined by the library.
 ///
 /// A new count is a row in ``all``, and its name in ``help``.
 struct StatsCounter {
-    /// When its row is shown, and how.
+    /// The condition for showing a row, and its format.
     enum Style {
         case always, alwaysAsBytes
-        /// Where it is not 0.
+        /// Shown only if it is not 0.
         case used
     }
 
-    /// What Prometheus calls it.
+    /// The Prometheus metric.
     struct Metric {
-        /// Without "diskcache_" and "_total".
+        /// The name without "diskcache_" and "_total".
         let name: String
-        /// What it counts.
+        /// The description.
         let help: String
-        /// What tells it from others of the metric.
+        /// The label that distinguishes it from other samples of the metric.
         let label: (name: String, value: String)?
     }
 
     let row: String
     let count: (CacheActivity) -> Int
     let style: Style
-    /// nil: there are others that add up to it.
+    /// The metric; nil if other counts add up to this one.
     private(set) var metric: Metric?
 
     init(_ row: String, _ count: @escaping (CacheActivity) -> Int, style: Style = .used) {
@@ -35,14 +35,14 @@ struct StatsCounter {
         self.style = style
     }
 
-    /// The same as one of Prometheus's metrics.
+    /// Returns the same count with a Prometheus metric.
     private func metric(_ name: String, _ help: String, _ label: (String, String)? = nil) -> StatsCounter {
         var counter = self
         counter.metric = Metric(name: name, help: help, label: label)
         return counter
     }
 
-    /// In the order of the rows.
+    /// All counts, in the order of the rows.
     static var all: [StatsCounter] {
         [
             .init("hits", \.hits, style: .always),
@@ -122,7 +122,7 @@ struct StatsCounter {
             ]
     }
 
-    /// Their names in JSON, for the help of `stats`.
+    /// The help text of `stats` on their names in JSON.
     static let help = """
         memoryHits, diskHits, staleHits, misses, negativeHits (of keys known to have no value), hitRatio, puts,
         removals, removalRules (of many at once), bytesRead, bytesWritten; roomWaits, roomFailures,
@@ -142,7 +142,7 @@ struct StatsCounter {
         metric("faults", "What went wrong without failing a call.", ("kind", kind))
     }
 
-    /// All of what is counted by reason, and each reason below it, as what `metric` makes of it.
+    /// Returns the total of a count by reason, followed by a count for each reason with its `metric`.
     private static func sum<Reason: CaseIterable & Hashable & RawRepresentable<String>>(
         _ row: String,
         _ counts: @escaping (CacheActivity) -> [Reason: Int],
@@ -169,10 +169,10 @@ struct StatsCounter {
 
     // MARK: Rows
 
-    /// A count as people read it, with its rate in an interval, or nothing.
+    /// A formatted count, and its rate in an interval or an empty text.
     typealias Row = (name: String, total: String, rate: String)
 
-    /// The counts in their order; those of what is not used, and of what did not happen, are left out.
+    /// Returns the counts in order, without those that are unused or 0 and not always shown.
     static func rows(_ activity: CacheActivity, _ interval: StatsInterval?) -> [Row] {
         var rows = all.filter { $0.style != .used || $0.count(activity) != 0 }.map { counter -> Row in
             let (total, rate) = (counter.count(activity), interval?.rate(counter.count))
@@ -189,24 +189,24 @@ struct StatsCounter {
         return rows
     }
 
-    /// "92.5 %", rounded down: 100 % means that nothing was missed.
+    /// Returns "92.5 %", rounded down, so that 100 % means no misses.
     static func percent(_ ratio: Double) -> String {
         Quantity.tenths((ratio * 1000).rounded(.down) / 10) + " %"
     }
 
-    /// One digit after the point where that says something.
+    /// Returns a rate, with one digit after the point if that is significant.
     private static func number(_ rate: Double) -> String {
         rate >= 99.95 ? Quantity.grouped(Int(saturating: rate * 10) / 10) : Quantity.tenths(rate)
     }
 }
 
-/// What was done between two readings of the counts.
+/// The activity between two readings of the counts.
 struct StatsInterval {
     let activity: CacheActivity
-    /// More than 0.
+    /// The length of the interval, greater than 0.
     let seconds: Double
 
-    /// How much of it was done in a second, on the average.
+    /// Returns the average rate per second of a count.
     func rate(_ count: (CacheActivity) -> Int) -> Double {
         Double(count(activity)) / seconds
     }

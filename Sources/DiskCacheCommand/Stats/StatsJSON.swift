@@ -4,7 +4,7 @@ import DiskCache
 import FoundationEssentials
 
 extension CacheStatistics {
-    /// What a scan has counted, as `stats` writes it besides ``CacheStatistics.Totals/json(_:)``.
+    /// The results of a scan, as `stats` writes them together with ``CacheStatistics/Totals/json``.
     var json: JSON.Object {
         [
             "entries": entries, "entryBytes": entryBytes, "expiredEntries": expiredEntries,
@@ -16,7 +16,7 @@ extension CacheStatistics {
 }
 
 extension CacheStatistics {
-    /// The same of some of the keys: without what is counted with all of them only.
+    /// The results for some of the keys, without the numbers that only a scan of all keys has.
     var partJSON: JSON.Object {
         [
             "entries": entries, "entryBytes": entryBytes, "expiredEntries": expiredEntries,
@@ -27,7 +27,7 @@ extension CacheStatistics {
 }
 
 extension CacheStatistics.Totals {
-    /// What all processes have counted, and what follows from it.
+    /// The counts of all processes, and derived values.
     var json: JSON.Object {
         [
             "totals": counts, "usage": usage, "limits": limits, "evictionAgeSeconds": evictionAge?.inSeconds,
@@ -35,14 +35,14 @@ extension CacheStatistics.Totals {
         ]
     }
 
-    /// The counts alone.
+    /// Only the counts.
     var counts: JSON.Object {
         JSON.Object(activity, ["since": since, "hitRatio": activity.hitRatio] as JSON.Object)
     }
 }
 
 extension CacheStatistics.LastCollection {
-    /// Spans in seconds, and what follows from the rest.
+    /// The collection, with spans in seconds and derived values.
     var json: JSON.Object {
         [
             "process": process, "began": began, "ended": ended,
@@ -55,7 +55,7 @@ extension CacheStatistics.LastCollection {
 }
 
 extension StatsInterval {
-    /// What was done in a second, on the average.
+    /// The average rates per second.
     var perSecond: [String: Double] {
         let counts: [String: (CacheActivity) -> Int] = [
             "hits": { $0.hits + $0.staleHits }, "misses": \.misses, "puts": \.puts, "removals": \.removals,

@@ -2,9 +2,9 @@
 
 import DiskCache
 
-/// The stores of other machines, as `stats` shows them.
+/// The remote stores in the output of `stats`.
 extension CacheActivity.Remote {
-    /// A line for each server, in the columns of `stats`, and what is still to be sent.
+    /// A line for each server, in the columns of `stats`, and the number of pending uploads.
     var rows: [[String]] {
         if servers.isEmpty { return [] }
         return [["shared with", "", ""]]
@@ -32,10 +32,10 @@ extension CacheActivity.Remote {
         ]
     }
 
-    /// "0.2 ms", "12.0 ms".
+    /// Returns "0.2 ms" or "12.0 ms".
     static func text(_ span: Duration) -> String { "\(Quantity.tenths(span.inSeconds * 1000)) ms" }
 
-    /// As `stats --json` writes it.
+    /// The object that `stats --json` writes.
     var json: JSON.Object {
         let servers = servers.map { server -> JSON.Object in
             [
@@ -48,7 +48,7 @@ extension CacheActivity.Remote {
         return ["servers": servers, "waiting": waiting]
     }
 
-    /// The names in ``json``, for the help.
+    /// The help text on the names in ``json``.
     static let help = """
         remote (where config.json names stores of other machines and diskcache-net is installed: servers,
         each with name, breaker: closed, open or probing, answers, and medianSeconds, p99Seconds,

@@ -3,7 +3,7 @@
 import DiskCache
 import FoundationEssentials
 
-/// What `diskcache stats` prints for people: sections of aligned rows.
+/// The text output of `diskcache stats`: sections of aligned rows.
 enum StatsText {
     /// All sections have the same columns: name, count and, if there is an interval, the rate per second.
     private static let columns: [Table.Alignment] = [.left, .right, .right]
@@ -13,7 +13,7 @@ enum StatsText {
         rows.compactMap(\.self).map { Table.line($0, columns, widths: widths) }.joined()
     }
 
-    /// What a scan and all processes have counted.
+    /// Returns the results of a scan, and the counts of all processes.
     static func everything(
         _ path: String,
         _ statistics: CacheStatistics,
@@ -29,7 +29,7 @@ enum StatsText {
         return text + shared(remote) + "\n" + lastCollection(statistics.lastCollection, now: now)
     }
 
-    /// What all processes have counted, in all and in an interval.
+    /// Returns the counts of all processes, in total and in an interval.
     static func counts(_ reading: StatsReading, now: Date, _ interval: StatsInterval? = nil) -> String {
         let totals = reading.totals
         return "\(reading.path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
@@ -37,15 +37,15 @@ enum StatsText {
             + shared(reading.remote) + "\n" + lastCollection(reading.last, now: now)
     }
 
-    /// The stores of other machines; nothing without.
+    /// Returns the state of the remote stores; empty if there are none.
     static func shared(_ remote: CacheActivity.Remote?) -> String {
         guard let remote, !remote.rows.isEmpty else { return "" }
         return "\n" + rows(remote.rows)
     }
 
-    // MARK: What there is
+    // MARK: Contents
 
-    /// What a scan has counted.
+    /// Returns the results of a scan.
     static func contents(_ statistics: CacheStatistics, now: Date) -> String {
         let bytes = statistics.entryBytes + statistics.objectBytes
         let unreadable = statistics.unreadableEntries
@@ -63,7 +63,7 @@ enum StatsText {
         ])
     }
 
-    /// What a scan has counted of some of the keys.
+    /// Returns the results of a scan of some of the keys.
     static func part(_ statistics: CacheStatistics, now: Date) -> String {
         rows([
             ["keys", Quantity.grouped(statistics.entries)],
@@ -75,7 +75,7 @@ enum StatsText {
         ])
     }
 
-    /// What the directory holds, as the processes have added it up.
+    /// Returns the directory's usage, as counted by the processes.
     static func usage(_ usage: CacheStatistics.Usage) -> String {
         guard usage.isCounted else { return rows([["keys", "?"], ["on disk", "?", "until a gc counts"]]) }
         return rows([
@@ -83,7 +83,7 @@ enum StatsText {
         ])
     }
 
-    /// The limits, and how much of them is used; nothing without limits.
+    /// Returns the limits and the used share of each; empty without limits.
     static func limits(_ totals: CacheStatistics.Totals) -> String {
         let (limits, usage) = (totals.limits, totals.usage)
         let sizeShare = share(usage.bytes + usage.overheadBytes, of: limits.maximumSize?.bytes, usage)
@@ -103,7 +103,7 @@ enum StatsText {
         return StatsCounter.percent(Double(part) / Double(whole)) + " used"
     }
 
-    /// Advice about limits that are too low for what is in use; empty otherwise.
+    /// Returns advice about limits that are too low for the working set; otherwise empty.
     static func advice(_ activity: CacheActivity) -> String {
         guard activity.isBelowWorkingSet else { return "" }
         let ratio = Double(activity.ghostMisses) / Double(max(1, activity.misses))
@@ -114,13 +114,13 @@ enum StatsText {
             """
     }
 
-    // MARK: What was done
+    // MARK: Activity
 
     static func span(_ since: Date?, now: Date) -> String {
         since.map { "for \(Quantity.text(from: $0, to: now))" } ?? "since it was made"
     }
 
-    /// What all processes did, in all and in an interval.
+    /// Returns the activity of all processes, in total and in an interval.
     static func totals(_ totals: CacheStatistics.Totals, now: Date, _ interval: StatsInterval? = nil)
         -> String
     {
@@ -133,7 +133,7 @@ enum StatsText {
 
     // MARK: The last collection
 
-    /// One line: details are for `gc --last`.
+    /// Returns one line; `gc --last` shows details.
     static func lastCollection(_ last: CacheStatistics.LastCollection?, now: Date) -> String {
         guard let last else { return "last collection: none yet\n" }
         var text = "last collection: "
@@ -148,13 +148,13 @@ enum StatsText {
         return text + "\(end(of: last)), removed \(removed)\n"
     }
 
-    /// How it ended.
+    /// Returns how a collection ended.
     static func end(of last: CacheStatistics.LastCollection) -> String {
         if last.ended == nil { return "under way, or killed" }
         return last.isComplete ? "complete" : "cut short"
     }
 
-    /// To the millisecond if it is short, as most collections are.
+    /// Returns a span, to the millisecond if it is short, as for most collections.
     static func span(_ duration: Duration) -> String {
         if duration >= .seconds(10) { return Quantity.text(duration) }
         return "\(Int((duration.inSeconds * 1000).rounded())) ms"

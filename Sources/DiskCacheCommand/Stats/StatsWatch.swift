@@ -4,26 +4,26 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// `diskcache stats --watch`: the counts again and again, until a signal ends it.
+/// `diskcache stats --watch`: the counts at intervals, until a signal ends it.
 enum StatsWatch {
-    /// Ends by the signal that was sent, as if it had not been handled.
+    /// Prints the counts until a signal arrives, and ends by that signal as if it had not been handled.
     static func run(_ arguments: Arguments, every interval: Duration) throws -> Never {
-        // Fetched by another thread, so that none arrives in the middle of a line.
+        // Another thread fetches the signal, so that none arrives in the middle of a line.
         let stop = try StopSignal([.hangup, .interrupt, .terminate])
         let isJSON = arguments.has("json")
         let isScreen = !isJSON && Terminal.isInteractive(Terminal.standardOutput)
-        // Opened once: a thread that sends belongs to it.
+        // Opened once, because it owns a sending thread.
         let sharing = try arguments.requireCache(sharing: true)
         var before = try StatsReading(of: sharing)
         if isScreen {
-            // ECMA-48 ED: the whole screen.
+            // ECMA-48 ED: erase the whole screen.
             try draw(before, nil, "\u{1B}[2J")
         } else if !isJSON {
             try Output.print(StatsLine.heading)
         }
         var due = before.instant
         while true {
-            // From the moment at which it was due, so that it does not fall behind.
+            // Counted from the time at which it was due, so that delays do not add up.
             due = max(due + interval, .now)
             if let signal = stop.wait(until: due) { CurrentProcess.end(like: signal) }
             // Opened again each time, because the directory or its control file may have been replaced.
@@ -50,26 +50,27 @@ enum StatsWatch {
         ])
     }
 
-    /// Written over what was there, so that nothing flickers: to the first column of the first line (CUP), what
-    /// is left of each line erased (EL), and what is left below (ED).
+    /// Draws over the previous output, which avoids flicker.
+    ///
+    /// It moves to the first column of the first line (CUP), erases the rest of each line (EL), and everything below (ED).
     private static func draw(_ reading: StatsReading, _ done: StatsInterval?, _ start: String = "") throws {
         let text = StatsText.counts(reading, now: .now, done)
         let screen = screen(text, Terminal.size(Terminal.standardOutput))
         try Output.draw(start + screen, to: Terminal.standardOutput)
     }
 
-    /// As much of a text as fits: a line that is too long would take two, and one too many would scroll the
-    /// first one away.
+    /// Returns the part of a text that fits: a line that is too long would wrap, and too many lines would scroll the first
+    /// one away.
     static func screen(_ text: String, _ size: Terminal.Size?) -> String {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-        // The cursor takes a line of its own.
+        // The cursor occupies another line.
         if let size { lines = lines.prefix(size.rows - 1) }
         let fitted = lines.map { String($0).singleLine.fitted(to: size?.columns) }
         return "\u{1B}[H" + fitted.map { "\($0)\u{1B}[K\n" }.joined() + "\u{1B}[J"
     }
 }
 
-/// One interval as a line of plain numbers, for awk as well as for people.
+/// One interval as a line of plain numbers, for awk as well as for users.
 enum StatsLine {
     private static let names = [
         "TIME", "HITS/S", "MISSES/S", "HIT%", "PUTS/S", "REMOVALS/S", "READ/S", "WRITTEN/S", "COMPUTED/S",
@@ -93,7 +94,7 @@ enum StatsLine {
         return Table.line(cells, columns, widths: widths)
     }
 
-    /// With one digit after the point unless it is whole.
+    /// Returns a number with one digit after the point unless it is whole.
     private static func number(_ value: Double) -> String {
         let text = Quantity.tenths(value)
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text

@@ -100,13 +100,13 @@ enum CollectCommand: Command {
         return found?.isClean ?? true ? .done : .dataError
     }
 
-    /// One collection, with progress on a terminal, and how many seconds it took.
+    /// Collects once, with progress on a terminal, and returns the report and the duration in seconds.
     ///
-    /// Tries for a second at a time until the patience is over, so that it can report which process it waits for.
-    /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the process that
-    /// collects makes no progress, for instance because it is stopped.
+    /// It tries for a second at a time until the patience is exhausted, so that it can report which process it waits for.
+    /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the collecting process
+    /// makes no progress, for instance because it is stopped.
     ///
-    /// - Parameter list: prints the keys that go.
+    /// - Parameter list: Prints the removed keys.
     static func collect(
         _ cache: SharedCache,
         _ request: CollectionOptions,
@@ -115,7 +115,7 @@ enum CollectCommand: Command {
     ) throws -> (report: CollectionReport, seconds: Double) {
         let start = ContinuousClock.now
         let report = try ProgressLine.during { line -> CollectionReport in
-            // Whatever was found before it failed.
+            // Shows the keys found before a failure, too.
             defer { list?.show(above: line) }
             while true {
                 let begin = ContinuousClock.now
@@ -153,7 +153,7 @@ enum CollectCommand: Command {
         request.pace = arguments.has("nice") ? .sparing : .full
         if arguments.has("no-wait") { request.patience = .zero }
         if arguments.value("wait") == "" {
-            // As long as it takes.
+            // Without limit.
             request.patience = .seconds(9e9)
         } else if let patience = try arguments.value("wait", as: Quantity.duration) {
             request.patience = patience
@@ -170,7 +170,7 @@ enum CollectCommand: Command {
             + "\(report.isDryRun ? "would be left" : "left"): \(left)\n" + notes(report)
     }
 
-    /// What was removed, by reason.
+    /// Returns the number of removals by reason.
     static func table(_ removed: [RemovalReason: CollectionReport.Tally], heading: String) -> String {
         var table = Table(.left, .right, .right)
         table.add(heading, "COUNT", "BYTES")
@@ -184,7 +184,7 @@ enum CollectCommand: Command {
         return table.text
     }
 
-    /// "1 key, 2 values, 12.0 KiB".
+    /// Returns "1 key, 2 values, 12.0 KiB".
     static func words(left entries: CollectionReport.Tally, _ objects: CollectionReport.Tally) -> String {
         Quantity.contents(keys: entries.count, values: objects.count, bytes: entries.bytes + objects.bytes)
     }
@@ -216,7 +216,7 @@ enum CollectCommand: Command {
 }
 
 extension CollectionReport {
-    /// The library's report, and what it lacks.
+    /// Returns the library's report with additional fields.
     func json(seconds: Double, time: Date? = nil, verify: VerifyReport? = nil) -> JSON.Object {
         let rest: JSON.Object = [
             "removedBytes": removedBytes, "seconds": seconds, "time": time, "verify": verify,

@@ -3,9 +3,9 @@
 import DiskCache
 import Platform
 
-/// What `diskcache gc --list` prints: a line for each key that goes, or would go.
+/// The output of `diskcache gc --list`: a line for each key that is removed, or would be.
 ///
-/// The threads of the collection add to it; the one that waits for them prints.
+/// The threads of the collection add keys; the thread that waits for them prints.
 final class CollectList: Sendable {
     private let isJSON: Bool
     private let unprinted = Locked<[LoggedRemoval]>([])
@@ -15,12 +15,12 @@ final class CollectList: Sendable {
         self.isJSON = isJSON
     }
 
-    /// Adds a key; on any thread.
+    /// Adds a key, on any thread.
     func add(_ removal: LoggedRemoval) {
         unprinted.withLock { $0.append(removal) }
     }
 
-    /// Prints what was added since, above the line of progress; on one thread.
+    /// Prints the keys added since the last call, above the progress line; called on one thread only.
     func show(above line: ProgressLine) {
         let removals = unprinted.withLock { unprinted -> [LoggedRemoval] in
             defer { unprinted = [] }
@@ -31,20 +31,20 @@ final class CollectList: Sendable {
             let text = try removals.map { try isJSON ? Self.json($0) : Self.line($0) }.joined()
             try line.print(String(text.dropLast()))
         } catch {
-            // The collection goes on even if nobody reads the output; the exit status tells.
+            // The collection continues even if the output can't be written; the exit status reports that.
             failure.withLock { $0 = $0 ?? error }
         }
     }
 
-    /// Throws why something could not be printed, if it could not.
+    /// Throws the first error of printing, if any.
     func check() throws {
         if let failure = failure.withLock({ $0 }) { throw failure }
     }
 
-    /// "too large    user:1".
+    /// Returns "too large    user:1".
     static func line(_ removal: LoggedRemoval) -> String {
         let name = removal.key ?? "sha256:\(removal.keyDigest)"
-        // All reasons fit.
+        // The width fits all reasons.
         return Table.line([LogCommand.words(removal.cause)], key: name, [.left], widths: [11])
     }
 

@@ -4,25 +4,25 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// `diskcache gc --watch`: a collection every so often, until a signal ends it.
+/// `diskcache gc --watch`: collections at intervals, until a signal ends it.
 enum CollectWatch {
     static func run(_ arguments: Arguments, _ request: CollectionOptions, every interval: Duration) throws {
-        // A mistake on the command line ends it here, not once an interval.
+        // A mistake on the command line is reported here, not at each interval.
         _ = try arguments.directory()
         let stop = try StopSignal([.terminate, .interrupt])
         var request = request
-        // Another process that collects does the same work, and a signal could not end the wait.
+        // Another collecting process does the same work, and a signal could not end the wait.
         request.patience = .zero
         request.isCalledOff = { stop.hasArrived }
         var due = ContinuousClock.now
         repeat {
             try collect(arguments, request)
-            // From the moment at which it was due, so that it does not fall behind.
+            // Counted from the time at which it was due, so that delays do not add up.
             due = max(due + interval, .now)
         } while stop.wait(until: due) == nil
     }
 
-    /// Collects once and prints what it did, or why it failed.
+    /// Collects once and prints the result, or the reason of a failure.
     private static func collect(_ arguments: Arguments, _ request: CollectionOptions) throws {
         let start = ContinuousClock.now
         let report: CollectionReport
@@ -39,7 +39,7 @@ enum CollectWatch {
         )
     }
 
-    /// "2026-01-31T12:00:00Z removed 12, 48.0 KiB (expired 12); left 1 key, 1 value, 4.0 KiB; took 0.1 s".
+    /// Returns "2026-01-31T12:00:00Z removed 12, 48.0 KiB (expired 12); left 1 key, 1 value, 4.0 KiB; took 0.1 s".
     static func line(_ report: CollectionReport, seconds: Double, now: Date) -> String {
         let count = report.removed.values.reduce(0) { $0 + $1.count }
         let reasons = RemovalReason.allCases.compactMap { reason in
@@ -49,7 +49,7 @@ enum CollectWatch {
         let what = count == 0 ? "nothing" : "\(count), \(Quantity.text(bytes: report.removedBytes))"
         let why = reasons.isEmpty ? "" : " (\(reasons.joined(separator: ", ")))"
         let left = CollectCommand.words(left: report.entries, report.objects)
-        // What is left was not counted completely then.
+        // An incomplete collection has not counted everything.
         let end = report.isComplete ? "left \(left)" : "ended before it was done"
         let time = Quantity.tenths(seconds)
         return "\(now.formatted(.iso8601)) \(verb) \(what)\(why); \(end); took \(time) s\n"

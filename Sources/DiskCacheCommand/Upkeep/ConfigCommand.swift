@@ -104,7 +104,7 @@ enum ConfigCommand: Command {
 
     private static func set(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {
         let text = arguments.operands[2]
-        // An invalid value is refused before a cache is created for it.
+        // An invalid value is rejected before a cache is created for it.
         let limits = try setting.parse(text)
         let isForced = arguments.has("force")
         if !isForced, limits.keepNothing { throw refusal(setting, text) }
@@ -118,7 +118,7 @@ enum ConfigCommand: Command {
     }
 
     private static func refusal(_ setting: Setting, _ text: String) -> Failure {
-        // The library refuses a size or a number of keys with which nothing can be kept, with --force too.
+        // The library rejects a limit of size or keys that allows no values, with --force too.
         let way = ["max-size", "max-entries"].contains(setting.name) ? "" : ", or give --force"
         return .usage(
             """
@@ -163,17 +163,19 @@ enum ConfigCommand: Command {
     }
 }
 
-/// One limit, as the command names it.
+/// One limit, as named by the command.
 struct Setting {
     let name: String
-    /// Sets it to what a text says.
+    /// Sets the limit to the value of a text.
     private let assign: (String, inout CacheLimits) throws(Failure) -> Void
-    /// Copies it from the first to the second.
+    /// Copies the limit from the first to the second argument.
     let copy: (CacheLimits, inout CacheLimits) -> Void
-    /// For people, and exactly, as `set` takes it; nil if the limit isn't set.
+    /// Returns the value for users, and the exact one that `set` accepts; nil if the limit isn't set.
     let texts: (CacheLimits) -> (shown: String, exact: String)?
 
-    /// - Parameter unset: what stands for no limit, where nil would leave it as it is.
+    /// Creates a setting.
+    ///
+    /// - Parameter unset: The value for no limit, if nil would leave the limit unchanged.
     private init<Value>(
         _ name: String,
         _ path: WritableKeyPath<CacheLimits, Value?>,
@@ -187,7 +189,7 @@ struct Setting {
         self.texts = { limits in limits[keyPath: path].map(texts) }
     }
 
-    /// In the order in which they are shown.
+    /// All settings, in the order of output.
     static var all: [Setting] {
         [
             Setting("max-size", \.maximumSize, Quantity.size, size),
@@ -220,7 +222,7 @@ struct Setting {
         throw .usage("invalid value '\(text)': give true or false")
     }
 
-    /// Limits with only this one set.
+    /// Returns limits with only this one set.
     func parse(_ text: String) throws(Failure) -> CacheLimits {
         var limits = CacheLimits()
         do throws(Failure) {
@@ -228,14 +230,14 @@ struct Setting {
         } catch {
             throw .usage("config: \(name): \(error.message)")
         }
-        // No log.
+        // Size 0 means no log.
         if limits.eventLogSize?.bytes == 0 { limits.eventLogSize = nil }
         return limits
     }
 }
 
 extension CacheLimits {
-    /// Whether one of them is such that nothing can be kept.
+    /// Whether one of the limits allows no values.
     fileprivate var keepNothing: Bool {
         if case .percent(let share) = minimumFree, share >= 100 { return true }
         return maximumSize?.bytes == 0 || maximumEntries == 0 || maximumValueSize?.bytes == 0

@@ -3,7 +3,7 @@
 import DiskCache
 import FoundationEssentials
 
-/// What `diskcache gc --last` prints for people.
+/// The text output of `diskcache gc --last`.
 enum LastCollectionText {
     static func text(_ last: CacheStatistics.LastCollection, now: Date) -> String {
         var table = Table(.left, .left)
@@ -16,11 +16,11 @@ enum LastCollectionText {
             table.add("last full collection", Quantity.moment(lastFull, now))
         }
         var text = table.text
-        // Said only when it ends.
+        // Known only after the end.
         guard last.ended != nil else { return text }
         let isNothing = last.removed.isEmpty
         text += isNothing ? "removed nothing\n" : CollectCommand.table(last.removed, heading: "REMOVED")
-        // A collection that was cut short has not counted everything.
+        // An incomplete collection has not counted everything.
         guard last.isComplete else { return text }
         text += "left: \(CollectCommand.words(left: last.entries, last.objects))\n"
         if let drift = last.drift, drift.count != 0 || drift.bytes != 0 {
@@ -31,7 +31,7 @@ enum LastCollectionText {
 
     private static func took(_ last: CacheStatistics.LastCollection, _ ended: Date) -> String {
         let took = Duration.seconds(ended.timeIntervalSince(last.began))
-        // Without pauses it works a little longer than the time between the two notes.
+        // Without pauses the work takes slightly longer than the time between the two time stamps.
         if last.worked >= took { return StatsText.span(took) }
         return "\(StatsText.span(took)), of which it worked \(StatsText.span(last.worked))"
     }

@@ -54,7 +54,7 @@ enum LogCommand: Command {
         return .done
     }
 
-    /// "2026-01-31T12:00:00Z     4711  too large   user:1".
+    /// Returns "2026-01-31T12:00:00Z     4711  too large   user:1".
     static func line(_ removal: LoggedRemoval) -> String {
         Table.line(
             [removal.time.formatted(.iso8601), "\(removal.process)", words(removal.cause)],
@@ -75,7 +75,7 @@ enum LogCommand: Command {
 }
 
 extension LoggedRemoval {
-    /// As JSON has it.
+    /// The reason, as written in JSON.
     var reason: String {
         if case .collected(let why) = cause { why.rawValue } else { LogCommand.words(cause) }
     }

@@ -3,17 +3,17 @@
 import DiskCache
 import FoundationEssentials
 
-/// One setting of the stores that other machines share, as `config` names it.
+/// One setting of the remote stores, as named by `config`.
 struct RemoteSetting {
     typealias Texts = (shown: String, exact: String)
 
-    /// With "remote." before it.
+    /// The name, including "remote.".
     let name: String
-    /// Sets it to what a text says.
+    /// Sets it to the value of a text.
     let assign: (String, inout CacheConfiguration.Remote) throws(Failure) -> Void
-    /// Sets it to what it is by itself.
+    /// Resets it to its default.
     let unset: (inout CacheConfiguration.Remote) -> Void
-    /// For people, and exactly, as `set` takes it; nil if it is not set.
+    /// Returns the value for users, and the exact one that `set` accepts; nil if it is the default.
     let texts: (CacheConfiguration.Remote) -> Texts?
 
     private init<Value: Equatable>(
@@ -32,7 +32,7 @@ struct RemoteSetting {
         }
     }
 
-    /// In the order in which they are shown.
+    /// All settings, in the order of output.
     static var all: [RemoteSetting] {
         [
             RemoteSetting("servers", \.levels, servers) { same(RemoteSetting.text($0)) },
@@ -51,7 +51,7 @@ struct RemoteSetting {
         ]
     }
 
-    /// What `config --help` says of them.
+    /// The section on these settings in `config --help`.
     static let help = """
           remote.servers      stores that other machines share: URL[,URL…]; a value goes to one of them.
                               After a semicolon come those that are asked next: 'redis://a;http://b:8080/'
@@ -84,7 +84,7 @@ struct RemoteSetting {
 
     // MARK: Parsing
 
-    /// Weights and the like, which no command sets, are those of config.json: see
+    /// Parses the URLs; weights and other properties, which no command sets, are taken from config.json: see
     /// ``RemoteSetting/kept(_:from:)``.
     private static func servers(_ text: String) throws(Failure) -> [[CacheConfiguration.Remote.Server]] {
         var levels: [[CacheConfiguration.Remote.Server]] = []
@@ -129,7 +129,7 @@ struct RemoteSetting {
 }
 
 extension RemoteSetting {
-    /// Does what `config` was asked to with a name that begins with "remote.".
+    /// Executes `config` for a name that begins with "remote.".
     static func run(_ verb: String, _ arguments: Arguments) throws -> ExitStatus {
         let setting = try named(arguments.operands[1])
         switch verb {
@@ -141,7 +141,7 @@ extension RemoteSetting {
             return texts == nil ? .miss : .done
         case "set":
             let text = arguments.operands[2]
-            // An invalid value is refused before a cache is created for it.
+            // An invalid value is rejected before a cache is created for it.
             var probe = CacheConfiguration.Remote(levels: [])
             probe.maximumSize = .max
             try setting.parse(text, &probe)
@@ -151,7 +151,7 @@ extension RemoteSetting {
             var remote = before ?? CacheConfiguration.Remote(levels: [])
             try setting.parse(text, &remote)
             if let before { remote.levels = kept(remote.levels, from: before.levels) }
-            // What makes no sense in other settings already is put right one after the other.
+            // If the existing settings are already inconsistent, they can be corrected one at a time.
             if isSound(before) { try check(remote) }
             try directory.setUncheckedRemoteConfiguration(remote)
             try arguments.print("", json: remote.described)
@@ -160,7 +160,7 @@ extension RemoteSetting {
             guard var remote = try directory.uncheckedRemoteConfiguration() else { break }
             let wasSound = isSound(remote)
             setting.unset(&remote)
-            // Where nothing is left to be said nothing is said.
+            // If all settings are defaults, they are removed from the file.
             let isUsual = remote == CacheConfiguration.Remote(levels: [])
             if wasSound { try check(remote) }
             try directory.setUncheckedRemoteConfiguration(isUsual ? nil : remote)
@@ -200,7 +200,7 @@ extension RemoteSetting {
         }
     }
 
-    /// Servers that were there already stay as they were: with their weights, kinds and regions.
+    /// Returns the levels with the known servers unchanged: with their weights, kinds and regions.
     static func kept(
         _ levels: [[CacheConfiguration.Remote.Server]],
         from before: [[CacheConfiguration.Remote.Server]]
@@ -211,7 +211,7 @@ extension RemoteSetting {
 }
 
 extension CacheConfiguration.Remote {
-    /// As `config --json` writes it: the keys of config.json; what is as it is by itself is left out.
+    /// The object that `config --json` writes, with the keys of config.json; defaults are omitted.
     var described: JSON.Object {
         let groups = levels.map { level in
             level.map { server -> JSON.Object in

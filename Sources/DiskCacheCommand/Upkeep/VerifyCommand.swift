@@ -47,9 +47,9 @@ enum VerifyCommand: Command {
         return report.isClean ? .done : .dataError
     }
 
-    /// Verifies, with progress on a terminal, and prints each finding as it is made and a summary at the end.
+    /// Verifies the cache, with progress on a terminal, and prints each finding immediately and a summary at the end.
     ///
-    /// - Parameter isJSON: whether to print nothing, because the caller prints the report as JSON.
+    /// - Parameter isJSON: Whether to print nothing, because the caller prints the report as JSON.
     static func verify(_ cache: SharedCache, _ options: VerifyOptions, isJSON: Bool) throws -> VerifyReport {
         let failure = Locked<Errno?>(nil)
         let report = try ProgressLine.during { line in
@@ -58,7 +58,7 @@ enum VerifyCommand: Command {
                 do throws(Errno) {
                     try line.print(words(finding), painting: colours)
                 } catch {
-                    // Repairing continues even if nobody reads the output; the exit status tells.
+                    // Repairing continues even if the output can't be written; the exit status reports that.
                     failure.withLock { $0 = $0 ?? error }
                 }
             } progress: {
@@ -70,7 +70,7 @@ enum VerifyCommand: Command {
         return report
     }
 
-    /// How lines begin that say what is good or bad.
+    /// Beginnings of lines that report good or bad results, with their colours.
     private static let colours: [(word: String, colour: Colour)] = [
         ("corrupt value:", .red), ("corrupt entry:", .red), ("entry without its value:", .red),
         ("damaged:", .red), ("not sound:", .red), ("sound:", .green),
@@ -84,7 +84,7 @@ enum VerifyCommand: Command {
         }
     }
 
-    /// Everything but the findings.
+    /// Returns the summary, without the findings.
     static func text(_ report: VerifyReport, _ options: VerifyOptions) -> String {
         var text = report.unreadable.map { "can't be read: \($0.escaped)\n" }.joined()
         text += report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
@@ -117,7 +117,7 @@ enum VerifyCommand: Command {
         return options.repair || damaged == 0 ? text : text + "remove it with `diskcache verify --repair`\n"
     }
 
-    /// "12 keys, 10 values, 40.0 KiB", of a sample with its share.
+    /// Returns "12 keys, 10 values, 40.0 KiB", for a sample with its share.
     private static func read(_ report: VerifyReport, isSample: Bool) -> String {
         let read = Quantity.contents(keys: report.entries, values: report.objects, bytes: report.objectBytes)
         guard isSample else { return read }
@@ -128,10 +128,10 @@ enum VerifyCommand: Command {
 }
 
 extension Quantity {
-    /// "1%", "0.5%": a percentage; "1000": this many.
+    /// Parses a percentage, "1%" or "0.5%", or a number of values, "1000".
     static func sample(_ text: String) throws(Failure) -> VerifyOptions.Sample {
         if text.hasSuffix("%") {
-            // None of them would be sound, whatever they are.
+            // An empty sample would always be sound.
             if let match = text.wholeMatch(of: /([0-9.]+)%/), let percent = Double(match.1),
                 percent > 0, percent <= 100
             {

@@ -4,12 +4,12 @@ import DiskCache
 import FoundationEssentials
 
 extension CacheEntry {
-    /// The key as printed: the key itself, or its digest if the cache doesn't know it.
+    /// The printed key: the key itself, or its digest if the cache doesn't know the key.
     var name: String {
         key ?? "sha256:\(keyDigest)"
     }
 
-    /// As `put`, `info` and `ls` write it; what does not apply is left out.
+    /// The object that `put`, `info` and `ls` write; fields that do not apply are omitted.
     var json: JSON.Object {
         [
             "key": key, "keyDigest": keyDigest.description, "digest": digest.description, "size": size,
@@ -21,14 +21,14 @@ extension CacheEntry {
         ]
     }
 
-    /// The names in ``json``, for the help texts of the commands.
+    /// The help text on the names in ``json``.
     static let help = """
         JSON: key, keyDigest, digest, size (bytes), created, lastAccess, expires, staleUntil (UTC, ISO 8601),
         extendsOnAccess, computeTime (seconds), etag, lastModified, contentType, tags, metadata. What does not apply
         is left out.
         """
 
-    /// What `info` prints of it, and the words beside it; nil: does not apply.
+    /// Returns the rows that `info` prints, each with its label; the value is nil if it does not apply.
     func rows(_ now: Date) -> [(name: String, value: String?)] {
         let size = Quantity.text(bytes: Int64(self.size))
         return [

@@ -60,7 +60,7 @@ enum GetCommand: Command {
         if let path = arguments.value("output"), let number = Terminal.descriptor(named: path),
             !Terminal.isOpen(number)
         {
-            // From now on this number may become one of the cache's own descriptors.
+            // The cache could open a file under this number.
             throw Failure(.inputOutput, "get: write \(path): it is not open: open it first")
         }
         guard let cache = try arguments.openExistingCache(sharing: true) else { return .miss }
@@ -70,24 +70,24 @@ enum GetCommand: Command {
             return .done
         }
         if try write(key, of: cache, arguments) { return .done }
-        // In `diskcache-net` others were asked already.
+        // In `diskcache-net` the other machines were queried already.
         arguments.shareIfConfigured()
         return .miss
     }
 
-    /// Writes the value; false: there is none.
+    /// Writes the value; returns false if it is missing.
     private static func write(_ key: String, of cache: SharedCache, _ arguments: Arguments) throws -> Bool {
         let reading = ReadOptions(acceptsStale: arguments.has("stale"))
         if let path = arguments.value("output"), path != "-" {
             do throws(CacheError) {
                 return try cache.copyValue(forKey: key, toFile: path, reading: reading) != nil
             } catch {
-                // A get writes nothing into the cache: it is the output that is full or can't be written.
+                // A get does not write to the cache, so it is the output that is full or can't be written.
                 guard [.noSpace, .readOnly].contains(error.code) else { throw error }
                 throw Failure(.inputOutput, error.message)
             }
         }
-        // Not copyValue(forKey:toDescriptor:): if the output's disk is full, the cache isn't.
+        // copyValue(forKey:toDescriptor:) is not used, because it would blame the cache for a full disk of the output.
         let found: Void? = try cache.withDescriptor(forKey: key, reading: reading) { value, _ in
             try FileDescriptor.duplicate(Terminal.standardOutput)
                 .copyAll(from: FileDescriptor.duplicate(value))
@@ -95,7 +95,7 @@ enum GetCommand: Command {
         return found != nil
     }
 
-    /// Writes a value that is in memory to the user's file, or to standard output for "-".
+    /// Writes a value in memory to the user's file, or to standard output for "-".
     private static func write(_ data: Data, to path: String) throws {
         if path == "-" {
             return try FileDescriptor.borrowing(Terminal.standardOutput) { (file) throws(Errno) in

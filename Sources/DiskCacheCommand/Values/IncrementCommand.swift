@@ -45,7 +45,7 @@ enum IncrementCommand: Command {
         return .done
     }
 
-    /// A whole number, with or without a sign.
+    /// Parses a whole number with an optional sign.
     private static func number(_ text: String) throws(Failure) -> Int {
         if let number = Int(text) { return number }
         throw .usage("incr: invalid number '\(text)': write it like 1 or -5, within 64 bits")

@@ -61,7 +61,7 @@ enum InfoCommand: Command {
         return isHit ? .done : .miss
     }
 
-    /// Each key that begins so, with an empty line between two of them.
+    /// Explains each key with a prefix, separated by empty lines.
     private static func explainAll(_ prefix: String, _ arguments: Arguments) throws -> ExitStatus {
         guard let cache = try arguments.openExistingCache() else { return .miss }
         var isFirst = true
@@ -70,7 +70,7 @@ enum InfoCommand: Command {
             switch result {
             case .failure(let error): failure = failure ?? error
             case .success(let entry):
-                // One that was not kept is nobody's to ask for.
+                // A key that is not stored can't be requested.
                 guard let key = entry.key else { continue }
                 let explanation = try cache.directory.explanation(forKey: key, ranking: false)
                 let paths = explanation.entry.map { cache.paths(of: $0) }
@@ -107,7 +107,7 @@ extension KeyExplanation {
         return table.text
     }
 
-    /// Why it is a hit or a miss.
+    /// Returns why the key is a hit or a miss.
     private func words(_ now: Date) -> String {
         let expired = entry?.expires.map { "expired \(Quantity.ago($0, now))" }
         switch state {
@@ -142,7 +142,7 @@ extension KeyExplanation {
             + "were used less recently and would be evicted first"
     }
 
-    /// The entry, if there is one, and what a get makes of it.
+    /// Returns the entry, if it exists, and the result of a get.
     fileprivate func json(key: String, paths: (entry: String, object: String)?) -> JSON.Object {
         let keyOnly: JSON.Object = ["key": key, "keyDigest": keyDigest.description]
         let rest: JSON.Object = [

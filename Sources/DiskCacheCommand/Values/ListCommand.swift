@@ -51,7 +51,7 @@ enum ListCommand: Command {
         }
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
         let selection = try SelectionOptions.selection(arguments)
-        // Of failures to read entries, the first is kept for the end.
+        // The first failure to read an entry is reported at the end.
         var failure: CacheError?
         var (unkept, withNull) = (0, 0)
         let entries = try arguments.requireCache().entries(selection).lazy.compactMap {
@@ -64,7 +64,7 @@ enum ListCommand: Command {
                 return nil
             }
             guard style == .null else { return entry }
-            // In a list that NULs separate, either of these would look like another key.
+            // In a list separated by NULs, either of these would look like another key.
             if entry.key == nil { unkept += 1 }
             let hasNull = entry.key?.utf8.contains(0) ?? false
             if hasNull { withNull += 1 }
@@ -101,13 +101,13 @@ enum ListCommand: Command {
 
     // MARK: Lines
 
-    /// How an entry is written.
+    /// The format of an entry.
     enum Style: String, CaseIterable {
         case plain, long, null, json
     }
 
-    /// Widths that fit almost all lines, since lines are written before the last one is known: "1023.9 KiB",
-    /// "364d 23h".
+    /// Column widths that fit almost all lines, because lines are written before the last one is known: "1023.9 KiB", "364d
+    /// 23h".
     private static let columns: [Table.Alignment] = [.right, .right, .right, .right]
     private static let widths = [10, 8, 8, 8]
 
@@ -128,15 +128,15 @@ enum ListCommand: Command {
 
     // MARK: Orders
 
-    /// What `--sort` sorts by.
+    /// The sort order of `--sort`.
     enum Order: String, CaseIterable {
         case key, size, age, access, expires
 
         static let names = allCases.map(\.rawValue).joined(separator: ", ")
 
-        /// A text by which entries are sorted, compared as bytes.
+        /// Returns the text by which entries are sorted, compared as bytes.
         ///
-        /// Equal ones are sorted by key, so that the order is the same each time.
+        /// Equal values are sorted by key, so that the order is reproducible.
         func key(of entry: CacheEntry) -> String {
             let first: UInt64
             switch self {
@@ -150,8 +150,8 @@ enum ListCommand: Command {
             return String(repeating: "0", count: 16 - digits.count) + digits + entry.name
         }
 
-        /// A number that is greater for a later moment: the bits of a floating-point number, those of negative
-        /// ones inverted.
+        /// Returns a number that is greater for a later time: the bits of the floating-point number, inverted if it is
+        /// negative.
         private static func place(of date: Date) -> UInt64 {
             let bits = date.timeIntervalSinceReferenceDate.bitPattern
             return bits >> 63 == 0 ? bits | 1 << 63 : ~bits

@@ -2,14 +2,14 @@
 
 import Platform
 
-/// Sorts lines by their keys with sort(1): any number of them, in constant memory.
+/// Sorts any number of lines by their keys with sort(1), in constant memory.
 ///
 /// Beyond 32 MiB, sort keeps its data in files in `$TMPDIR`, or else in /tmp.
 struct ListSorter: ~Copyable {
     private static let pieceSize = 64 * 1024
-    /// Ends the key of a record.
+    /// The end of a record's key.
     ///
-    /// No key contains it, see ``escaped(_:)``, so one that begins another comes first.
+    /// No escaped key contains it, see ``escaped(_:)``, so a key sorts before the keys of which it is a prefix.
     private static let endOfKey: UInt8 = 1
 
     private var process: ChildProcess
@@ -17,7 +17,7 @@ struct ListSorter: ~Copyable {
 
     /// C: `pipe2`, `posix_spawnp`.
     init(isReversed: Bool) throws(Failure) {
-        // Where sort has ended, sending fails.
+        // If sort has exited, sending must fail instead of ending this process.
         Signal.brokenPipe.ignore()
         do throws(Errno) {
             process = try ChildProcess(
@@ -68,7 +68,7 @@ struct ListSorter: ~Copyable {
         unsent.removeAll(keepingCapacity: true)
     }
 
-    /// Throws if sort has failed; it has said why.
+    /// Throws if sort has failed; sort itself has reported the reason.
     private mutating func checkEnd() throws(Failure) {
         do throws(Errno) {
             if try process.wait() == .exited(0) { return }
@@ -78,7 +78,7 @@ struct ListSorter: ~Copyable {
         throw Failure(.inputOutput, "ls: sort(1) failed: set $TMPDIR to a directory with room")
     }
 
-    /// The same order without NUL and ``endOfKey``.
+    /// Returns text in the same order that contains neither NUL nor ``endOfKey``.
     private static func escaped(_ key: String) -> String {
         guard key.utf8.contains(where: { $0 <= 2 }) else { return key }
         return key.unicodeScalars.reduce(into: "") { text, scalar in

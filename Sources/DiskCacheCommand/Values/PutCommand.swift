@@ -64,12 +64,12 @@ enum PutCommand: Command {
         let cache = try arguments.openCache(sharing: true)
         let stored: CacheEntry
         if arguments.has("if-absent") {
-            // Asked before all of the value is read into memory; what is stored meanwhile is noticed below.
+            // Checked before the whole value is read into memory; a value stored meanwhile is detected below.
             if try cache.contains(forKey: key) { return .miss }
             let data = try contents(input)
             if let digest { try check(Digest(of: data), is: digest) }
             guard try cache.putIfAbsent(data, forKey: key, options: terms),
-                // Also where it has expired at once: it was stored.
+                // Read even if it has expired at once, because it was stored.
                 let entry = try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             else { return .miss }
             stored = entry
@@ -82,7 +82,7 @@ enum PutCommand: Command {
         return .done
     }
 
-    /// Stores what has this digest, and nothing else.
+    /// Stores the input if it has this digest, and throws otherwise.
     private static func put(
         _ input: borrowing FileDescriptor,
         with digest: Digest,
@@ -95,7 +95,7 @@ enum PutCommand: Command {
             return try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms) {
                 (read) throws(CacheError) in
                 found = read
-                // Said in words below.
+                // The caller's error message is replaced below.
                 if read != digest { throw CacheError(.invalidArgument, "") }
             }
         } catch {
@@ -110,7 +110,7 @@ enum PutCommand: Command {
         throw Failure(.dataError, "put: the value's SHA-256 is \(found), not \(digest): \(advice)")
     }
 
-    /// What the options say about the value.
+    /// Returns the value's terms from the options.
     private static func terms(_ arguments: Arguments) throws(Failure) -> PutOptions {
         let expires = try ExpirationOptions.expiration(arguments) { () throws(Failure) in
             try ExpirationOptions.usual()
@@ -127,7 +127,7 @@ enum PutCommand: Command {
         )
     }
 
-    /// "name=text" taken apart.
+    /// Parses words of the form "name=text".
     private static func metadata(_ words: [String]) throws(Failure) -> [String: String] {
         var metadata: [String: String] = [:]
         for word in words {
@@ -143,7 +143,7 @@ enum PutCommand: Command {
         return metadata
     }
 
-    // MARK: What it reads
+    // MARK: Input
 
     /// Opens the user's file, or standard input for nil or "-".
     private static func open(_ path: String?) throws(Failure) -> FileDescriptor {
@@ -155,7 +155,7 @@ enum PutCommand: Command {
                 ? try FileDescriptor.duplicate(Terminal.standardInput)
                 : try FileDescriptor(opening: path ?? "", .readOnly)
             if try file.status().kind == .directory { throw .isDirectory }
-            // The stand-in for a closed standard input, so that this is not an empty value.
+            // This is the stand-in for a closed standard input, which must not be read as an empty value.
             if try !file.isReadable() { throw .badDescriptor }
             return file
         } catch {
@@ -167,7 +167,7 @@ enum PutCommand: Command {
         }
     }
 
-    /// All of it.
+    /// Reads the whole file.
     private static func contents(_ file: borrowing FileDescriptor) throws(Failure) -> Data {
         do throws(Errno) {
             return try file.readToEnd()

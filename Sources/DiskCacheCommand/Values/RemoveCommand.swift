@@ -44,7 +44,7 @@ enum RemoveCommand: Command {
             let options = "KEY…, --prefix TEXT, --glob PATTERN or --tag TAG"
             throw Failure.usage("rm: missing operand: give \(options); see `diskcache rm --help`")
         }
-        // All of them first, so that a wrong word is not found when half is done.
+        // All keys are checked first, so that an invalid one is not found halfway.
         let keys = try arguments.operands.map { try arguments.key($0) }
         var removed = 0
         arguments.shareIfConfigured()
@@ -52,7 +52,7 @@ enum RemoveCommand: Command {
         if let cache {
             for key in keys where try cache.remove(forKey: key) { removed += 1 }
             for selection in selections {
-                // Nothing is counted where nobody asks: it takes as long as there are keys.
+                // Counted only on request: it takes time proportional to the number of keys.
                 if arguments.has("json") { removed += try count(selection, in: cache) }
                 try cache.removeAll(selection)
             }
@@ -64,7 +64,7 @@ enum RemoveCommand: Command {
     private static func count(_ selection: KeySelection, in cache: SharedCache) throws -> Int {
         var count = 0
         for result in try cache.entries(selection) {
-            // What can't be read is nobody's to count.
+            // Unreadable entries are not counted.
             if case .success = result { count += 1 }
         }
         return count

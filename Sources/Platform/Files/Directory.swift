@@ -152,9 +152,6 @@ package struct Directory: ~Copyable, Sendable {
     /// C: `openat2`, `read`, `close`; from 1 MiB on also `fstat` after the first, because a damaged record may state any
     /// length. Two allocations. The function never waits; any file except a regular one is an error as in
     /// ``open(_:_:mode:)``.
-    ///
-    /// C: `openat2`, `read`, `close`; from 1 MiB on `fstat` after the first, as a damaged record may promise any
-    /// length. Two allocations. Never waits; anything but a regular file is an error as in ``open(_:_:mode:)``.
     package func contents(
         of path: RelativePath,
         count: Int,
@@ -206,8 +203,6 @@ package struct Directory: ~Copyable, Sendable {
     /// Creates a directory; returns false if it exists already.
     ///
     /// C: `mkdirat`; for root in another user's directory also `openat2`, `fchown` and `close`.
-    ///
-    /// C: `mkdirat`; for root in another user's directory `openat2`, `fchown` and `close` besides.
     @discardableResult
     package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) -> Bool {
         let isNew = try unlessExists { () throws(Errno) in

@@ -40,7 +40,7 @@ extension FileDescriptor {
 extension Directory {
     /// Returns the value of a file's extended attribute, or nil if the file does not have it (ENODATA).
     ///
-    /// It makes one system call, `getxattrat` (Linux 6.13); on older kernels four: `openat`, `fstat`, `fgetxattr`, `close`.
+    /// It makes one system call, `getxattrat` (Linux 6.13); on older kernels four: `openat2`, `fstat`, `fgetxattr`, `close`.
     ///
     /// - Throws: ``Errno/noEntry`` if the file does not exist, ``Errno/notSupported`` if the file system does not support
     ///   extended attributes.

@@ -87,7 +87,9 @@ extension FileDescriptor {
 
     /// The creation time of the inode, in nanoseconds since 1970; 0 if the file system does not report it.
     ///
-    /// No process can set it, so it distinguishes a file from a later one with the same inode number. C: `statx`.
+    /// No process can set it, so it distinguishes a file from a later one with the same inode number.
+    ///
+    /// C: `statx`.
     package var birthTime: Int64 { SystemCall.status.isRefused ? 0 : cplatform_birth_time(rawValue) }
 
     /// Sets the time of last access and leaves the modification time unchanged.

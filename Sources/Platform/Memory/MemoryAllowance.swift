@@ -5,7 +5,7 @@ package enum MemoryAllowance {
     /// Returns the machine's memory in bytes, or the limit of the process's control group or of one above it if that is
     /// lower; nil if the kernel does not report either.
     ///
-    /// C: `open`, `read` and `close` of `/proc/meminfo`, of `/proc/self/cgroup`, and of one to three files of each group.
+    /// C: `open`, `pread` and `close` of `/proc/meminfo`, of `/proc/self/cgroup`, and of one to three files of each group.
     package static func bytes() -> Int64? {
         let machine = ProcFiles.text("/proc/meminfo").flatMap { ProcFiles.totalMemory(parsing: $0) }
         // Version 1 reports a missing limit as one that no machine can reach.

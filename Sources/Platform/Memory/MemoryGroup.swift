@@ -32,7 +32,7 @@ struct MemoryGroup: Sendable, Equatable {
 
     /// Returns the groups of this process whose files exist.
     ///
-    /// C: `open`, `read` and `close` of `/proc/self/cgroup`, and of one file for each candidate.
+    /// C: `open`, `pread` and `close` of `/proc/self/cgroup`, and of one file for each candidate.
     static func own() -> [MemoryGroup] {
         guard let text = ProcFiles.text("/proc/self/cgroup") else { return [] }
         return candidates(parsing: text).filter {
@@ -78,7 +78,7 @@ struct MemoryGroup: Sendable, Equatable {
 
     /// Returns the pressure according to how near the group is to its limit.
     ///
-    /// C: `open`, `read` and `close` of three files, and of a fourth when it is nearly full.
+    /// C: `open`, `pread` and `close` of three files, and of a fourth when it is nearly full.
     func pressure() -> MemoryPressure {
         let limits = version.limits.compactMap { text($0).flatMap { Self.bytes(parsing: $0) } }
         guard let used = text(version.usage).flatMap({ Self.bytes(parsing: $0) }), let limit = limits.min()

@@ -5,7 +5,7 @@ package enum ProcFiles {
     /// Returns the bytes of memory available without swapping and the bytes of free swap; nil if the kernel does not report
     /// them.
     ///
-    /// C: `open`, `read`, `close`.
+    /// C: `open`, `pread`, `close`.
     package static func availableMemory() -> (memory: Int64, swap: Int64)? {
         text("/proc/meminfo").flatMap { availableMemory(parsing: $0) }
     }
@@ -32,7 +32,7 @@ package enum ProcFiles {
 
     /// Whether a process is stopped, by a signal or a debugger; nil if this process sees no process of that number.
     ///
-    /// C: `open`, `read`, `close`.
+    /// C: `open`, `pread`, `close`.
     package static func isStopped(_ process: Int32) -> Bool? {
         text("/proc/\(process)/stat").flatMap { state(parsing: $0) }.map { $0 == "T" || $0 == "t" }
     }
@@ -41,7 +41,7 @@ package enum ProcFiles {
     ///
     /// False for a process that is stopped or frozen, and for one that this process does not see.
     ///
-    /// C: `open`, `getdents64` and `close` of the list of threads; `open`, `read`, `close` for each of them.
+    /// C: `open`, `getdents64` and `close` of the list of threads; `open`, `pread`, `close` for each of them.
     package static func isBusy(_ process: Int32) -> Bool {
         let own = text("/proc/thread-self/stat").map { $0.prefix { $0 != " " } }
         let threads = (try? Directory(opening: "/proc/\(process)/task").names()) ?? []
@@ -64,7 +64,7 @@ package enum ProcFiles {
 
     /// Whether a process is an ancestor of this one; false if this process can't see it.
     ///
-    /// C: `open`, `read`, `close` for each process on the way.
+    /// C: `open`, `pread`, `close` for each process on the way.
     package static func isAncestor(_ process: Int32) -> Bool {
         var next = text("/proc/self/stat").flatMap { parent(parsing: $0) }
         // Parents may end meanwhile, and their numbers may be reused.
@@ -107,7 +107,7 @@ package enum ProcFiles {
 
     /// Returns the content of a file; nil if it can't be read.
     ///
-    /// C: `open`, `read`, `close`.
+    /// C: `open`, `pread`, or with a limit `read`, `close`.
     ///
     /// - Parameter limit: The maximum length in bytes; if nil, the function returns what a single `read` of up to 8192 bytes
     ///   returns.
