@@ -19,10 +19,6 @@ struct WorkerProgram: Sendable {
 /// A benchmark on one directory: fills it, runs worker processes on it, kills some if requested, and checks the resulting
 /// directory.
 struct Bench {
-    /// The maximum number of bytes that all workers write.
-    ///
-    /// Replaced values stay until a collection, and a fast disk must not fill up within seconds.
-    static let writeLimit = 2 << 30
     /// The interval at which progress is shown and signals are checked.
     private static let tick: Duration = .milliseconds(100)
     /// The longest time that a worker may take to end; a call waits for a lock for at most 10 s, so a slower worker hangs.
@@ -97,7 +93,7 @@ struct Bench {
     }
 
     private func isOver(after elapsed: Duration) -> Bool {
-        if !crashes.isEmpty || total(\.counts.bytesWritten) >= Self.writeLimit { return true }
+        if !crashes.isEmpty || total(\.counts.bytesWritten) >= BenchPlan.writeLimit { return true }
         guard let operations = plan.operations else { return elapsed.inSeconds >= plan.seconds }
         let hasKilled = plan.killSeconds == nil || kills > 0
         let hasCollected = !plan.isCollecting || total(\.counts.collections) > 0

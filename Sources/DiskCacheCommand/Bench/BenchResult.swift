@@ -51,8 +51,8 @@ struct BenchResult {
             )
         }
         let rate = Quantity.grouped(Int(operationsPerSecond))
-        let isCut = report.counts.bytesWritten >= Bench.writeLimit
-        let most = Quantity.text(bytes: Int64(Bench.writeLimit))
+        let isCut = report.counts.bytesWritten >= BenchPlan.writeLimit
+        let most = Quantity.text(bytes: Int64(BenchPlan.writeLimit))
         let problems = report.counts.problems + crashes.map { "crashed: \($0)" }
         return """
             \(Quantity.grouped(plan.workers, "process", "processes")), \(Quantity.grouped(plan.keys, "key")), values of \(Quantity.text(bytes: Int64(plan.size))): \

@@ -7,7 +7,7 @@ import Platform
 /// `diskcache doctor`.
 enum DoctorCommand: Command {
     static let name = "doctor"
-    static let summary = "check what the directory supports, and what is risky about it"
+    static let summary = "check the directory, its file system and its limits, and report risks"
     static let optionList = """
         -b, --bench  also measure the file system, for a second or two
         -r, --remote  also ask the servers that config.json names, and store a small object there

@@ -11,22 +11,21 @@ enum PullCommand: Command {
     static let optionList = """
         --prefix TEXT…  all that were pushed with the same --prefix
         --tag TAG…  all that were pushed with the same --tag
-        -p, --parallel NUMBER  get so many at once; 8 by default
+        -p, --parallel NUMBER  up to NUMBER parallel requests (default 8)
         \(Option.scope)
         \(Option.json)
         """
     static let details = """
-        A get finds by itself what other machines have; pull is for having it here before anybody asks. A
-        store can't be asked which keys it has: --prefix and --tag go by the list that push has left there.
-        Of that list only keys with the prefix, and values with the tag, are taken.
-        KEY and the options can be combined. What does not fit below the limits of the directory is evicted as
-        ever. Creates no directory. A key that begins with - needs -- before it.
+        `get` fetches missing values on demand; pull prefetches them. A store can't list its keys: --prefix and
+        --tag use the list that push has stored there. Only keys with the prefix, and values with the tag, are
+        taken from it. KEY and the options can be combined. Values beyond the limits of the directory are evicted
+        as usual. Creates no directory. A key that begins with - needs -- before it.
 
-        JSON: keys, bytes (of the values that came), present (keys that were here), missing (keys that nobody
-        has, or could be asked for), failed (requests).
+        JSON: keys, bytes (of the fetched values), present (keys that were here), missing (keys that no store
+        has, or that no store could be asked for), failed (requests).
 
-        Exit status: 0 all are here; 1 nobody has one of the keys, or a list; 64 usage; 69 the stores can't be
-        reached; 73 no space; 77 permission; 78 there is no cache, or config.json names no store.
+        Exit status: 0 all are here; 1 no store has one of the keys, or a list; 64 usage; 69 the stores can't be
+        reached; 73 no space; 77 permission; 78 not a cache, or config.json names no store.
 
         Examples:
           diskcache pull page thumb:17

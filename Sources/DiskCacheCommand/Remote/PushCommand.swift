@@ -17,22 +17,23 @@ enum PushCommand: Command {
         \(Option.json)
         """
     static let details = """
-        What is stored while config.json names a store to which this machine may write goes there by itself,
-        in the background; a list on disk, which outlives every process, says what is still to be sent. push
-        waits until it is empty. With KEY, --prefix or --tag it first puts these on it, such as what was there
-        before. What is too long or too short for the stores is not sent (remote.maximumSize,
+        If config.json names a store that this machine may write to, new values are sent automatically in the
+        background; a list on disk, which outlives every process, has the pending ones. push waits until the
+        list is empty. With KEY, --prefix or --tag it first adds these values to the list, for example older
+        ones. Values that are too long or too short for the stores are not sent (remote.maximumSize,
         remote.minimumSize). A key that begins with - needs -- before it.
 
-        With --prefix or --tag a list of the keys is sent, too, so that pull with the same option knows them
-        elsewhere. It is kept here under the key diskcache:list and what was asked for. Keys that were not kept
-        (longer than 1 KiB, or on request) are left out, and so is what stays on this machine, such as downloads.
+        With --prefix or --tag, push also sends a list of the keys, so that pull with the same option finds them
+        on other machines. The list is stored here under a key that begins with diskcache:list. Keys that are
+        stored only as digests (longer than 1 KiB, or on request) are left out, and so are values that stay on
+        this machine, such as downloads.
 
         JSON: keys, bytes (of the values that this process has sent), missing (keys without a value), dropped
-        (what a server refuses), waiting (what is still to be sent).
+        (refused by a server), waiting (not sent yet).
 
-        Exit status: 0 nothing is left to be sent; 1 one of the keys has no value; 64 usage; 69 the stores
-        can't be reached, or refuse what they get; 75 nothing could be sent for half a minute; 77 permission,
-        or remote.mode is read; 78 there is no cache, or config.json names no store.
+        Exit status: 0 everything is sent; 1 one of the keys has no value; 64 usage; 69 the stores can't be
+        reached, or refuse the values; 75 nothing could be sent for half a minute; 77 permission, or remote.mode
+        is read; 78 not a cache, or config.json names no store.
 
         Examples:
           diskcache push

@@ -15,12 +15,12 @@ enum LockCommand: Command {
         """
     static let details = """
         Waits for the lock NAME of the directory, and then becomes CMD, which holds it until it has ended. All
-        that name the same lock in the same directory wait for each other, programs that use the library
-        included. Nobody is served in the order of asking. A lock has nothing to do with keys: it keeps nobody
-        from reading or writing values.
+        processes that use the same lock name in the same directory exclude each other, including programs that
+        use the library. The lock is not fair: waiters are not served in order. A lock is independent of keys:
+        values can be read and written meanwhile.
 
-        When CMD ends, in whatever way, the kernel frees the lock, and whoever waits has it within 20 ms.
-        Processes that CMD leaves behind hold it too, unless they close what they have inherited.
+        When CMD ends, in whatever way, the kernel releases the lock, and a waiter gets it within 20 ms.
+        Processes that CMD leaves behind hold it too, unless they close their inherited descriptors.
 
         The options of lock stand before CMD, on either side of NAME. The words of CMD are bytes and need not be
         UTF-8.
@@ -30,7 +30,7 @@ enum LockCommand: Command {
         it as usual. If the lock can't be used, CMD is not run. The lock's file, of one line, stays until the
         next one takes the lock, or until the next collection. Creates the directory if it is missing.
 
-        Exit status: that of CMD; 75 somebody else held the lock for SPAN; 126 CMD can't be executed; 127 CMD
+        Exit status: that of CMD; 75 another process held the lock for SPAN; 126 CMD can't be executed; 127 CMD
         was not found; 64 usage; 73 no space, not a directory, or it can't be created or written;
         77 permission; 78 not a cache.
 

@@ -42,12 +42,12 @@ enum RunCommand: Command {
         then runs it. --warm returns once there is a result, with its exit status; put & after it to continue
         meanwhile. run reports a wait of more than five seconds in one line on standard error.
 
-        Where config.json names stores of other machines, a result that is not here is looked for there before
-        CMD is run, and what CMD has written is sent there.
+        If config.json names remote stores, a missing result is looked up there before CMD is run, and the output
+        of CMD is sent there.
 
         An exit status other than 0 is a failure. Failures are stored only with --cache-failures, and replayed
         only to calls that give it too; otherwise the next process that waits runs CMD itself. A result is never
-        stored if a signal ended CMD, if CMD was cut off because nobody read its output (as in `| head -1`), or
+        stored if a signal ended CMD, if CMD was cut off because its output was not read (as in `| head -1`), or
         if it was told to stop. HUP, INT, QUIT, TERM, USR1 and USR2 are passed on to CMD. If SIGKILL ends this
         process, CMD continues until it next writes. run waits for processes that CMD leaves behind with its
         output open.
@@ -124,7 +124,7 @@ enum RunCommand: Command {
 
 /// The background command of `run --stale`.
 enum RefreshCommand: Command {
-    static let name = "run-refresh"
+    static let name = RunOrder.refreshCommand
     static let operands = RunCommand.operands
     static let summary = "renew a result, for run's own use"
     static let optionList = RunCommand.optionList

@@ -6,6 +6,9 @@ import Platform
 
 /// The request of a command line of `run`.
 struct RunOrder {
+    /// The name of ``RefreshCommand``.
+    static let refreshCommand = "run-refresh"
+
     /// The key; empty if it could not be made.
     let key: String
     /// Why the key could not be made: one of its inputs can't be read.
@@ -110,7 +113,7 @@ struct RunOrder {
 
     /// Returns the command line of the process that renews this result, in `directory`.
     func refreshing(in directory: String, _ arguments: Arguments) -> [[UInt8]] {
-        var words = [CurrentProcess.executable, "--dir", directory, RefreshCommand.name]
+        var words = [CurrentProcess.executable, "--dir", directory, Self.refreshCommand]
         // The scope is already part of this key, and the environment may set one.
         words += ["--key", key, "--scope", ""]
         for option in ["ttl", "stale"] {

@@ -13,8 +13,8 @@ enum ServeCommand: Command {
         """
     static let details = """
         Each request is a JSON object on one line, and so is each answer, on standard output, in the order of
-        the requests. Where one says "length", so many bytes follow its line. The id, if any, comes back with
-        the answer. Many requests may be sent before their answers are read, but somebody must read them.
+        the requests. If a line has "length", that many bytes follow it. The id, if any, is returned with the
+        answer. Many requests may be sent before their answers are read, but the answers must be read.
 
           {"op":"put","id":1,"key":"greeting","length":5,"ttl":"1h"}
           hello{"op":"get","id":2,"key":"greeting"}
@@ -29,17 +29,17 @@ enum ServeCommand: Command {
         staleFor, ifAbsent, etag, lastModified, contentType, tags, metadata), remove (key or keys), has, entry
         (key; stale), touch (key; ttl, expiresAt, renew), removeAll (prefix, tag, or "all": true), stats (scan),
         hello. An error is an answer too: {"error":{"code":"noSpace","message":"..."},"id":1}. Unknown fields
-        are ignored, and a line has 1 MiB at most. The article ServeProtocol of the documentation says all of it.
+        are ignored, and a line has 1 MiB at most. See the article ServeProtocol.
 
         By default the values in memory take at most an eighth of the memory that the machine or the control
         group has, and a value on standard input at most a quarter.
 
-        What was answered is done: a put is stored, whatever happens to this process afterwards. SIGTERM and
-        SIGINT have it answer what it has read, and end. Creates the directory if it is missing.
+        An answered request is complete: a put is stored, even if this process is killed afterwards. On SIGTERM
+        and SIGINT it answers the requests that it has read, and ends. Creates the directory if it is missing.
 
         Exit status: 0 the input has ended, or a signal asked for the end; 64 usage; 65 the input was no
         request, which the last answer says; 73 can't create the directory; 74 the input can't be read, or
-        nobody reads the answers; 77 permission; 78 not a cache.
+        the answers are not read; 77 permission; 78 not a cache.
 
         Example:
           printf '{"op":"has","key":"page"}\\n' | diskcache serve

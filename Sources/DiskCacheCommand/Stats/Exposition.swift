@@ -52,7 +52,11 @@ struct Exposition {
     private mutating func add(_ remote: CacheActivity.Remote) {
         gauge("remote_waiting", remote.waiting)
         if remote.servers.isEmpty { return }
-        head("remote_server_up", "1 if the store of other machines is asked, 0 after it has failed.", "gauge")
+        head(
+            "remote_server_up",
+            "1 if the remote store is in use, 0 while its circuit breaker is open.",
+            "gauge"
+        )
         for server in remote.servers {
             sample("remote_server_up", ("server", server.name), server.breaker == "closed" ? "1" : "0")
         }
@@ -67,7 +71,7 @@ struct Exposition {
         limit_entries Keys that the directory may hold.
         eviction_age_seconds How long the value evicted last had not been used.
         counting_start_timestamp_seconds When counting began.
-        remote_waiting Keys that stores of other machines have still to be told of.
+        remote_waiting Changed keys that are not sent to the remote stores yet.
         last_collection_start_timestamp_seconds When the last collection began.
         last_collection_end_timestamp_seconds When the last collection ended.
         last_collection_worked_seconds How long the last collection worked, not counting pauses.

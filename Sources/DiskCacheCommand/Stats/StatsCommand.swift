@@ -12,25 +12,25 @@ enum StatsCommand: Command {
         -w, --watch[=SPAN]  the same with rates, every second or SPAN, until a signal ends it
         --prometheus  print metrics for Prometheus, as for node_exporter's textfile collector
         --reset  reset what the processes have counted to 0
-        --prefix TEXT  show only how many keys begin with TEXT, and what they take
+        --prefix TEXT  show only how many keys begin with TEXT, and their size
         \(Option.json)
         """
     // The Prometheus format is a separate output format.
     static let exclusive = [["quick", "watch", "prometheus", "reset", "prefix"], ["prometheus", "json"]]
     static let details = """
         What the cache holds is counted by scanning the directory. Sizes are those on disk; the length of all
-        values counts a value shared by several keys each time. All processes add up what they do, including
-        processes that have ended, in the directory's control file; --quick, --watch and --prometheus read
+        values counts a value shared by several keys each time. All processes add their counts, also those of
+        ended processes, in the directory's control file; --quick, --watch and --prometheus read
         nothing else. Without a scan, keys and bytes are as the processes have added them up: an estimate that
         each gc corrects.
 
-        The hit ratio is the share of gets that found something. A call that computes what it doesn't find looks
-        twice before it does.
+        The hit ratio is the share of gets that found something. A call that computes a missing value looks twice
+        before it does.
 
         --prefix looks at every entry, too. A value that other keys share counts as well.
 
         --watch redraws the screen of a terminal. Otherwise it prints a line after each interval: rates per
-        second, bytes unscaled, "-" if there was no get; with --json an object. SIGINT or SIGTERM ends it.
+        second, bytes unscaled, "-" without a get; with --json an object. SIGINT or SIGTERM ends it.
 
         JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (metadata missing or
         damaged: see verify), objects, objectBytes, bytes (of both), overheadBytes (of directories and the
@@ -38,7 +38,7 @@ enum StatsCommand: Command {
         evicted, if any), none of these with --quick or --watch; totals (of all processes: since;
         \(StatsCounter.help));
         usage (as added up: entries, bytes, overheadBytes: of directories and the cache's own files, isCounted);
-        limits (as `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
+        limits (as `config`); evictionAgeSeconds (how long the value last evicted to make room had not been
         used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
         `gc --last`);
         \(CacheActivity.Remote.help).
@@ -47,7 +47,7 @@ enum StatsCommand: Command {
         path, reset, totals (until then). With --prefix: path, prefix, entries, entryBytes, expiredEntries,
         objects, objectBytes, bytes, logicalBytes, oldestAccess.
 
-        Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 there is no cache, or no control
+        Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 not a cache, or no control
         file.
 
         Examples:
@@ -114,42 +114,5 @@ enum StatsCommand: Command {
         // A shorter interval is unreadable, and a load in itself.
         if span < .milliseconds(100) { throw .usage("\(text) is too short: the minimum is 100ms") }
         return span
-    }
-}
-
-/// The counts of all processes at one moment.
-struct StatsReading {
-    let path: String
-    let instant = ContinuousClock.now
-    let totals: CacheStatistics.Totals
-    let last: CacheStatistics.LastCollection?
-    /// The remote stores; nil if the directory is not shared with other machines, or this program can't reach them.
-    let remote: CacheActivity.Remote?
-
-    /// Reads the counts.
-    ///
-    /// - Parameter sharing: The same directory, opened to share; nil if `cache` is.
-    init(of cache: SharedCache, sharing: SharedCache? = nil) throws {
-        path = cache.path
-        guard let totals = try cache.directory.totals() else {
-            throw Failure(
-                .configuration,
-                "read the counts of \(path): there is no control file: see `diskcache doctor`"
-            )
-        }
-        self.totals = totals
-        last = try cache.directory.lastCollection()
-        remote = (sharing ?? cache).directory.remote
-    }
-
-    /// Returns the counts as an object.
-    ///
-    /// - Parameter part: The fields specific to the form of the command.
-    func json(_ part: JSON.Object = [:]) -> JSON.Object {
-        JSON.Object(
-            part,
-            totals.json,
-            ["path": path, "lastCollection": last?.json, "remote": remote?.json] as JSON.Object
-        )
     }
 }

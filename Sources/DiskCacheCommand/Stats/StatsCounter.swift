@@ -79,7 +79,7 @@ struct StatsCounter {
                 $0.metric("memory_removals", "Values that left the memory of a process.", ("cause", $1))
             }
             + [.init("collections", \.collections).metric("collections", "Collections that were completed.")]
-            + sum("removed by collections", \.collected, CollectCommand.words) {
+            + sum("removed by collections", \.collected, CollectionText.words) {
                 $0.metric("collected", "What collections removed, by reason.", ("reason", $1))
             }
             + [

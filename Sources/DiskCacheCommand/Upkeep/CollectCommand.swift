@@ -11,8 +11,8 @@ enum CollectCommand: Command {
     static let optionList = """
         -s, --max-size SIZE  evict the least recently used until du shows at most this: 512M
         -n, --max-entries COUNT  evict the least recently used until at most this many keys are left
-        --max-age SPAN  remove what was stored longer ago than this: 30d
-        --max-idle SPAN  remove what was last used longer ago than this: 7d
+        --max-age SPAN  remove values stored longer ago than this: 30d
+        --max-idle SPAN  remove values last used longer ago than this: 7d
         --min-free SPACE  evict until this much of the disk is free: 10%, 2G
         --expired-only  remove only expired values and reclaim their space
         --prefix TEXT  remove only of the keys that begin with TEXT
@@ -55,17 +55,17 @@ enum CollectCommand: Command {
 
         JSON: removed (by reason: staleTemporary, expired, cleared, dangling, corrupt, orphan, age, idle, entries,
         size, freeSpace; each with count and bytes; reasons that don't occur are left out), removedBytes, entries
-        and objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks held
-        by stopped processes; what they guard was left alone), unrecognised (files that are not ours), unreadable
+        and objects (left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks held by
+        stopped processes; the files that they guard were left alone), unrecognised (files that are not ours), unreadable
         (files and directories that could not be read or removed, and were left alone), isDryRun, isComplete,
         seconds, verify (with --verify: as in `diskcache verify`). With --last: process, began, ended (left out
         while it runs, or if it was killed), seconds, workedSeconds (without pauses), expiredOnly, isComplete,
-        removed, removedBytes, entries, objects, drift (by how much the processes' own counts exceeded what was
-        there), lastFull (when the last full one began).
+        removed, removedBytes, entries, objects, drift (by how much the processes' own counts exceeded the counted
+        usage), lastFull (when the last full one began).
 
-        Exit status: 0 done, even if there was nothing to do, or --watch was ended; 1 with --last: there was no
-        collection yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
-        75 timed out waiting for another collection; 77 permission; 78 there is no cache.
+        Exit status: 0 done, even if nothing was removed, or --watch was ended; 1 with --last: no collection has
+        run yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
+        75 timed out waiting for another collection; 77 permission; 78 not a cache.
 
         Examples:
           diskcache gc --max-size 2G --max-idle 30d
@@ -164,45 +164,10 @@ enum CollectCommand: Command {
     // MARK: Text
 
     static func text(_ report: CollectionReport) -> String {
-        let left = words(left: report.entries, report.objects)
+        let left = CollectionText.words(left: report.entries, report.objects)
         if report.removed.isEmpty { return "nothing to do: \(left)\n" + notes(report) }
-        return table(report.removed, heading: report.isDryRun ? "WOULD GO" : "REMOVED")
+        return CollectionText.table(report.removed, heading: report.isDryRun ? "WOULD GO" : "REMOVED")
             + "\(report.isDryRun ? "would be left" : "left"): \(left)\n" + notes(report)
-    }
-
-    /// Returns the number of removals by reason.
-    static func table(_ removed: [RemovalReason: CollectionReport.Tally], heading: String) -> String {
-        var table = Table(.left, .right, .right)
-        table.add(heading, "COUNT", "BYTES")
-        for reason in RemovalReason.allCases {
-            guard let tally = removed[reason] else { continue }
-            table.add(words(reason), "\(tally.count)", Quantity.text(bytes: tally.bytes))
-        }
-        let count = removed.values.reduce(0) { $0 + $1.count }
-        let bytes = removed.values.reduce(0) { $0 + $1.bytes }
-        table.add("total", "\(count)", Quantity.text(bytes: bytes))
-        return table.text
-    }
-
-    /// Returns "1 key, 2 values, 12.0 KiB".
-    static func words(left entries: CollectionReport.Tally, _ objects: CollectionReport.Tally) -> String {
-        Quantity.contents(keys: entries.count, values: objects.count, bytes: entries.bytes + objects.bytes)
-    }
-
-    static func words(_ reason: RemovalReason) -> String {
-        switch reason {
-        case .staleTemporary: "left behind"
-        case .expired: "expired"
-        case .cleared: "cleared"
-        case .dangling: "value gone"
-        case .corrupt: "damaged"
-        case .orphan: "no key"
-        case .age: "too old"
-        case .idle: "unused"
-        case .entries: "too many"
-        case .size: "too large"
-        case .freeSpace: "disk full"
-        }
     }
 
     static func notes(_ report: CollectionReport) -> String {

@@ -43,12 +43,12 @@ enum CollectWatch {
     static func line(_ report: CollectionReport, seconds: Double, now: Date) -> String {
         let count = report.removed.values.reduce(0) { $0 + $1.count }
         let reasons = RemovalReason.allCases.compactMap { reason in
-            report.removed[reason].map { "\(CollectCommand.words(reason)) \($0.count)" }
+            report.removed[reason].map { "\(CollectionText.words(reason)) \($0.count)" }
         }
         let verb = report.isDryRun ? "would remove" : "removed"
         let what = count == 0 ? "nothing" : "\(count), \(Quantity.text(bytes: report.removedBytes))"
         let why = reasons.isEmpty ? "" : " (\(reasons.joined(separator: ", ")))"
-        let left = CollectCommand.words(left: report.entries, report.objects)
+        let left = CollectionText.words(left: report.entries, report.objects)
         // An incomplete collection has not counted everything.
         let end = report.isComplete ? "left \(left)" : "ended before it was done"
         let time = Quantity.tenths(seconds)

@@ -11,9 +11,9 @@ enum ConfigCommand: Command {
     static let operandChoices = [
         ["get", "set", "unset"], Setting.all.map(\.name) + RemoteSetting.all.map(\.name),
     ]
-    static let summary = "show or change the limits of the directory, and what it shares with other machines"
+    static let summary = "show or change the limits of the directory, and its remote stores"
     static let optionList = """
-        -f, --force  set: accept an age, length or min-free with which nothing can be kept
+        -f, --force  set: accept an age, length or min-free under which nothing can be cached
         \(Option.json)
         """
     static let details = """
@@ -38,14 +38,15 @@ enum ConfigCommand: Command {
 
         \(RemoteSetting.help)
 
-        What is stored here goes to those servers, and what is not here comes from there; when they are down
-        or slow everything works as without. Programs take part that open the cache with the library
-        DiskCacheRemote, and the commands get, put, rm, run and serve if diskcache-net is installed;
-        `diskcache doctor --remote` checks it all. A change counts for those that open the cache afterwards.
+        New values are sent to those servers, and missing values are fetched from them; if they are down or slow,
+        the cache works as without them. That holds for programs that open the cache with the library
+        DiskCacheRemote, and for the commands get, put, rm, run and serve if diskcache-net is installed.
+        `diskcache doctor --remote` checks the servers. A change applies to processes that open the cache
+        afterwards.
 
-        `get` prints just the value, and nothing if the limit is not set. `set` creates the cache if there is
-        none. It refuses a limit of 0, and a min-free of everything the file system has or more: with those,
-        nothing could be kept. --force sets max-age, max-idle, max-value-size and min-free anyway. `unset`
+        `get` prints just the value, and nothing if the limit is not set. `set` creates the cache if it is
+        missing. It refuses a limit of 0, and a min-free of everything the file system has or more: nothing could
+        be cached under those. --force sets max-age, max-idle, max-value-size and min-free anyway. `unset`
         removes a limit.
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
@@ -54,7 +55,7 @@ enum ConfigCommand: Command {
         limit, namespace, path, format, minimumSize, maximumSize, tags, credentials.
 
         Exit status: 0 done; 1 get: the limit is not set; 64 usage; 73 not a directory, or a read-only file
-        system; 75 another process is changing them; 77 permission; 78 there is no cache, or config.json is
+        system; 75 another process is changing them; 77 permission; 78 not a cache, or config.json is
         damaged.
 
         Examples:

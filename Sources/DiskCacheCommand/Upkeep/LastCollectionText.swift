@@ -19,10 +19,10 @@ enum LastCollectionText {
         // Known only after the end.
         guard last.ended != nil else { return text }
         let isNothing = last.removed.isEmpty
-        text += isNothing ? "removed nothing\n" : CollectCommand.table(last.removed, heading: "REMOVED")
+        text += isNothing ? "removed nothing\n" : CollectionText.table(last.removed, heading: "REMOVED")
         // An incomplete collection has not counted everything.
         guard last.isComplete else { return text }
-        text += "left: \(CollectCommand.words(left: last.entries, last.objects))\n"
+        text += "left: \(CollectionText.words(left: last.entries, last.objects))\n"
         if let drift = last.drift, drift.count != 0 || drift.bytes != 0 {
             text += "added up before: \(off(drift.count, drift.bytes))\n"
         }

@@ -66,7 +66,7 @@ enum LogCommand: Command {
 
     static func words(_ cause: LoggedRemoval.Cause) -> String {
         switch cause {
-        case .collected(let reason): CollectCommand.words(reason)
+        case .collected(let reason): CollectionText.words(reason)
         case .removed: "removed"
         case .cleared: "cleared"
         case .repaired: "repaired"

@@ -92,7 +92,7 @@ enum VerifyCommand: Command {
             text += """
                 keys without their metadata: \(report.unfinishedEntries) of \(report.entries); it is in extended \
                 attributes (user.dc), which get lost where cp has no -a, rsync no -X, tar no --xattrs
-                these keys can't be read any more: copy the directory again with extended attributes, or remove what is left \
+                these keys can't be read any more: copy the directory again with extended attributes, or remove the rest \
                 with `diskcache gc`
 
                 """

@@ -60,7 +60,7 @@ enum ClearCommand: Command {
 
     private static func text(_ contents: String, _ report: CollectionReport) -> String {
         let isEmpty = report.entries.count == 0 && report.objects.count == 0
-        let left = CollectCommand.words(left: report.entries, report.objects)
+        let left = CollectionText.words(left: report.entries, report.objects)
         return "removed \(contents)\n" + (isEmpty ? "" : "left, stored or used meanwhile: \(left)\n")
             + CollectCommand.notes(report)
     }

@@ -18,10 +18,10 @@ enum IncrementCommand: Command {
         prints it and `echo 5 | diskcache put KEY` stores it. A NUMBER that begins with - needs -- before it.
         Creates the directory if it is missing.
 
-        The options are for a number that begins: one that is there keeps its expiration and all that was
-        stored with it, so --ttl 1m counts a minute from the first call on. Like any value a number can be
-        evicted, and then begins anew. Without --ttl and --expires-at the time to expiration is $DISKCACHE_TTL,
-        if that is set, and else there is none.
+        The options apply to a new number: an existing one keeps its expiration and all that was stored with
+        it, so --ttl 1m counts a minute from the first call. Like any value, a number can be evicted; then it
+        starts again at 0. Without --ttl and --expires-at it expires after $DISKCACHE_TTL, or never if that is
+        not set.
 
         Exit status: 0 done; 64 usage, the value is no number, or the sum is beyond 64 bits; 73 no space, not
         a directory, or it can't be created or written; 75 timed out waiting for a lock, or for room below a

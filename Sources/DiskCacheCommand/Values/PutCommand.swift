@@ -32,13 +32,13 @@ enum PutCommand: Command {
 
         SPAN is a number and a unit: ms, s, m, h, d or w, or several, as in 1h30m; a bare number is seconds.
         TIME can be a plain date, which means midnight UTC. The latest is 2262-04-11. Without --ttl and
-        --expires-at the time to expiration is $DISKCACHE_TTL, if that is set, and else there is none.
+        --expires-at the value expires after $DISKCACHE_TTL, or never if that is not set.
 
-        Where config.json names stores of other machines to which this one may write, the value is sent there
-        once it is stored here: put gives that a second, and what is left the next process does.
+        If config.json names remote stores that this machine may write to, the value is also sent there. put
+        waits a second for that; a later process sends the rest.
 
-        --digest takes the 64 digits that `sha256sum` prints before the name: what was cut off or changed on its
-        way is refused, and the old value stays.
+        --digest takes the 64 digits that `sha256sum` prints before the name: a truncated or changed value is
+        refused, and the old value stays.
 
         \(CacheEntry.help)
 

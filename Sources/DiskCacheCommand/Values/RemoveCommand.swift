@@ -20,14 +20,13 @@ enum RemoveCommand: Command {
         looked at. KEY and the options can be combined. A key that begins with - needs -- before it.
 
         \(SelectionOptions.help)
-        Of a key that was not kept (longer than 1 KiB, or on request) nobody knows how it begins: it goes with any
-        prefix, and with no pattern.
+        Keys stored only as digests (longer than 1 KiB, or on request) match every prefix and no pattern.
 
-        Where config.json names stores of other machines to which this one may write, each KEY is removed
-        there, too; what the options mean is not.
+        If config.json names remote stores that this machine may write to, each KEY is also removed there; keys
+        matched by options are not.
 
-        JSON: {"removed": number of keys}; of those that the options mean as many as were there just before, for
-        which rm looks at every entry.
+        JSON: {"removed": number of keys}; for keys matched by options their number just before, for which rm
+        reads every entry.
 
         Exit status: 0 done, or one of the keys had a value; 1 none had, or there is no cache; 64 usage; 73 not
         a directory, or a read-only file system; 77 permission; 78 not a cache.

@@ -20,12 +20,11 @@ enum TouchCommand: Command {
         stored with --renew. With --ttl or --expires-at, sets a new expiration, which accesses don't renew
         unless --renew is given again.
 
-        With --soft the value is out of date from now on: a get misses, and whoever accepts stale values gets it
-        until it is made anew: for SPAN, or else for as long as it was stored with --stale. With --prefix or
-        --tag that is one step, however many keys there are. --prefix is about whole keys, of which a scope is a
-        part.
+        --soft marks the value stale: gets miss, and readers that accept stale values still get it until it is
+        computed again, for SPAN, or else for the time given with --stale when it was stored. With --prefix or
+        --tag that is one step, however many keys match. --prefix applies to whole keys, including the scope.
 
-        Exit status: 0 done, with --prefix and --tag also if no key was meant; 1 a miss, or there is no cache;
+        Exit status: 0 done, with --prefix and --tag also if no key matched; 1 a miss, or no cache exists;
         64 usage; 73 not a directory, or a read-only file system; 77 permission; 78 not a cache.
 
         Examples:

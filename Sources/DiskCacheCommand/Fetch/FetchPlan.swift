@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+
+/// The request of a command line of `fetch`.
+struct FetchPlan {
+    let orders: [FetchOrder]
+    /// The file for each order's body; nil for standard output.
+    let files: [String?]
+    /// The maximum number of concurrent downloads.
+    let parallel: Int
+    let security: FetchSecurity
+    let includesHead: Bool
+    /// Whether files get the server's modification time.
+    let keepsTime: Bool
+    let isVerbose: Bool
+    let isJSON: Bool
+
+    init(_ arguments: Arguments) throws(Failure) {
+        var terms = FetchOrder("")
+        terms.mode = try arguments.value("mode", as: FetchText.mode) ?? .standard
+        if arguments.has("offline") { terms.mode = .offline }
+        for word in arguments.all("header") { terms.fields += try FetchText.fields(word) }
+        terms.timeToLive = try arguments.value("ttl", as: Quantity.duration)
+        terms.staleIfError = try arguments.value("stale-if-error", as: Quantity.duration)
+        terms.digest = try arguments.value("digest", as: FetchText.digest)
+        terms.maximumSize = try arguments.value("max-size", as: Quantity.size)?.bytes
+        terms.timeLimit = try arguments.value("time-limit", as: Quantity.duration)
+        terms.retries = try arguments.count("retries", in: 0...100)
+        terms.tags = try arguments.tags()
+        var orders: [FetchOrder] = []
+        for word in arguments.operands {
+            var order = terms
+            order.url = try FetchText.url(word)
+            orders.append(order)
+        }
+        self.orders = orders
+        let files = arguments.all("output")
+        if files.contains("") { throw .usage("fetch: --output: the file name is empty: give FILE") }
+        guard files.isEmpty || files.count == orders.count else {
+            let words = "\(files.count) for \(orders.count) URLs: give one for each, or none"
+            throw .usage("fetch: --output: \(words)")
+        }
+        if terms.digest != nil, orders.count > 1 {
+            throw .usage("fetch: --digest is for one URL: fetch the others with another call")
+        }
+        var places = [String?](repeating: nil, count: orders.count)
+        for (index, file) in files.enumerated() where file != "-" { places[index] = file }
+        self.files = places
+        parallel = try arguments.count("parallel", in: 1...64) ?? 1
+        security = try FetchSecurity(arguments)
+        includesHead = arguments.has("include")
+        keepsTime = arguments.has("remote-time")
+        if keepsTime, places.allSatisfy({ $0 == nil }) {
+            throw .usage("fetch: --remote-time is for files: give --output, too")
+        }
+        isVerbose = arguments.has("verbose")
+        isJSON = arguments.has("json")
+    }
+
+    /// Returns the direct destination of an order's body; nil if it must first go to a temporary file, because its head,
+    /// another body, or the progress line must come before it.
+    func target(_ index: Int) -> FetchTarget? {
+        if isJSON, files[index] == nil { return .file("/dev/null") }
+        if includesHead { return nil }
+        if let file = files[index] { return .file(file) }
+        let isDirect = parallel == 1 && !Terminal.isInteractive(Terminal.standardOutput)
+        return isDirect ? .descriptor(Terminal.standardOutput) : nil
+    }
+}
+
+extension FetchSecurity {
+    /// Creates the settings of the command line; throws if one of the files can't be read.
+    fileprivate init(_ arguments: Arguments) throws(Failure) {
+        authorityFile = try arguments.value("cacert", as: FetchText.file)
+        certificateFile = try arguments.value("cert", as: FetchText.file)
+        certificateKeyFile = try arguments.value("key", as: FetchText.file)
+        if certificateKeyFile != nil, certificateFile == nil {
+            throw .usage("fetch: --key is that of a certificate: give --cert, too")
+        }
+    }
+}
