@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The reason for a call of a closure, and the previous value, so that it can compute as little as possible.
+/// The reason for a closure's call, and the previous value, which lets it avoid unnecessary work.
 ///
 /// ```swift
 /// let hit = try await cache.hit(forKey: url) { computation in
@@ -10,46 +10,47 @@
 /// }
 /// ```
 public struct Computation<Value: Sendable>: Sendable {
-    /// The key that a value is wanted for.
+    /// The key whose value is requested.
     public let key: String
-    /// Why there is none to return.
+    /// Why no value can be returned.
     public let reason: Reason
-    /// The value that is there, though it has expired or is too old for the caller; nil if there is none, or its stale
-    /// period is over.
+    /// The stored value, although it has expired or is too old for the caller; nil if there is none, or its stale period is
+    /// over.
     public let previous: CacheHit<Value>?
 
     /// Why a value is computed.
     public enum Reason: String, Sendable {
-        /// There is none.
+        /// There is no value.
         case absent
-        /// The one that is there has expired, or is older than the caller accepts (``ReadOptions/maximumAge``), and the
-        /// caller waits.
+        /// The stored value has expired, or is older than the caller accepts (``ReadOptions/maximumAge``), and the caller
+        /// waits.
         case expired
-        /// The one that is there was returned already, and is being replaced in the background
+        /// The stored value was already returned, and is being replaced in the background
         /// (``ReadOptions/staleWhileRevalidate``, ``ReadOptions/earlyRefresh``).
         case stale
-        /// The caller wants another one, whatever is there (``ReadOptions/recomputes``).
+        /// The caller requests a new value even if one is stored (``ReadOptions/recomputes``).
         case forced
     }
 }
 
-/// What a closure decides: the value and its terms, or that there is none.
+/// A closure's decision: a value and its options, or that the key has no value.
 public enum Computed<Value: Sendable>: Sendable {
     /// A value, to be stored with these options.
     case value(Value, PutOptions = PutOptions())
     /// A value for the waiting callers in this process, which is not stored.
     ///
-    /// Callers in other processes compute their own. A stored value stays.
+    /// Callers in other processes compute their own value. A stored value stays.
     case unkept(Value)
-    /// The previous value (``Computation/previous``) is good again, on these terms: no byte of it is written or copied.
+    /// The previous value (``Computation/previous``) is valid again, with these options; its bytes are neither written nor
+    /// copied.
     ///
-    /// It counts as stored now. Terms that the options leave out (stale period, tags, entity tag …) stay as they were, except
-    /// the expiration, which is then the configuration's default. If another caller has stored another value meanwhile, that
-    /// one stays. If there is no previous value, the call throws ``CacheError/Code/invalidArgument``.
+    /// It counts as stored now. Options that are left out (stale period, tags, entity tag …) keep their values, except the
+    /// expiration, which becomes the configuration's default. If another caller has stored another value meanwhile, that one
+    /// stays. If there is no previous value, the call throws ``CacheError/Code/invalidArgument``.
     case unchanged(PutOptions = PutOptions())
-    /// There is no value, which all processes remember for this time: until then the key is a miss, and calls whose closure
-    /// could decide the same don't compute it.
+    /// The key has no value, which all processes remember for this time: until then the key is a miss, and calls whose
+    /// closure could make the same decision don't run it.
     ///
-    /// A stored value of the key is removed. With a time of zero it is not remembered.
+    /// A stored value of the key is removed. A time of zero is not remembered.
     case nothing(for: Duration)
 }

@@ -3,22 +3,22 @@
 import CacheStore
 import Platform
 
-/// XFetch: whether to recompute a value before it expires.
+/// The XFetch rule, which decides whether to recompute a value before it expires.
 ///
-/// Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention", VLDB 2015. Each
-/// request decides for itself, by `now − cost·β·ln(draw) ≥ expires`, so that one of many is likely to do so
-/// early enough, without any communication.
+/// Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention", VLDB 2015. Each request decides
+/// independently, by `now − cost·β·ln(draw) ≥ expires`, so that one of many is likely to refresh early enough, without any
+/// communication.
 enum EarlyRefresh {
-    /// −ln of the smallest draw, 2⁻⁵³: before so many times cost·β nobody can be early.
+    /// The upper bound of −ln(draw), whose smallest draw is 2⁻⁵³: no request refreshes earlier than this many times cost·β.
     private static let longestDraw = 37.0
 
-    /// Whether this request is to refresh.
+    /// Returns whether this request must refresh.
     ///
     /// - Parameters:
     ///   - rest: the time until the value expires, in seconds.
-    ///   - cost: what the last computation took, in seconds.
-    ///   - beta: the eagerness; 0 or less is never.
-    ///   - generator: asked for one number, and only if it can make a difference.
+    ///   - cost: the duration of the last computation, in seconds.
+    ///   - beta: the eagerness; 0 or less means never.
+    ///   - generator: the source of the draw, used once, and only if the draw can affect the result.
     static func isDue(
         rest: Double,
         cost: Double,
@@ -27,12 +27,12 @@ enum EarlyRefresh {
     ) -> Bool {
         let scale = cost * beta
         guard scale > 0, rest <= scale * longestDraw else { return false }
-        // 1 − [0, 1): never 0, of which there is no logarithm.
+        // 1 − [0, 1) is never 0, whose logarithm is undefined.
         let draw = 1 - Double.random(in: 0..<1, using: &generator)
         return -scale * naturalLogarithm(draw) >= rest
     }
 
-    /// Whether to refresh what was found.
+    /// Returns whether to refresh a value with this record.
     static func isDue(_ record: Record, beta: Double, now: Timestamp) -> Bool {
         guard beta > 0, let expires = record.expires, record.idleLifetime == nil, let cost = record.cost
         else { return false }

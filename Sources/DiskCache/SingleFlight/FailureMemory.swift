@@ -2,12 +2,12 @@
 
 import Platform
 
-/// The errors of the last failed computations, for callers that would rather fail at once than compute again.
+/// The errors of recent failed computations, for callers that prefer to fail at once over computing again.
 struct FailureMemory: Sendable {
-    /// When there are this many, those that nobody asks for any more are forgotten.
+    /// At this number of errors, those that are too old for any caller are removed.
     ///
-    /// An error and its key take a few hundred bytes. If more keys than this fail at about the same time,
-    /// everything fails.
+    /// An error and its key take a few hundred bytes. If all of them are recent, all are removed: with that many failures at
+    /// about the same time, everything fails.
     static let capacity = 1024
 
     private struct Failure {
@@ -18,14 +18,14 @@ struct FailureMemory: Sendable {
 
     private var failures: [FlightKey: Failure] = [:]
 
-    /// The error of a computation that failed less than `span` ago.
+    /// Returns the error of a computation that failed less than `span` ago.
     func error(of key: FlightKey, within span: Duration, now: Timestamp) -> (any Error)? {
         guard let failure = failures[key] else { return nil }
-        // One in the future was noted before the clock was set back.
+        // A time in the future was recorded before the clock was set back.
         return failure.moment <= now && now < failure.moment + span ? failure.error : nil
     }
 
-    /// Notes an error for callers that ask within `span`.
+    /// Records an error for callers that ask within `span`.
     mutating func note(_ error: any Error, of key: FlightKey, for span: Duration, now: Timestamp) {
         if failures.count >= Self.capacity {
             failures = failures.filter { $0.value.moment <= now && now < $0.value.end }
@@ -34,11 +34,11 @@ struct FailureMemory: Sendable {
         failures[key] = Failure(error: error, moment: now, end: now + span)
     }
 
-    /// Forgets the error: the value was computed.
+    /// Removes the error, after the value was computed.
     mutating func forget(_ key: FlightKey) {
         failures[key] = nil
     }
 
-    /// How many are kept.
+    /// The number of recorded errors.
     var count: Int { failures.count }
 }

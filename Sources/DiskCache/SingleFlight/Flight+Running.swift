@@ -5,7 +5,7 @@ import Platform
 // Both forms carry out the same course: one on the calling thread, the other without blocking it.
 
 extension Flight {
-    /// Carries out the whole course on the calling thread.
+    /// Runs the whole course on the calling thread.
     mutating func run(_ work: Request.Work) -> Request.End {
         while true {
             switch course.action {
@@ -22,7 +22,7 @@ extension Flight {
                         var refresh = refresh
                         _ = refresh.run(work)
                     }
-                    // The next hit tries again; whoever waits for this one meanwhile leads.
+                    // The next hit tries again. A request that has joined this flight meanwhile leads.
                     if !isBegun {
                         refresh.proceed(.unavailable)
                         refresh.carryOut()
@@ -34,7 +34,7 @@ extension Flight {
         }
     }
 
-    /// Carries out the whole course; what blocks is done on threads of ours.
+    /// Runs the whole course, with blocking actions on the library's threads.
     mutating func run(_ work: Request.AsyncWork) async -> Request.End {
         while true {
             switch course.action {
@@ -62,15 +62,15 @@ extension Flight {
         }
     }
 
-    /// What the closure is told.
+    /// Returns the closure's argument.
     ///
-    /// - Parameter seesPrevious: whether it wants to know what is there, which blocks the thread.
+    /// - Parameter seesPrevious: whether the closure receives the previous value, whose lookup blocks the thread.
     mutating func makeComputation(seesPrevious: Bool) -> Computation<Value> {
         if seesPrevious { (making.generation, making.previous) = request.previous() }
         return computation
     }
 
-    /// The same, without blocking it.
+    /// Returns the closure's argument without blocking the thread.
     mutating func makeComputation(seesPrevious: Bool) async -> Computation<Value> {
         if seesPrevious {
             (making.generation, making.previous) = await offload(on: .reading) { [request] in
@@ -94,11 +94,11 @@ extension Flight {
 
     private mutating func pause() async -> FlightCourse.Event {
         guard let pause = nextPause() else { return .timedOut }
-        // Sleeping fails only where the task is cancelled.
+        // `sleep` throws only if the task is cancelled.
         return (try? await Task.sleep(for: pause)) == nil ? .cancelled : .done
     }
 
-    /// Carries out what blocks, one action after another, until something else is to be done.
+    /// Carries out blocking actions on a library thread, until the next action does not block.
     private mutating func carryOutOffThread() async {
         guard let lane else { return }
         self = await offload(on: lane) { [self] in
@@ -108,10 +108,10 @@ extension Flight {
         }
     }
 
-    /// Where the next action is carried out; nil if it does not block a thread.
+    /// The lane of the next action; nil if the action does not block a thread.
     private var lane: Lane? {
         switch course.action {
-        // Looking at an entry publishes a put that waits.
+        // A refresh looks up the entry, which publishes a pending put.
         case .attempt, .lookAgain, .release:
             course.kind == .refresh ? .writing : request.source.cache.remote == nil ? .reading : .asking
         case .store, .fallBack: .writing

@@ -3,56 +3,55 @@
 import CacheStore
 import Platform
 
-/// A request under way: carries out its course, step by step.
+/// A request in progress, which carries out its course step by step.
 ///
-/// What the cache can't do never ends a request.
+/// Cache failures never fail a request.
 struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     typealias Value = Source.Value
     typealias Request = FlightRequest<Source, Failure>
 
-    /// How a request waits: for the leader of its process, or as leader for another process.
+    /// The state of a request's wait: for the leader in its process, or as leader for another process.
     struct Waiting {
         var deadline: ContinuousClock.Instant?
         var seat: FlightSeat?
-        /// That of the seat in the table.
+        /// The seat's number in the table.
         var number: UInt64 = 0
         var backoff: Backoff?
 
-        /// Whether there is no time left.
+        /// Whether the deadline has passed.
         var isOver: Bool { deadline.map { $0 <= .now } ?? false }
     }
 
-    /// What was computed, and from what.
+    /// The input and the result of a computation.
     struct Making {
         var previous: Request.Hit?
-        /// The key's generation from before ``previous`` was looked for; nil where there is no control file.
+        /// The key's generation, read before ``previous`` was looked up; nil without a control file.
         var generation: Generation?
         var made: Computed<Value>?
         var cost = Duration.zero
-        /// How long to wait for room for it.
+        /// How long to wait for space for the value.
         var patience = Request.roomPatience
-        /// Whether other machines were asked: once a call.
+        /// Whether remote servers were asked, which happens once per call.
         var hasAskedOthers = false
-        /// Whether it could not be stored, or was not to be.
+        /// Whether other processes can't find the result: storing failed, or was not intended.
         var isUnstored = false
-        /// Whether somebody may have stored a newer value than the one that it ends with: then that is given to nobody
-        /// else.
+        /// Whether another writer may have stored a newer value than the result, which then goes to no other request.
         var isOutdated = false
     }
 
     let request: Request
     private(set) var course: FlightCourse
-    /// How it ends, as far as is known: what is handed over and returned.
+    /// The result so far, to be handed over and returned.
     private(set) var end = Request.End.failure(.cancelled)
-    /// The key of this process's flight.
+    /// The key of the flight that a request joins before any of its waits has timed out.
     private let key: FlightKey
     private(set) var waiting = Waiting()
     private var lock: FlightLock?
-    /// The value that is to be refreshed.
+    /// The value to refresh.
     private var aging: Request.Hit?
     var making = Making()
 
-    /// What is to be done about what a request has found.
+    /// Creates the flight of a request whose first lookup returned `hit`.
     init(_ request: Request, _ course: FlightCourse, _ hit: Request.Hit?) {
         self.request = request
         self.course = course
@@ -66,14 +65,14 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     private var cache: SharedCache { request.source.cache }
     private var flights: Flights { cache.flights }
 
-    /// The key of the flight that it takes part in.
+    /// The key of the flight that this request takes part in.
     ///
-    /// Requests that have waited in vain have flights of their own.
+    /// Requests whose wait has timed out have separate flights.
     private var place: FlightKey {
         FlightKey(digest: key.digest, form: key.form, impatience: course.impatience)
     }
 
-    /// Goes on to the next action.
+    /// Advances to the next action.
     mutating func proceed(_ event: FlightCourse.Event) {
         switch event {
         case .timedOut: end = .failure(.timedOut(nil))
@@ -83,7 +82,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         course.proceed(event)
     }
 
-    /// Carries out the next action on the calling thread, unless it takes the caller's closure.
+    /// Carries out the next action on the calling thread, unless it needs the caller's closure.
     mutating func carryOut() {
         proceed(outcome())
     }
@@ -100,20 +99,22 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         case .store: return store()
         case .release(let isStored): lock?.release(isStored: isStored)
         case .handOver:
-            // Nor is a file left open that was waited for: copies of this may last a moment longer.
+            // Also closes a lock file that was only waited for: copies of this struct may live a moment longer.
             lock?.release()
             flights.end(place, with: making.isOutdated ? .failure(.cancelled) : end)
         case .fallBack:
             guard let hit = request.lastResort() else { return .miss }
             end = .success(hit)
             return .hit
-        // Done before, or with the closure.
+        // Done earlier, or by `run`.
         case .look, .compute, .refresh, .finish: break
         }
         return .done
     }
 
-    /// Closes the flight: a request that joins while this looks may have been made after the value was removed.
+    /// Closes the flight, then looks up the value again.
+    ///
+    /// A request that joins during the lookup may have started after the value was removed.
     private mutating func lookAgain() -> FlightCourse.Event {
         if let aging { return request.isRefreshed(since: aging) ? .hit : .miss }
         flights.table.withLock { $0.close(place) }
@@ -124,7 +125,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         return .hit
     }
 
-    /// What another machine has, which is stored by then.
+    /// Asks remote servers for the value, which is then stored on this machine.
     private mutating func sharedByOthers() -> Request.End? {
         if making.hasAskedOthers || cache.remote == nil { return nil }
         making.hasAskedOthers = true
@@ -145,7 +146,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         return .joined
     }
 
-    /// Until when to wait from now on; nil: however long it takes.
+    /// The deadline of a wait that starts now; nil for no limit.
     private var deadline: ContinuousClock.Instant? {
         if course.impatience == 0, let deadline = request.deadline { return deadline }
         return request.options.waitLimit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
@@ -156,11 +157,11 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         await waiting.seat?.wait(until: waiting.deadline)
     }
 
-    /// Takes the outcome of waiting.
+    /// Processes the outcome of the wait.
     mutating func seated(_ outcome: FlightSeat.Outcome?) -> FlightCourse.Event {
         switch outcome {
         case .value(let answer):
-            // All seats of one form are of one type; any other could only compute for itself.
+            // All seats of one form have the same value type; for any other type this request computes the value.
             guard let answer = answer as? FlightAnswer<Value> else { return .leads }
             return joined(answer.hit)
         case .lead, nil: return .leads
@@ -171,7 +172,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         }
     }
 
-    /// Takes what the leader of the flight has handed over.
+    /// Processes the leader's result.
     private mutating func joined(_ hit: Request.Hit?) -> FlightCourse.Event {
         guard let hit else {
             guard request.takesNothing else { return .miss }
@@ -192,7 +193,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         return attempt.map(FlightCourse.Event.attempted) ?? .unavailable
     }
 
-    /// How long to pause before the next attempt at the lock; nil: there is no time left.
+    /// Returns the pause before the next attempt at the lock; nil if no time is left.
     mutating func nextPause() -> Duration? {
         noteWait()
         var backoff = waiting.backoff ?? Backoff(upTo: FlightLock.longestPause)
@@ -203,7 +204,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         return rest > .zero ? min(pause, rest) : nil
     }
 
-    /// Counts that it waits for another process, once.
+    /// Counts the wait for another process, once.
     mutating func noteWait() {
         if waiting.backoff != nil { return }
         cache.count(.wait)
@@ -212,7 +213,9 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
 
     // MARK: Computing
 
-    /// Counts a computation that is to begin; false if one has failed a moment ago, which is its outcome.
+    /// Counts a computation that is about to start.
+    ///
+    /// - Returns: false if a computation failed a moment ago, whose error is then the outcome.
     mutating func begin() -> Bool {
         if course.kind == .refresh { cache.count(.refresh) }
         if let failure = rememberedFailure() {
@@ -223,13 +226,13 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         return true
     }
 
-    /// Takes the outcome of the computation.
+    /// Processes the outcome of the computation.
     mutating func computed(
         _ result: Result<Computed<Value>, Failure>,
         since start: ContinuousClock.Instant,
         isCancelled: Bool = false
     ) {
-        // Forked by the computation.
+        // The computation has forked, and this is the child.
         guard request.isOwn else {
             end = request.unshared(result)
             return
@@ -244,7 +247,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
             proceed(.computed)
         case .failure(let error):
             cache.count(.computeFailure)
-            // That one caller gave up tells the others nothing.
+            // A cancelled caller is no evidence that the computation fails for others.
             if !isCancelled, !(error is CancellationError) { remember(error) }
             proceed(failed(.computation(error)))
         }
@@ -252,7 +255,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
 
     private mutating func store() -> FlightCourse.Event {
         guard let made = making.made.take() else { return .unstored }
-        // Once the value is stored others may remove it, and whoever asks after that must not be given it.
+        // Once the value is stored another caller may remove it, and requests made after the removal must not receive it.
         if course.isLeading { flights.table.withLock { $0.close(place) } }
         let stored = request.store(
             made,
@@ -263,7 +266,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         )
         end = .success(stored.hit)
         making.isUnstored = !stored.isForAll
-        // Who has joined since a newer value was stored must not be given the old one.
+        // Requests that joined after a newer value was stored must not receive the old one.
         making.isOutdated = !stored.isLatest && cache.core.store.isCurrent(making.generation) != true
         if request.options.failureMemory > .zero { flights.failures.withLock { $0.forget(key) } }
         return stored.isForAll ? .stored : .unstored
@@ -271,7 +274,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
 
     // MARK: Refreshing
 
-    /// The flight that refreshes the value that was found; nil if there is one, or a computation has just failed.
+    /// Returns the flight that refreshes the value; nil if one is in progress, or a computation has just failed.
     func refresh() -> Flight? {
         guard rememberedFailure() == nil, flights.table.withLock({ $0.begin(key) }) else { return nil }
         var refresh = self
@@ -282,7 +285,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
 
     // MARK: Failures
 
-    /// The error of a computation that failed a moment ago, if it is one that this caller can throw.
+    /// Returns the error of a computation that failed a moment ago, if this caller can throw it.
     private func rememberedFailure() -> Failure? {
         let span = request.options.failureMemory
         guard span > .zero else { return nil }
@@ -300,7 +303,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     private mutating func failed(_ failure: FlightFailure<Failure>) -> FlightCourse.Event {
         end = .failure(failure)
         if course.kind == .refresh {
-            // Nobody waits for this computation, so nobody would learn of it otherwise.
+            // No caller waits for a refresh, so only an event can report its failure.
             cache.core.events.send(.refreshFailed(key: request.key, reason: failure.reason))
         }
         return .failed

@@ -2,62 +2,62 @@
 
 package import CacheStore
 
-/// The course of one request for a value that is computed if it is missing: what to do next, given what has happened.
+/// The course of one request for a value that is computed if it is missing: decides the next action from the last event.
 ///
-/// Look; join the flight of this process, or lead it; as its leader get the lock among the processes; look again;
-/// compute; store; release the lock; hand over. A pure state machine: no input or output, no clock, no locks. The
-/// blocking and the asynchronous forms of `value(forKey:)`, `hit(forKey:)` and `values(forKeys:)`, and `diskcache run`,
-/// carry out its actions.
+/// Look; join this process's flight or lead it; as leader, acquire the lock among the processes; look again; compute; store;
+/// release the lock; hand over. A pure state machine: no input or output, no clock, no locks. The blocking and the
+/// asynchronous forms of `value(forKey:)`, `hit(forKey:)` and `values(forKeys:)`, and `diskcache run`, carry out its
+/// actions.
 package struct FlightCourse: Sendable, Hashable {
-    /// What a request is for.
+    /// The purpose of a request.
     package enum Kind: Sendable, Hashable {
-        /// Gets a value: one that has waited too long, or is cancelled while it waits, computes for itself.
+        /// Gets a value; computes it itself if the wait times out or is cancelled.
         case value
-        /// The same, except that it ends without a value if it is cancelled while it waits.
+        /// Like ``value``, but ends without a value if it is cancelled while it waits.
         case cancellable
-        /// The same, except that it ends without a value also if it has waited too long.
+        /// Like ``cancellable``, but also ends without a value if the wait times out.
         case valueInTime
-        /// Replaces a value in the background, unless another caller does. It leads its flight from the start.
+        /// Replaces a value in the background, unless another caller does; leads its flight from the start.
         case refresh
     }
 
-    /// What to do next.
+    /// The next action.
     package enum Action: Sendable, Hashable {
         /// Look for the value, which may be stale.
         case look
         /// Start a refresh of the value that was found.
         case refresh
-        /// Join the flight of this process, or begin it.
+        /// Join this process's flight, or start one.
         case enter
         /// Wait for the leader of the flight.
         case wait
-        /// Try to get the lock among the processes.
+        /// Try to acquire the lock among the processes.
         case attempt
-        /// Wait a moment for the process that holds the lock.
+        /// Pause while another process holds the lock.
         case pause
-        /// Close the flight to newcomers and look whether the value was stored since the first look.
+        /// Close the flight to newcomers and look up whether the value was stored since the first look.
         case lookAgain
         /// Run the computation.
         case compute
-        /// Close the flight once more, if this request leads it, and store the computed value.
+        /// Close the flight again, if this request leads it, and store the computed value.
         case store
         /// Release the lock.
         case release(isStored: Bool)
-        /// Give the value to those who joined before the flight was closed, and the lead to one of the others.
+        /// Give the value to the requests that joined before the flight was closed, and the lead to one of the others.
         case handOver
         /// Look for an expired value to use in place of the error.
         case fallBack
-        /// Nothing: the request is over.
+        /// The request is over.
         case finish
     }
 
-    /// What came of an action.
+    /// The outcome of an action.
     package enum Event: Sendable, Hashable {
-        /// There is a value to use.
+        /// There is a usable value.
         case hit
-        /// There is a value to use, and it is time to refresh it.
+        /// There is a usable value, and it is time to refresh it.
         case agingHit
-        /// There is a value, to be looked for once the lock is released.
+        /// A value was stored meanwhile, to be looked up after the lock is released.
         case storedMeanwhile
         case miss
         /// This request leads the flight.
@@ -66,9 +66,9 @@ package struct FlightCourse: Sendable, Hashable {
         case joined
         /// The outcome of an attempt at the lock.
         case attempted(FlightLock.Attempt)
-        /// The cache can't be used, or has no locks: it is full, read-only, closed.
+        /// The cache can't be used or has no locks: it is full, read-only or closed.
         case unavailable
-        /// The limit for waiting has passed.
+        /// The wait limit has passed.
         case timedOut
         /// The task was cancelled while it waited.
         case cancelled
@@ -76,9 +76,9 @@ package struct FlightCourse: Sendable, Hashable {
         /// The computation failed.
         case failed
         case stored
-        /// The value could not be stored.
+        /// Other processes don't find the value: storing failed, or was not intended.
         case unstored
-        /// The action, which has no other outcome, was carried out.
+        /// The action was carried out; it has no other outcome.
         case done
     }
 
@@ -87,27 +87,27 @@ package struct FlightCourse: Sendable, Hashable {
     }
 
     package let kind: Kind
-    /// What to do next.
+    /// The next action.
     package private(set) var action: Action
-    /// How often this request has waited in vain.
+    /// The number of this request's waits that have timed out.
     package private(set) var impatience = 0
     /// Whether this request leads a flight.
     package private(set) var isLeading: Bool
     /// Whether this request holds the lock.
     package private(set) var isHolding = false
-    /// Whether the value was computed and could not be stored, by this process or by the one that was waited for.
+    /// Whether the value was computed but could not be stored, by this process or the one that it waited for.
     private var isUnstored = false
-    /// How it will end, once the lock is released and the lead handed over.
+    /// The ending to apply once the lock is released and the lead handed over.
     private var ending = Ending.value
 
-    /// The beginning.
+    /// Creates a course at its first action.
     package init(_ kind: Kind) {
         self.kind = kind
         isLeading = kind == .refresh
         action = isLeading ? .attempt : .look
     }
 
-    /// Goes on to the next action.
+    /// Advances to the next action.
     package mutating func proceed(_ event: Event) {
         action = next(event)
     }
@@ -122,7 +122,7 @@ package struct FlightCourse: Sendable, Hashable {
         case .miss: return afterMiss()
         case .leads:
             isLeading = true
-            // A request that has waited in vain computes beside the one that has the lock.
+            // After a timed-out wait the request computes in parallel with the lock holder.
             return impatience == 0 ? .attempt : .lookAgain
         case .joined: return .wait
         case .attempted(let attempt): return afterAttempt(attempt)
@@ -142,10 +142,10 @@ package struct FlightCourse: Sendable, Hashable {
 
     private func afterMiss() -> Action {
         switch action {
-        // What the leader had to give was of no use to this request.
+        // The leader's value was not usable for this request.
         case .look, .wait: .enter
         case .fallBack: .finish
-        // If the other process could not store the value, nobody can: one after another would try in vain.
+        // If the other process could not store the value, no process can: they would fail one after another.
         default: isHolding || isUnstored || impatience > 0 ? .compute : .attempt
         }
     }
@@ -169,7 +169,7 @@ package struct FlightCourse: Sendable, Hashable {
         return unwound()
     }
 
-    /// Gives up what this request has, one thing after another, and then ends as decided.
+    /// Releases the lock, then the lead, and then ends as decided.
     private mutating func unwound() -> Action {
         if isHolding {
             isHolding = false

@@ -4,27 +4,27 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-// What becomes of a computation's outcome, and what the calls make of a request's end.
+// How the outcome of a computation is stored, and how calls return the outcome of a request.
 
 /// The result of storing a computation's outcome.
 struct StoredOutcome<Value: Sendable>: Sendable {
-    /// The value for the callers; nil for none.
+    /// The value for the callers; nil if the key has no value.
     let hit: CacheHit<Value>?
-    /// Whether other processes find it: false also where it was not to be stored, or for this process alone.
+    /// Whether other processes find the result; false also if it was not meant to be stored, or only in this process.
     let isForAll: Bool
-    /// Whether it takes the place of everything that was stored before; false where it is the previous value, in whose
-    /// place somebody may have stored another one.
+    /// Whether the result supersedes all stored values; false for the previous value, which another writer may have
+    /// replaced.
     var isLatest = true
 }
 
 extension FlightRequest {
     // MARK: Storing
 
-    /// Stores the computed value, and returns the value for the callers.
+    /// Stores the computed value and returns the value for the callers.
     ///
-    /// If storing has failed, others are unlikely to succeed. It waits no longer than `patience` for room, because the
-    /// caller wants the value, which is there. If that takes longer than a moment, the lock is released first, so that
-    /// nobody in another process waits for it.
+    /// If storing fails, other processes are unlikely to succeed. The wait for space is limited to `patience`, because the
+    /// value is available and the caller needs it. If it takes longer than a moment, the lock is released first, so that no
+    /// other process waits for it.
     func store(
         _ made: Computed<Value>,
         instead previous: Hit?,
@@ -38,7 +38,8 @@ extension FlightRequest {
             switch made {
             case .value(let value, let asked):
                 let terms = options.terms(usual(asked), computeTime: cost)
-                // Through in any case: others compute once the flight has ended and nothing is on disk.
+                // Written through even if puts are queued: after the flight other callers would compute again if the value
+                // were not on disk.
                 let held = try source.keep(value, forKey: key, terms, room)
                 return StoredOutcome(hit: computed(held), isForAll: isForAll(terms))
             case .unkept: return StoredOutcome(hit: unstored(made, previous), isForAll: false)
@@ -55,23 +56,24 @@ extension FlightRequest {
             let isPrevious = if case .unchanged = made { true } else { false }
             return StoredOutcome(
                 hit: unstored(made, previous),
-                // This cache was closed meanwhile; those of others are not.
+                // Only this cache was closed; other processes can still store values.
                 isForAll: error.code == .closed,
                 isLatest: !isPrevious
             )
         }
     }
 
-    /// Whether other processes find a value with these terms; else they need not look for it one after another.
+    /// Returns whether other processes find a value with these options; if not, they need not look for it one after another.
     private func isForAll(_ terms: PutOptions) -> Bool {
         !source.cache.keepsInMemoryAlone(terms)
     }
 
-    /// How long to wait for room: with what else storing takes less than a second.
+    /// How long to wait for space, so that storing takes less than a second in total.
     static var roomPatience: Duration { .milliseconds(800) }
 
-    /// Gives the previous value other terms; where it is gone it is stored again, and where there is another one that
-    /// stays.
+    /// Gives the previous value new options.
+    ///
+    /// If it was removed, it is stored again. If it was replaced, the other value stays.
     private func renew(
         _ previous: Hit,
         _ asked: PutOptions,
@@ -81,7 +83,7 @@ extension FlightRequest {
         let terms = options.terms(usual(asked).filled(from: previous.held.record), computeTime: cost)
         let (cache, value) = (source.cache, previous.held.value)
         let memory = cache.configuration.memory.terms(of: terms)
-        // What is in memory alone has no record on disk.
+        // A value in memory alone has no record on disk.
         if memory.keeps != .memoryOnly {
             let old = previous.held.makeRecord()
             let size = old.content.length
@@ -101,14 +103,14 @@ extension FlightRequest {
         return (try source.keep(value, forKey: key, terms, room), true)
     }
 
-    /// The options that were asked for, or those of the request where none were.
+    /// Returns the closure's options, or those of the request if it gave none.
     private func usual(_ asked: PutOptions) -> PutOptions { asked == PutOptions() ? terms : asked }
 
     private func computed(_ held: HeldValue<Value>) -> Hit {
         CacheHit(held, from: .computed, isStale: false, at: source.cache.now)
     }
 
-    /// What is given out of an outcome that is not stored.
+    /// Returns the hit for an outcome that is not stored.
     private func unstored(_ made: Computed<Value>, _ previous: Hit?) -> Hit? {
         switch made {
         case .nothing: return nil
@@ -118,14 +120,14 @@ extension FlightRequest {
             let unknown = Content(digest: cache.name(ofKey: key), length: 0, checksum: 0)
             var terms = PutOptions()
             if case .value(_, let asked) = made { terms = usual(asked) }
-            // Terms that can't be are no reason to lose the value: it was not stored because of them.
+            // If the options are invalid, they are why storing failed, but no reason to lose the value.
             let record = try? cache.record(of: unknown, key: key, terms, now: now)
             let draft = record ?? Record(content: unknown, created: now)
             return computed(UnstoredValue(value, key: key, in: cache.space, source.codec, draft: draft))
         }
     }
 
-    /// How a request ends that shares nothing: in a child of the process that has opened the cache.
+    /// Returns the outcome in a child of the process that has opened the cache, which shares nothing.
     func unshared(_ result: Result<Computed<Value>, Failure>) -> End {
         switch result {
         case .success(.unchanged): .failure(.refused(nothingUnchanged))
@@ -134,7 +136,7 @@ extension FlightRequest {
         }
     }
 
-    /// Why there can be no ``Computed/unchanged(_:)`` without a previous value.
+    /// The error of ``Computed/unchanged(_:)`` without a previous value.
     var nothingUnchanged: CacheError {
         CacheError(
             .invalidArgument,
@@ -143,10 +145,10 @@ extension FlightRequest {
     }
 }
 
-// MARK: `value`: the computation's error is the only one
+// MARK: `value`, which throws only the computation's error
 
 extension FlightRequest {
-    /// The value, on the calling thread.
+    /// Returns the value, on the calling thread.
     func value(_ compute: @escaping @Sendable () throws(Failure) -> Value) throws(Failure) -> Value {
         switch end(Work.value(compute)) {
         case .success(let hit?): return hit.value
@@ -155,7 +157,7 @@ extension FlightRequest {
         }
     }
 
-    /// The value.
+    /// Returns the value without blocking a thread.
     func value(
         _ compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -170,20 +172,20 @@ extension FlightRequest {
 // MARK: `hit`
 
 extension FlightRequest where Failure == any Error {
-    /// A request whose closure decides what becomes of the key.
+    /// Creates a request whose closure decides the key's outcome.
     ///
-    /// - Parameter terms: how to store a value for which it gives none.
+    /// - Parameter terms: the options for a value that the closure returns without any.
     init(_ source: Source, _ key: String, _ options: ReadOptions, usual terms: PutOptions = PutOptions()) {
         self.init(source, key, terms, options, options.failsAtWaitLimit ? .valueInTime : .cancellable)
     }
 
-    /// The hit, on the calling thread.
+    /// Returns the hit, on the calling thread.
     func hit(_ decide: @escaping @Sendable (Computation<Value>) throws -> Computed<Value>) throws -> Hit? {
         if options.source != .anywhere { return found() }
         return try hit(at: end(Work.outcome(decide)))
     }
 
-    /// The hit.
+    /// Returns the hit without blocking a thread.
     func hit(
         _ decide: @escaping @Sendable (Computation<Value>) async throws -> Computed<Value>
     ) async throws -> Hit? {
@@ -191,7 +193,7 @@ extension FlightRequest where Failure == any Error {
         return try hit(at: await end(AsyncWork.outcome(decide)))
     }
 
-    /// What is there, where nothing is to be computed.
+    /// Returns the stored value for a request that must not compute.
     private func found() -> Hit? {
         guard isOwn else { return nil }
         return withoutFailing { () throws(CacheError) in try source.get(forKey: key, reading: options) }
@@ -216,7 +218,7 @@ extension FlightRequest where Failure == any Error {
 }
 
 extension FlightFailure {
-    /// What a call throws that may throw anything.
+    /// Returns the error for a call that can throw any error.
     func thrown(_ key: String) -> any Error {
         switch self {
         case .computation(let error): error

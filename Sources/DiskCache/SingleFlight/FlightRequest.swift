@@ -4,29 +4,29 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-/// What one call asks for, about one key.
+/// A call's request for one key.
 struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     typealias Value = Source.Value
     typealias Hit = CacheHit<Source.Value>
-    /// nil: there is no value.
+    /// The outcome; a nil hit means that the key has no value.
     typealias End = Result<Hit?, FlightFailure<Failure>>
     typealias Work = FlightWork<Source.Value, Failure>
     typealias AsyncWork = AsyncFlightWork<Source.Value, Failure>
 
     let source: Source
     var key: String
-    /// How to store a value that comes without terms of its own.
+    /// The options for a value that the closure returns without any.
     let terms: PutOptions
     let options: ReadOptions
     let kind: FlightCourse.Kind
-    /// What was stored before this moment is too old.
+    /// The time before which a stored value is too old; nil if none is.
     let oldest: Timestamp?
-    /// When to wait no more for somebody else's computation; nil: the limit counts from when the waiting begins.
+    /// The deadline of the wait for another caller's computation; nil if the limit counts from the start of the wait.
     var deadline: ContinuousClock.Instant?
-    /// When to wait no more for other machines; nil: the limit for that counts from when they are asked.
+    /// The deadline of the wait for remote servers; nil if the limit counts from the request to them.
     var askingEnd: ContinuousClock.Instant?
 
-    /// A request for the value of `key`, to be stored on these terms if it is computed.
+    /// Creates a request for the value of `key`, to be stored with these options if it is computed.
     init(
         _ source: Source,
         _ key: String,
@@ -40,14 +40,15 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         self.options = options
         self.kind = kind
         if options.recomputes {
-            // What is there now was stored before; a record knows the millisecond only.
+            // Makes all present values too old. The extra nanosecond covers a value of this millisecond, the resolution of
+            // records.
             oldest = source.cache.now.advanced(byNanoseconds: 1)
         } else {
             oldest = options.maximumAge == nil ? nil : options.oldest(at: source.cache.now)
         }
     }
 
-    /// How it ends, on the calling thread.
+    /// Runs the request on the calling thread and returns its outcome.
     func end(_ work: Work) -> End {
         guard isOwn else { return unshared(work.run(Computation(of: key), terms)) }
         let hit = firstLook()
@@ -61,7 +62,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return end
     }
 
-    /// How it ends; no thread is blocked.
+    /// Runs the request without blocking a thread and returns its outcome.
     func end(_ work: AsyncWork) async -> End {
         guard isOwn else { return unshared(await work.run(Computation(of: key), terms)) }
         var hit: Hit?
@@ -90,18 +91,20 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return end
     }
 
-    /// False in a child of the process that has opened the cache: computations that were under way there don't
-    /// exist here, and nothing of the cache belongs to this process.
+    /// Whether this process has opened the cache.
+    ///
+    /// In a forked child it is false: the parent's computations don't exist there, and nothing of the cache belongs to the
+    /// child.
     var isOwn: Bool { source.cache.core.isOwn }
 
-    /// The process that is computing the value, if it is known.
+    /// Returns the process that is computing the value, if known.
     func holder() -> ComputingProcess? {
         withoutFailing { () throws(CacheError) in try source.cache.computingProcess(forKey: key) }
     }
 
-    // MARK: The cache, without its errors
+    // MARK: Cache access without errors
 
-    /// The answer of a cache that fails: nothing, and the failure is counted.
+    /// Returns the result of `body`; nil if the cache fails, which is counted.
     func withoutFailing<Result>(_ body: () throws(CacheError) -> Result?) -> Result? {
         do throws(CacheError) {
             return try body()
@@ -111,7 +114,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         }
     }
 
-    /// What is there when the call begins.
+    /// Returns the stored value at the start of the call.
     func firstLook() -> Hit? {
         if options.recomputes { return nil }
         return withoutFailing { () throws(CacheError) in
@@ -119,20 +122,20 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         }
     }
 
-    /// Whether a stale value is of use at the first look.
+    /// Whether the first lookup accepts a stale value.
     private var allowsStale: Bool { options.acceptsStale || options.staleWhileRevalidate > .zero }
 
-    /// Whether it is an answer that there is no value.
+    /// Whether the absence of a value is an acceptable outcome.
     var takesNothing: Bool { kind != .value }
 
-    /// Whether it was noted that there is no value, and that is an answer.
+    /// Returns whether the key is recorded as having no value, and that is an acceptable outcome.
     func remembersNothing() -> Bool {
         guard takesNothing else { return false }
         let noted = withoutFailing { () throws(CacheError) in try source.cache.nothing(forKey: key) }
         return noted.map { isYoungEnough($0) } ?? false
     }
 
-    /// What somebody else has stored since the first look, which has counted the miss already; nil: nothing.
+    /// Returns the value that another caller has stored since the first lookup, which has counted the miss already.
     func storedMeanwhile() -> End? {
         let hit = withoutFailing { () throws(CacheError) -> Hit? in
             guard try source.cache.isWorthGetting(key) else { return nil }
@@ -144,8 +147,9 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return hit == nil && remembersNothing() ? .success(nil) : nil
     }
 
-    /// What another machine has, where that may be of use; asked by the leader of a flight alone, before it
-    /// computes.
+    /// Asks remote servers for a usable value.
+    ///
+    /// A flight's leader calls this before it computes, and a batch for keys that it must not compute.
     func sharedByOthers() -> End? {
         if options.recomputes || options.source == .memory || !options.asksRemote { return nil }
         let hit = source.cache.findRemotely(key, source.codec, until: askingEnd)
@@ -153,8 +157,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return .success(hit)
     }
 
-    /// What a computation may go by: the value that is there, good or not; and the key's generation from before that was
-    /// looked for.
+    /// Returns the stored value, valid or not, and the key's generation from before the lookup.
     func previous() -> (generation: Generation?, hit: Hit?) {
         let generation = source.cache.core.store.generation(of: source.cache.name(ofKey: key))
         let hit = withoutFailing { () throws(CacheError) -> Hit? in
@@ -164,7 +167,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return (generation, hit)
     }
 
-    /// The old value, because there is no better one.
+    /// Returns the old value as a fallback after a failure, if ``ReadOptions/staleIfError`` allows it.
     func lastResort() -> Hit? {
         guard options.staleIfError > .zero else { return nil }
         let hit = withoutFailing { () throws(CacheError) in
@@ -172,16 +175,16 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         }
         guard let hit else { return nil }
         if hit.isStale { return isExpired(hit.entry, forLessThan: options.staleIfError) ? hit : nil }
-        // It has not expired: it was too old for this call, or was to be replaced.
+        // It has not expired: it was too old for this call, or was meant to be replaced.
         guard let age = options.maximumAge else { return hit }
         return source.cache.now < hit.created + max(.zero, age) + options.staleIfError ? hit : nil
     }
 
     // MARK: Judgement
 
-    /// How this request may use the value that was found.
+    /// Returns how this request may use the value that was found.
     ///
-    /// If it has expired and accesses extend it, this publishes a put that is waiting, and reads from disk.
+    /// If the value has expired and accesses extend it, this publishes a pending put and reads from disk.
     func verdict(on hit: Hit?) -> FlightCourse.Event {
         guard let hit, !hit.held.record.isOlder(than: oldest) else { return .miss }
         guard hit.isStale else {
@@ -198,16 +201,15 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return options.acceptsStale ? .hit : .miss
     }
 
-    /// Whether what was stored at that moment is of use to this request; where it asks for another value, whether it was
-    /// stored since this request began.
+    /// Returns whether a value stored at that time is usable; if this request recomputes, whether it was stored since the
+    /// request began.
     private func isYoungEnough(_ created: Timestamp) -> Bool {
         guard let oldest else { return true }
-        // What lies in the future was stored before the clock was put back, whenever that was.
+        // A time in the future means that the clock was set back since; when the value was stored is then unknown.
         return created >= oldest && !(options.recomputes && created > source.cache.now)
     }
 
-    /// Whether what the leader of a flight has to give is of use: it was computed since this has joined, or is not too
-    /// old.
+    /// Returns whether the leader's value is usable: it was computed since this request joined, or is not too old.
     func accepts(_ hit: Hit) -> Bool {
         hit.source == .computed || !hit.held.record.isOlder(than: oldest)
     }
@@ -215,7 +217,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     private func isExpired(_ entry: CacheEntry, forLessThan span: Duration) -> Bool {
         var expires = entry.expires
         if entry.extendsOnAccess != nil {
-            // Accesses have moved the end, and only the entry's file tells how far.
+            // Accesses have extended the expiration, and only the entry's file shows how far.
             let whole = withoutFailing { () throws(CacheError) in
                 try source.cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             }
@@ -225,7 +227,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return source.cache.now < Timestamp(expires) + span
     }
 
-    /// Whether somebody has stored a newer value than the one that was to be refreshed.
+    /// Returns whether another writer has replaced the value that was to be refreshed.
     func isRefreshed(since seen: Hit) -> Bool {
         let entry = withoutFailing { () throws(CacheError) in try source.cache.entry(forKey: key) }
         guard let entry else { return false }
@@ -235,7 +237,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
 }
 
 extension Computation {
-    /// One that knows of nothing but the key.
+    /// Creates a computation that has only a key.
     init(of key: String) {
         self.init(key: key, reason: .absent, previous: nil)
     }

@@ -2,30 +2,30 @@
 
 import Platform
 
-/// Where a task or thread waits for another one's computation, and is told exactly once how that ended.
+/// A task's or thread's wait for another caller's computation; it ends exactly once.
 final class FlightSeat: Sendable {
     /// How the waiting ended.
     enum Outcome: Sendable {
-        /// A ``FlightAnswer``.
+        /// The leader's result, a ``FlightAnswer``.
         case value(any Sendable)
-        /// The computation failed, and it is this one's turn.
+        /// The computation failed, and this waiter leads next.
         case lead
         case timedOut
         case cancelled
     }
 
-    /// How the waiting has ended; nil: it has not.
+    /// How the waiting has ended; nil if it has not.
     var outcome: Outcome? { state.withLock { $0.outcome } }
 
     private struct State {
         var outcome: Outcome?
-        /// The task that waits.
+        /// The waiting task.
         var task: CheckedContinuation<Outcome, Never>?
     }
 
     private let state = Monitored(State())
 
-    /// Ends the waiting; false if something else has.
+    /// Ends the waiting; returns false if it had already ended.
     @discardableResult
     func settle(_ outcome: Outcome) -> Bool {
         let (isNew, task) = state.withLock { state in
@@ -38,11 +38,11 @@ final class FlightSeat: Sendable {
         return isNew
     }
 
-    /// Suspends the task until it is settled, `deadline` passes or the task is cancelled.
+    /// Suspends the task until the wait is settled, `deadline` passes or the task is cancelled.
     func wait(until deadline: ContinuousClock.Instant?) async -> Outcome {
         let timer = deadline.map { deadline in
             Task {
-                // Cancelled where the waiting has ended before.
+                // The sleep is cancelled if the waiting ends first.
                 if (try? await Task.sleep(until: deadline, clock: .continuous)) != nil { settle(.timedOut) }
             }
         }
@@ -60,11 +60,11 @@ final class FlightSeat: Sendable {
         }
     }
 
-    /// Blocks the thread until it is settled or `deadline` passes.
+    /// Blocks the thread until the wait is settled or `deadline` passes.
     func wait(until deadline: ContinuousClock.Instant?) -> Outcome {
         if let outcome = state.wait(until: deadline, for: { $0.outcome }) { return outcome }
         settle(.timedOut)
-        // Unless somebody else was faster.
+        // Another thread may have settled it first.
         return state.withLock { $0.outcome } ?? .timedOut
     }
 }

@@ -3,22 +3,24 @@
 import CacheStore
 import FoundationEssentials
 
-/// Where the values of flights come from and go to, by their whole keys: a cache, for bytes, or what a view makes of it.
+/// The source and destination of flight values, by complete keys: a cache, for bytes, or a typed view of it.
 protocol FlightSource: Sendable {
     associatedtype Codec: CacheCodec
     typealias Value = Codec.Value
     typealias Hit = CacheHit<Codec.Value>
 
     var cache: SharedCache { get }
-    /// Its type tells the values from those of the cache's other sources.
+    /// The codec, whose type distinguishes the values from those of the cache's other sources.
     var codec: Codec { get }
 
-    /// The value as a get finds it.
+    /// Returns the value that a get finds.
     func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Codec.Value>?
-    /// The same, without blocking the thread.
+    /// Returns the value that a get finds, without blocking the thread.
     func get(forKey key: String, reading: ReadOptions) async throws(CacheError) -> CacheHit<Codec.Value>?
-    /// Stores a value that was computed on disk, and in memory, if there is any, or in one of them alone, as the
-    /// options say; returns it as it is held.
+    /// Stores a computed value on disk and in memory, if there is a memory tier, or in one of them, depending on the
+    /// options.
+    ///
+    /// - Returns: the value in the form that memory holds.
     func keep(
         _ value: Codec.Value,
         forKey key: String,
@@ -28,12 +30,12 @@ protocol FlightSource: Sendable {
 }
 
 extension FlightSource {
-    /// Tells the forms of a key's value apart.
+    /// The codec's type, which distinguishes the forms of a key's value.
     var form: ObjectIdentifier { ObjectIdentifier(Codec.self) }
 
-    /// Removes the value of `key` if the codec rejects it, and it is still that one when it goes.
+    /// Removes the value of `key` if the codec rejects it, unless it is replaced first.
     func removeRejected(forKey key: String) throws(CacheError) {
-        // Bytes are what they are.
+        // Never rejected.
         if Codec.self == BytesCodec.self { return }
         try cache.remove(key, rejectedBy: codec)
     }

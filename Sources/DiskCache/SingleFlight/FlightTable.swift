@@ -2,38 +2,37 @@
 
 import CacheStore
 
-/// What a computation in this process is of.
+/// Identifies a computation in this process.
 struct FlightKey: Hashable, Sendable {
-    /// Of the key.
+    /// The key's digest.
     let digest: Digest
-    /// Tells the forms of its value apart: bytes, decoded ones.
+    /// The codec's type, which distinguishes the forms of the key's value: bytes or decoded.
     let form: ObjectIdentifier
-    /// How often those that take part have waited in vain: they compute beside the ones they waited for.
+    /// How many waits of the participants have timed out: they compute in parallel with the flights that they waited for.
     var impatience = 0
 }
 
-/// Who computes what in this process, and who waits for it.
+/// The computations in progress in this process, and the requests that wait for them.
 ///
-/// It only decides: decisions are made under a lock and carried out without it.
+/// Pure policy: decisions are made under a lock and carried out after it is released.
 ///
-/// The request that begins a flight leads it. Before the leader looks whether the value is there, and again
-/// before it stores what it has computed, it closes the flight to newcomers: what it finds or stores goes to
-/// those that joined before, and is never older than their calls. Those that come later wait too; once the
-/// flight is over, one of them leads next and looks for itself. If there is no value, one of the waiting
-/// requests does the same.
+/// The request that starts a flight leads it. Before the leader looks up the value, and again before it stores the computed
+/// value, it closes the flight to newcomers: the value that it finds or stores goes only to requests that joined earlier, so
+/// it is current as of their calls. Later requests wait too; when the flight ends, one of them leads the next and does its
+/// own lookup. If a flight fails, one of the waiting requests leads next in the same way.
 struct FlightTable<Seat: Sendable>: Sendable {
     fileprivate struct Flight {
         var seats: [UInt64: Seat] = [:]
-        /// The last seat that was taken before the leader closed the flight.
+        /// The number of the last seat that was taken before the leader closed the flight.
         var lastOnTime: UInt64 = 0
     }
 
     private var flights: [FlightKey: Flight] = [:]
     private var lastNumber: UInt64 = 0
 
-    /// Joins the flight of `key`, or begins it.
+    /// Joins the flight of `key`, or starts one.
     ///
-    /// - Returns: the number by which the seat to wait on is known; nil: nobody computes the value, so lead.
+    /// - Returns: the number of the seat; nil if no flight was in progress, so that the caller leads the new one.
     mutating func enter(_ key: FlightKey, _ seat: Seat) -> UInt64? {
         if begin(key) { return nil }
         lastNumber += 1
@@ -41,30 +40,30 @@ struct FlightTable<Seat: Sendable>: Sendable {
         return lastNumber
     }
 
-    /// Begins the flight of `key`; false if there is one.
+    /// Starts a flight of `key`; returns false if one is in progress.
     mutating func begin(_ key: FlightKey) -> Bool {
         guard flights[key] == nil else { return false }
         flights[key] = Flight()
         return true
     }
 
-    /// Closes the flight of `key`, or once more: what its leader stores or finds from now on is for those who
-    /// have joined so far.
+    /// Closes the flight of `key`, or closes it again: its leader's later results go only to requests that have joined so
+    /// far.
     mutating func close(_ key: FlightKey) {
-        // As a whole: to change it in place takes three allocations.
+        // Replaced as a whole: mutation in place costs three allocations.
         guard var flight = flights[key] else { return }
         flight.lastOnTime = lastNumber
         flights[key] = flight
     }
 
-    /// Gives up waiting; does nothing if the seat was taken from the table already.
+    /// Removes a seat; no effect if it was removed already.
     mutating func leave(_ key: FlightKey, _ number: UInt64) {
         flights[key]?.seats[number] = nil
     }
 
-    /// Takes out those that joined before the flight was last closed, to be given its value.
+    /// Removes and returns the seats that joined before the flight was last closed, to receive its value.
     ///
-    /// The flight continues until the lead is passed.
+    /// The flight continues until its lead is handed over.
     mutating func takeOnTime(_ key: FlightKey) -> [Seat] {
         guard let flight = flights[key] else { return [] }
         let onTime = flight.seats.filter { $0.key <= flight.lastOnTime }
@@ -72,7 +71,7 @@ struct FlightTable<Seat: Sendable>: Sendable {
         return Array(onTime.values)
     }
 
-    /// Passes the lead to the request that has waited longest; nil if none waits, and the flight is over.
+    /// Passes the lead to the request that has waited longest; returns nil and ends the flight if none waits.
     mutating func handOver(_ key: FlightKey) -> Seat? {
         guard let first = flights[key]?.seats.keys.min() else {
             flights[key] = nil
@@ -81,12 +80,12 @@ struct FlightTable<Seat: Sendable>: Sendable {
         return flights[key]?.seats.removeValue(forKey: first)
     }
 
-    /// Flights under way.
+    /// The number of flights in progress.
     var count: Int { flights.count }
-    /// The requests that wait for any of them.
+    /// The number of requests that wait for any flight.
     var waiting: Int { flights.values.reduce(0) { $0 + $1.seats.count } }
 }
 
-// The model of flights tells the states apart that it has seen.
+// For the model of flights, which records the states that it has visited.
 extension FlightTable: Equatable, Hashable where Seat: Hashable {}
 extension FlightTable.Flight: Equatable, Hashable where Seat: Hashable {}

@@ -2,21 +2,21 @@
 
 import CacheStore
 
-/// The closure of a call: it makes a value, or decides what becomes of the key.
+/// A call's closure, which computes a value or decides the key's outcome.
 ///
-/// As it was given: one closure around another would be one allocation more for each call.
+/// Stored as passed in: wrapping it in another closure would cost an allocation per call.
 enum FlightWork<Value: Sendable, Failure: Error>: Sendable {
     case value(@Sendable () throws(Failure) -> Value)
     case outcome(@Sendable (Computation<Value>) throws(Failure) -> Computed<Value>)
 
-    /// Whether it is told what is there.
+    /// Whether the closure receives the previous value.
     var seesPrevious: Bool {
         if case .outcome = self { true } else { false }
     }
 
-    /// Runs it.
+    /// Runs the closure.
     ///
-    /// - Parameter terms: how to store a value that comes without.
+    /// - Parameter terms: the options for a value that the closure returns without any.
     func run(_ computation: Computation<Value>, _ terms: PutOptions) -> Result<Computed<Value>, Failure> {
         do throws(Failure) {
             switch self {
@@ -29,17 +29,17 @@ enum FlightWork<Value: Sendable, Failure: Error>: Sendable {
     }
 }
 
-/// The same for a closure that awaits.
+/// The asynchronous form of ``FlightWork``.
 enum AsyncFlightWork<Value: Sendable, Failure: Error>: Sendable {
     case value(@Sendable () async throws(Failure) -> Value)
     case outcome(@Sendable (Computation<Value>) async throws(Failure) -> Computed<Value>)
 
-    /// Whether it is told what is there.
+    /// Whether the closure receives the previous value.
     var seesPrevious: Bool {
         if case .outcome = self { true } else { false }
     }
 
-    /// Runs it in this task.
+    /// Runs the closure in this task.
     func run(
         _ computation: Computation<Value>,
         _ terms: PutOptions
@@ -55,23 +55,23 @@ enum AsyncFlightWork<Value: Sendable, Failure: Error>: Sendable {
     }
 }
 
-/// What a flight hands to those who have joined it; nil: there is no value.
+/// A flight's result for the requests that joined it; the hit is nil if the key has no value.
 struct FlightAnswer<Value: Sendable>: Sendable {
     let hit: CacheHit<Value>?
 }
 
 /// Why a request ended without an answer.
 enum FlightFailure<Failure: Error>: Error {
-    /// Another caller is computing the value, in this process if it is known, and was not done within the limit.
+    /// Another caller was still computing the value at the wait limit; with its process, if known.
     case timedOut(ComputingProcess?)
     /// The task was cancelled while it waited.
     case cancelled
-    /// The closure has decided what can't be.
+    /// The closure's decision is invalid.
     case refused(CacheError)
     /// The closure failed.
     case computation(Failure)
 
-    /// What came of it, as it is reported where nobody waits for it.
+    /// A description for events, used if no caller waits for the result.
     var reason: String {
         switch self {
         case .timedOut, .cancelled: "it was given up"

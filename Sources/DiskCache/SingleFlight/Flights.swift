@@ -2,13 +2,15 @@
 
 import Platform
 
-/// The computations of one cache in this process.
+/// The single-flight computations of one cache in this process.
 final class Flights: Sendable {
     let table = Locked(FlightTable<FlightSeat>())
     let failures = Locked(FailureMemory())
 
-    /// Gives the answer of a flight, if there is one, to those that joined before it was closed, and the lead to
-    /// one of the others; if none waits, the flight is over.
+    /// Delivers a flight's result, if it succeeded, to the requests that joined before it was closed, and hands over the
+    /// lead to one of the others.
+    ///
+    /// If none waits, the flight ends.
     func end<Value: Sendable>(_ key: FlightKey, with end: Result<CacheHit<Value>?, some Error>) {
         if case .success(let hit) = end {
             for seat in table.withLock({ $0.takeOnTime(key) }) {

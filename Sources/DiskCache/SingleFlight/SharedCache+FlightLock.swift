@@ -3,24 +3,24 @@
 package import CacheStore
 
 extension SharedCache {
-    /// The lock that a caller holds while it computes the value of `key`; opens nothing yet.
+    /// Returns the lock that a caller holds while it computes the value of `key`; opens no file yet.
     package func flightLock(forKey key: String) throws(CacheError) -> FlightLock {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(CacheError) in FlightLock(of: digest, in: store.directory) }
     }
 
-    /// Tries to get the lock; never waits.
+    /// Tries to acquire the lock without waiting.
     ///
-    /// A caller that gets it looks once more whether the value is there. It releases the lock if it is, or once
-    /// it has stored the value.
+    /// A caller that acquires the lock looks up the value again. It releases the lock if there is one, or after it has
+    /// stored the value.
     ///
-    /// - Throws: ``CacheError`` if the lock's file can't be created: no space, no permission, a read-only file
-    ///   system, a closed cache. The caller can compute anyway.
+    /// - Throws: ``CacheError`` if the lock's file can't be created: no space, no permission, a read-only file system, a
+    ///   closed cache. The caller can compute anyway.
     package func attempt(_ lock: FlightLock) throws(CacheError) -> FlightLock.Attempt {
         try withStore { (_, _) throws(CacheError) in try lock.attempt() }
     }
 
-    /// Counts an event of computing, in this module or outside of it.
+    /// Counts an event of a computation, in this module or outside of it.
     package func count(_ event: StoreCounters.Event) {
         counters.add(event)
     }
