@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test
-    func `it prints what the calls took and leaves nothing behind`() throws {
+    func `bench prints its measurements and leaves no files`() throws {
         let run = try bench(quick)
         #expect(run.status == 0)
         let lines = run.output.split(separator: "\n")
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test
-    func `its JSON tells the same`() throws {
+    func `the JSON output reports the plan, the counts, the kills and the leftovers`() throws {
         let result = try result(quick + ["--gc", "--kill", "50ms", "--puts", "30", "--removals", "10"])
         #expect(number("plan.workers", in: result) == 2 && number("plan.removals", in: result) == 10)
         let calls = ["gets.count", "puts.count", "counts.removals"].map { number($0, in: result) }
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test
-    func `a time is enough, and every key has a value`() throws {
+    func `a run can be limited by time alone, and leaves no key without a value`() throws {
         for puts in ["0", "10", "100"] {
             let result = try result(["-s", "100ms", "-w", "1", "--keys", "20", "--puts", puts])
             #expect(number("counts.misses", in: result) == 0)
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: [Signal.interrupt, .terminate, .hangup])
-    func `a signal ends it by that signal, with its workers and its directory`(signal: Signal) throws {
+    func `a signal ends bench and its workers and removes its directory`(signal: Signal) throws {
         var process = try ChildProcess(
             starting: BuiltCommand.path,
             ["--dir", place.path, "bench", "--seconds", "600", "--keys", "10"]
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test
-    func `a worker whose starter dies goes too`() throws {
+    func `a worker ends when the pipe from its parent closes`() throws {
         let plan = try BenchWorkerCommand.words(BenchPlan(), stream: 1)
         // A pipe that nobody writes to any more is what it finds in the place of its input.
         let script = "sleep 0.1 | \"$@\" | tail -n 1"
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test
-    func `a worker that crashes is told`() throws {
+    func `bench reports a crashed worker`() throws {
         let cache = try SharedCache(at: place.path + "/cache")
         let program = WorkerProgram(
             executable: BuiltCommand.path,
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test
-    func `SIGQUIT ends the command without a word`() throws {
+    func `SIGQUIT ends a command without an error message`() throws {
         let errors = place.path + "/errors"
         let script = "exec \"$0\" -d \"$1/cache\" put k 2> \"$1/errors\""
         var process = try ChildProcess(
@@ -125,14 +125,14 @@ import Testing
         #expect(try String(contentsOfFile: errors, encoding: .utf8).isEmpty)
     }
 
-    @Test func `a missing parent is refused and not made`() throws {
+    @Test func `a missing parent directory is an error and is not created`() throws {
         let run = try BuiltCommand.run(BuiltCommand.path, ["-d", place.path + "/a/b", "bench"])
         #expect(run.status == 73)
         #expect(try remains.isEmpty)
     }
 
     @Test(arguments: [["--workers", "0"], ["operand"], ["--nonsense"]])
-    func `wrong words are a matter of usage`(words: [String]) throws {
+    func `invalid arguments are a usage error`(words: [String]) throws {
         #expect(try bench(words).status == 64)
         #expect(try remains.isEmpty)
     }

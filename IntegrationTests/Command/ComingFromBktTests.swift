@@ -38,7 +38,7 @@ import Testing
         return text.split(separator: "\n").count
     }
 
-    @Test func `a result is replayed, and made anew where that is wanted`() throws {
+    @Test func `a result is replayed, and --force runs the command again`() throws {
         let run = try shell(
             """
             diskcache run --ttl 1m -- cmd
@@ -51,7 +51,7 @@ import Testing
         #expect(runs == 3)
     }
 
-    @Test func `an old one is renewed from one moment on, and not used from another`() throws {
+    @Test func `--ttl and --stale set the lifetime and the stale period of a result`() throws {
         #expect(try shell("diskcache run --ttl 10s --stale 50s -- cmd").output == "out\n")
         let cache = try tool.cache()
         let entry = try #require(try cache.entries().map { try $0.get() }.first)
@@ -59,7 +59,7 @@ import Testing
         #expect(abs(lifetime - 10) < 0.01 && entry.staleFor == .seconds(50))
     }
 
-    @Test func `failures are kept where that is wanted`() throws {
+    @Test func `failures are cached only with --cache-failures`() throws {
         let run = try shell(
             """
             export STATUS=7
@@ -71,7 +71,7 @@ import Testing
         #expect(runs == 3)
     }
 
-    @Test func `what goes into the key`() throws {
+    @Test func `directory, variables, modification times and contents become part of the key`() throws {
         let run = try shell(
             """
             export NAME=1
@@ -85,7 +85,7 @@ import Testing
         #expect(runs == 4)
     }
 
-    @Test func `a scope is for itself`() throws {
+    @Test func `a scope separates its keys from all others`() throws {
         let run = try shell(
             """
             diskcache run --scope NAME/ -- cmd; diskcache run -- cmd
@@ -98,7 +98,7 @@ import Testing
         #expect(runs == 2)
     }
 
-    @Test func `what the environment says, and a lock alone`() throws {
+    @Test func `DISKCACHE_TTL and DISKCACHE_DIR apply, and lock runs a command without caching it`() throws {
         let run = try shell(
             """
             export DISKCACHE_TTL=1m

@@ -18,7 +18,7 @@ import Testing
     // MARK: One at a time
 
     @Test(arguments: [["--no-wait"], ["--wait=1ms"]])
-    func `who can't wait is told who collects, and since when`(words: [String]) throws {
+    func `gc that may not wait reports which process is collecting, and since when`(words: [String]) throws {
         let began = Int64((Date.now.timeIntervalSince1970 - 100) * 1e9)
         // The kernel says who has the lock: 4711 may be the number of a process in another container.
         for (holder, name) in [("$!", "process "), ("4711", "another process")] {
@@ -41,14 +41,14 @@ import Testing
         }
     }
 
-    @Test func `a holder that has left no word is another process`() throws {
+    @Test func `a lock holder that has left no record is reported as another process`() throws {
         let run = try tool.shell(
             "exec 9<>\"$DISKCACHE_DIR/locks/janitor\"; flock 9; \"$TOOL\" gc --no-wait 9>&-"
         )
         #expect(run.status == 75 && run.error.contains("another process is collecting"))
     }
 
-    @Test func `who waits as long as it takes collects in the end`() throws {
+    @Test func `gc --wait collects once the lock is free`() throws {
         try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         let run = try tool.shell(
             """
@@ -60,7 +60,7 @@ import Testing
         #expect(run.status == 0 && run.output.hasPrefix("REMOVED"))
     }
 
-    @Test func `who waits for so long gives up no sooner, also where nothing moves`() throws {
+    @Test func `gc --wait=SPAN does not give up early, even if the holder makes no progress`() throws {
         let lock = open(tool.directory + "/locks/janitor", O_RDWR | O_CLOEXEC)
         defer { close(lock) }
         try #require(flock(lock, LOCK_EX) == 0)
@@ -77,17 +77,17 @@ import Testing
         ["--watch", "0"],
         ["--last", "--nice"], ["--last", "--watch", "1s"], ["--wait=x"],
     ])
-    func `what makes no sense together is refused`(words: [String]) throws {
+    func `contradictory or invalid options are refused`(words: [String]) throws {
         let run = try tool.run(["gc"] + words)
         #expect(run.status == 64 && run.error.hasPrefix("diskcache: gc: "))
     }
 
-    @Test func `a watch ends at once where its directory is a mistake`() throws {
+    @Test func `a watch ends at once if its directory is invalid`() throws {
         let run = try tool.run("gc", "--watch", "1s", "--dir", "")
         #expect(run.status == 64 && run.error == "diskcache: --dir is empty: give a directory\n")
     }
 
-    @Test func `a sparing collection does the same`() throws {
+    @Test func `gc --nice removes the same entries`() throws {
         for number in 0..<20 {
             try cache.put("value \(number)", forKey: "k\(number)", options: PutOptions(expires: .expired))
         }
@@ -96,7 +96,7 @@ import Testing
         #expect(report["isComplete"] as? Bool == true)
     }
 
-    @Test func `space that is not free on the disk is made free`() throws {
+    @Test func `gc --min-free evicts values if too little of the disk is free`() throws {
         for number in 0..<3 { try cache.put("value \(number)", forKey: "k\(number)") }
         #expect(try tool.run("gc", "--min-free", "1").output.hasPrefix("nothing to do"))
         // Nobody has all of it.
@@ -108,7 +108,7 @@ import Testing
 
     // MARK: Verifying
 
-    @Test func `gc verifies what it leaves, if it is asked to`() throws {
+    @Test func `gc --verify verifies the remaining values`() throws {
         try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         try cache.put("hello", forKey: "key")
         let sound = try tool.run("gc", "--verify")
@@ -135,7 +135,7 @@ import Testing
         """
 
     @Test(arguments: ["TERM", "INT"])
-    func `a watch prints a line a collection and ends cleanly while it waits`(signal: String) throws {
+    func `a watch prints a line per collection and exits cleanly on a signal`(signal: String) throws {
         try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         try cache.put("hello", forKey: "key")
         let output = tool.path("watch")
@@ -156,7 +156,7 @@ import Testing
         #expect(lines[1...2].allSatisfy { $0.contains("Z removed nothing" + left) })
     }
 
-    @Test func `a watch goes on where there is no cache yet, and collects once there is`() throws {
+    @Test func `a watch continues while there is no cache, and collects once there is one`() throws {
         let output = tool.path("watch")
         let run = try tool.shell(
             """
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test
-    func `a watch ends cleanly in the middle of a collection, and leaves word of it`() throws {
+    func `a signal during a collection ends the watch cleanly, and the collection is recorded`() throws {
         try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         // What holds all stripes keeps it busy for half a second.
         var held: [Int32] = []

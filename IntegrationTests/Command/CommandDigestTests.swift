@@ -18,7 +18,7 @@ import Testing
         try #require(run.status == 0, "\(run.error)")
     }
 
-    @Test func `a value is had by its digest, whatever its key, while it is there`() throws {
+    @Test func `a value can be read by its digest until it is collected`() throws {
         try put("k", "hello")
         let digest = "\(Digest(of: Data("hello".utf8)))"
         #expect(try tool.run("get", "--digest", digest).output == "hello")
@@ -47,7 +47,7 @@ import Testing
         #expect(try tool.run("get", "k").output == "hello")
     }
 
-    @Test func `a put whose digest differs leaves the old value, also from a pipe`() throws {
+    @Test func `a put whose digest differs keeps the old value, also with input from a pipe`() throws {
         try put("k", "old")
         let digest = Digest(of: Data("hello".utf8))
         #expect(try tool.shell("head -c 1000000 /dev/zero | \"$TOOL\" put k --digest \(digest)").status == 65)

@@ -66,25 +66,25 @@ import Testing
             ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
         ] as [[String]]
     )
-    func `wrong words are a usage error and make no directory`(words: [String]) throws {
+    func `invalid arguments are a usage error and create no directory`(words: [String]) throws {
         expectFailure(try tool.run(words), 64)
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
     }
 
-    @Test func `a word that is not UTF-8 is refused`() throws {
+    @Test func `an argument that is not UTF-8 is refused`() throws {
         for words in ["put $'a\\xff'", "put a --tag $'\\xff'", "ls --prefix $'\\xff'"] {
             expectFailure(try tool.shell("\"$TOOL\" \(words) </dev/null"), 64, "UTF-8")
         }
     }
 
-    @Test func `a key may have the code points that stand for bytes in paths`() throws {
+    @Test func `a key may contain the code points that encode non-UTF-8 bytes in paths`() throws {
         let key = "a\u{10ffff}"
         #expect(try tool.run("put", key, input: Data("value".utf8)).status == 0)
         #expect(try tool.run("get", key).output == "value")
     }
 
     @Test(arguments: ["--dir", "DISKCACHE_DIR", "XDG_CACHE_HOME", "HOME", "cd"])
-    func `a directory whose path is not UTF-8 is used as it is called`(way: String) throws {
+    func `a directory path that is not UTF-8 is used unchanged`(way: String) throws {
         let run = try tool.shell(
             """
             place="$HOME/"$'d\\xff\\xc3\\xa4/\\xf4'; mkdir -p "$place"; TOOL=$(realpath "$TOOL"); unset DISKCACHE_DIR
@@ -110,7 +110,7 @@ import Testing
         )
     }
 
-    @Test func `a message shows the bytes of a path that are not UTF-8`() throws {
+    @Test func `a message escapes the bytes of a path that are not UTF-8`() throws {
         let run = try tool.shell("\"$TOOL\" --dir /dev/null/$'\\xff' put key </dev/null")
         #expect(run.error.contains("/dev/null/\\xff"), "\(run.error)")
     }
@@ -119,47 +119,47 @@ import Testing
         ("DISKCACHE_DIR=", "is empty"),
         ("-u DISKCACHE_DIR HOME=here", "a relative path"),
     ])
-    func `an environment that names no directory is a usage error`(variables: String, words: String) throws {
+    func `an environment without a directory is a usage error`(variables: String, words: String) throws {
         expectFailure(try tool.shell("env \(variables) \"$TOOL\" ls"), 64, words)
     }
 
-    @Test func `options that are unknown and short for several are told apart`() throws {
+    @Test func `unknown and ambiguous options have different messages`() throws {
         expectFailure(try tool.run("gc", "--bogus"), 64, "unknown option '--bogus'")
         expectFailure(try tool.run("gc", "--max", "1"), 64, "ambiguous option '--max': it can be --max-size,")
         let suggestion = "unknown option '--dyr-run' (did you mean --dry-run?): see"
         expectFailure(try tool.run("gc", "--dyr-run"), 64, suggestion)
     }
 
-    @Test func `who forgets the sign before a value or a number is told of it`() throws {
+    @Test func `a message explains a missing = before a value or a missing -- before a number`() throws {
         let soft = "too many operands: give [KEY], and the value of --soft after =; see"
         expectFailure(try tool.run("touch", "--soft", "5m", "k"), 64, soft)
         expectFailure(try tool.run("incr", "k", "-3"), 64, "unknown option '-3' (put -- before")
     }
 
-    @Test func `a limit of the file size is an error, not a signal`() throws {
+    @Test func `exceeding the file size limit is an error, not a signal`() throws {
         let run = try tool.shell("ulimit -f 1; head -c 100000 /dev/zero | \"$TOOL\" put k; exit $?")
         #expect(run.status > 1 && run.status < 128)
         #expect(run.error.contains("EFBIG") && run.error.split(separator: "\n").count == 1, "\(run.error)")
     }
 
-    @Test func `if-absent does not read its input where there is a value`() throws {
+    @Test func `put --if-absent does not read its input if there is a value`() throws {
         #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
         #expect(try tool.shell("timeout 20 \"$TOOL\" put k --if-absent /dev/zero").status == 1)
     }
 
-    @Test func `a full output is an output error`() throws {
+    @Test func `a full output device is an output error`() throws {
         #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
         expectFailure(try tool.run("get", "k", "-o", "/dev/full"), 74)
     }
 
     @Test(.enabled(if: Mount.isAllowed, "nothing can be mounted here"))
-    func `an output where nothing can be written is an output error`() throws {
+    func `an output path on a read-only file system is an output error`() throws {
         #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
         let mount = try Mount("tmpfs", options: "ro")
         expectFailure(try tool.run("get", "k", "-o", mount.path + "/file"), 74, "EROFS")
     }
 
-    @Test func `a number that is not open is no output, and no file of the cache is taken for it`() throws {
+    @Test func `an output descriptor that is not open is refused, and no cache file replaces it`() throws {
         #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
         for number in 3...12 {
             for directory in ["/dev/fd", "/proc/self/fd"] {
@@ -171,7 +171,7 @@ import Testing
         #expect(try tool.shell("\"$TOOL\" get k -o /dev/fd/7 7>&1").output == "x")
     }
 
-    @Test func `an error is one line, whatever is in the words`() throws {
+    @Test func `an error message is one line, whatever the arguments contain`() throws {
         expectFailure(try tool.run("put", "k", "--ttl", "a\nb\u{1B}c"), 64, "a\\nb\\x1bc")
     }
 
@@ -190,7 +190,7 @@ import Testing
 
     // MARK: No cache there
 
-    @Test func `what is wrong is named in the field's words`() throws {
+    @Test func `each usage error has its message`() throws {
         expectFailure(try tool.run("colour"), 64, "unknown command 'colour':")
         expectFailure(try tool.run("gte", "k"), 64, "unknown command 'gte' (did you mean get?)")
         expectFailure(try tool.run(), 64, "missing command")
@@ -205,7 +205,7 @@ import Testing
         expectFailure(try tool.run("config", "set", "colour", "1"), 64, "unknown setting 'colour'")
     }
 
-    @Test func `info says of every key that it is a miss, and why`() throws {
+    @Test func `without a cache info reports a miss and its reason`() throws {
         let run = try tool.run("info", "k")
         #expect(run.status == 1)
         #expect(run.output == "key     k\nstatus  a miss: there is no cache \(tool.directory)\n")
@@ -228,19 +228,19 @@ import Testing
     }
 
     @Test(arguments: ["ls", "gc", "stats", "verify", "doctor", "clear"])
-    func `what reports on a cache says that there is none`(command: String) throws {
+    func `commands that report on a cache fail if there is none`(command: String) throws {
         expectFailure(try tool.run(command), 78, "`diskcache put` creates one")
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
     }
 
     @Test(arguments: ["ls", "gc", "stats", "verify", "doctor", "clear"])
-    func `an empty directory is no cache either, and stays empty`(command: String) throws {
+    func `an empty directory is not a cache either, and stays empty`(command: String) throws {
         try FileManager.default.createDirectory(atPath: tool.directory, withIntermediateDirectories: true)
         expectFailure(try tool.run(command), 78)
         #expect(try FileManager.default.contentsOfDirectory(atPath: tool.directory).isEmpty)
     }
 
-    @Test func `put makes the directory and those above it`() throws {
+    @Test func `put creates the directory and its parents`() throws {
         let deep = tool.path("a/b/c")
         #expect(try tool.run("put", "k", "-d", deep).status == 0)
         #expect(try tool.run("--dir", deep, "get", "k").status == 0)
@@ -256,13 +256,13 @@ import Testing
     // MARK: Wrong directories
 
     @Test(arguments: [["put", "k"], ["get", "k"], ["ls"], ["gc"]])
-    func `a directory that is a file is refused`(words: [String]) throws {
+    func `a file in place of the directory is refused`(words: [String]) throws {
         makeFile(tool.directory, "mine")
         expectFailure(try tool.run(words), 73, "not a directory")
     }
 
     @Test(arguments: [["put", "k"], ["get", "k"], ["clear", "--yes"], ["gc"], ["doctor"]])
-    func `a directory with other files is refused and left as it is`(words: [String]) throws {
+    func `a directory with foreign files is refused and left unchanged`(words: [String]) throws {
         try FileManager.default.createDirectory(atPath: tool.directory, withIntermediateDirectories: true)
         makeFile(tool.directory + "/letter.txt", "mine")
         expectFailure(try tool.run(words), 78, "nothing was changed")
@@ -270,7 +270,7 @@ import Testing
     }
 
     @Test(arguments: ["echo nonsense >", "mkfifo", "mkdir", "ln -s control"])
-    func `what is in the place of the format is told by its name`(making: String) throws {
+    func `the error message names an invalid format file`(making: String) throws {
         #expect(try tool.run("put", "k").status == 0)
         #expect(try tool.shell("cd \"$DISKCACHE_DIR\" && rm format && \(making) format").status == 0)
         expectFailure(try tool.run("get", "k"), 78, "its file `format`")
@@ -302,7 +302,7 @@ import Testing
     }()
 
     @Test(.enabled(if: canBecomeNobody, "nobody can't run the command here"))
-    func `a directory that may not be read is a matter of permission`() throws {
+    func `a directory without read permission is a permission error`() throws {
         #expect(try tool.run("put", "k").status == 0)
         for words in ["put k", "get k", "ls", "gc", "doctor"] {
             expectFailure(try asNobody(words), 77, "as the user who owns it")
@@ -310,7 +310,7 @@ import Testing
     }
 
     @Test(.enabled(if: canBecomeNobody, "nobody can't run the command here"))
-    func `a directory that may only be read can be read`() throws {
+    func `a read-only directory allows reads, and writes are a permission error`() throws {
         #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
         _ = try tool.shell("chmod -R a+rX \"$DISKCACHE_DIR\"")
         #expect(try asNobody("get k").output == "x")
@@ -326,7 +326,7 @@ import Testing
     // MARK: Files that others have planted
 
     @Test(.enabled(if: canBecomeNobody, "nobody can't run the command here"))
-    func `a get to a file hands on nothing that somebody else has prepared`() throws {
+    func `get -o never writes through a file, link or pipe that another user has planted`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         let run = try tool.shell(
             """
@@ -347,7 +347,7 @@ import Testing
     }
 
     @Test(.enabled(if: canBecomeNobody, "nobody can't run the command here"))
-    func `somebody else than root may write by links of root's and their own`() throws {
+    func `an unprivileged user may write through links owned by root or by the same user`() throws {
         let run = try tool.shell(
             """
             cd "$HOME"; chmod 755 .; mkdir own; chown 65534 own; ln -s own by-root
@@ -361,7 +361,7 @@ import Testing
     }
 
     @Test(.enabled(if: canHideProc, "only root can take /proc away from a process"))
-    func `without /proc every command does what it is asked to`() throws {
+    func `every command works without /proc`() throws {
         let run = try tool.shell(
             """
             unshare -m bash -c 'mount --make-rprivate / && umount -l /proc && cd "$HOME" || exit 99
@@ -375,7 +375,7 @@ import Testing
     }
 
     @Test(.enabled(if: canHideProc, "only root can take /dev away from a process"))
-    func `without /dev/null a command runs, and finds an empty input`() throws {
+    func `without /dev/null a command runs with empty input`() throws {
         let run = try tool.shell(
             """
             unshare -m bash -c 'mount --make-rprivate / && mount -t tmpfs tmpfs /dev || exit 99
@@ -398,7 +398,7 @@ import Testing
 
     // MARK: Wrong input and output
 
-    @Test func `a file that is not there is an input error and makes no directory`() throws {
+    @Test func `a missing input file is an input error and creates no directory`() throws {
         expectFailure(try tool.run("put", "k", tool.path("missing")), 74, "missing")
         expectFailure(try tool.run("put", "k", tool.path("")), 74, "directory")
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
@@ -409,7 +409,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
     }
 
-    @Test func `no file can get the number of closed output`() throws {
+    @Test func `closed output streams become /dev/null, so that no file gets their numbers`() throws {
         // Stopped at the opening of a pipe that nobody writes to; looked at until it is there.
         let run = try tool.shell(
             """
@@ -430,7 +430,7 @@ import Testing
     }
 
     @Test(arguments: ["", "trap '' PIPE; "])
-    func `a reader that leaves is not worth a word`(prefix: String) throws {
+    func `a reader that closes the pipe early causes no error message`(prefix: String) throws {
         let bytes = Data(repeating: 7, count: 1 << 20)
         #expect(try tool.run("put", "k", input: bytes).status == 0)
         let run = try tool.shell(prefix + "\"$TOOL\" get k | head -c 1 >/dev/null; exit ${PIPESTATUS[0]}")

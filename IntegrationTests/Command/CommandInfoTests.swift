@@ -23,14 +23,14 @@ import Testing
         return (String(line.drop { $0 != " " }.drop { $0 == " " }), run.status)
     }
 
-    @Test func `a hit says so, and when it expires`() throws {
+    @Test func `info reports a hit and its expiration`() throws {
         try cache.put("value", forKey: "k", options: PutOptions(expires: .days(7)))
         #expect(try status("k") == ("a hit", 0))
         #expect(try tool.run("info", "k").output.contains("(in 6d 23h)"))
         #expect(try json(tool.run("info", "k", "--json"))["state"] as? String == "hit")
     }
 
-    @Test func `a miss says why, with what is known`() throws {
+    @Test func `info reports why a key is a miss`() throws {
         let created = Date(timeIntervalSinceNow: -195.5)
         let former = try tool.cache { $0.now = { created } }
         try former.put("value", forKey: "old", options: PutOptions(expires: .seconds(10)))
@@ -65,7 +65,7 @@ import Testing
         #expect(absent["state"] as? String == "absent")
     }
 
-    @Test func `of a value stored by a clock that is ahead it says so, and for how long it is a miss`() throws
+    @Test func `info reports a value that was stored by a clock ahead, and how long it stays a miss`() throws
     {
         let created = Date(timeIntervalSinceNow: 3590)
         try tool.cache { $0.now = { created } }.put("value", forKey: "ahead")
@@ -74,7 +74,7 @@ import Testing
         #expect(status.exit == 1 && !status.line.contains("gc removes it"))
     }
 
-    @Test func `of a key that was removed the event log says by whom, and why`() throws {
+    @Test func `info reports from the event log which process removed a key, and why`() throws {
         let store = try Store(at: tool.directory)
         try store.configure { (configuration) throws(CacheError) in
             configuration.limits.eventLogSize = .mebibytes(1)
@@ -93,7 +93,7 @@ import Testing
         #expect(try json(tool.run("info", "k", "--json"))["lastRemoval"] == nil)
     }
 
-    @Test func `its place in the order of eviction is told when asked for`() throws {
+    @Test func `info --order reports the key's rank in the order of eviction`() throws {
         for (key, age) in [("a", 3000.0), ("b", 2000), ("c", 1000)] {
             let created = Date(timeIntervalSinceNow: -age)
             try tool.cache { $0.now = { created } }.put(key, forKey: key)
@@ -105,7 +105,7 @@ import Testing
         #expect(rank == ["usedLongerAgo": 2, "entries": 3])
     }
 
-    @Test func `control characters of a key stay out of the terminal`() throws {
+    @Test func `control characters of a key are escaped`() throws {
         try cache.put("value", forKey: "a\u{1B}[2Jb")
         #expect(try tool.run("info", "a\u{1B}[2Jb").lines[0].hasSuffix(" a\\x1b[2Jb"))
         #expect(try tool.run("info", "c\nd").lines[0].hasSuffix(" c\\nd"))

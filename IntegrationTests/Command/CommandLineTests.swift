@@ -20,7 +20,7 @@ import Testing
 
     // MARK: What is on disk
 
-    @Test func `a put makes one object whose name is its SHA-256`() throws {
+    @Test func `a put creates one object named by the SHA-256 of the value`() throws {
         try put("k", "hello\n")
         let objects = tool.files("objects")
         #expect(objects.count == 1)
@@ -34,7 +34,7 @@ import Testing
         #expect(tool.files("entries") == ["\(sum.prefix(2))/\(sum)"])
     }
 
-    @Test func `the record is the attribute user.dc, and takes no block for a key of 16 bytes on ext4`()
+    @Test func `the record is the attribute user.dc, and takes no block on ext4 for a key of 16 bytes`()
         throws
     {
         try put("0123456789abcdef", "x", "--ttl", "7d")
@@ -67,7 +67,7 @@ import Testing
 
     // MARK: Expiration
 
-    @Test func `after its ttl a value is a miss, and gc reports it with its bytes`() throws {
+    @Test func `after its TTL a value is a miss, and gc reports its removal and its bytes`() throws {
         try put("k", "hello", "--ttl", "1h")
         #expect(try tool.run("get", "k").status == 0)
         try put("k", "hello", "--ttl", "1ms")
@@ -82,7 +82,7 @@ import Testing
         #expect(tool.files("objects").isEmpty && tool.files("entries").isEmpty)
     }
 
-    @Test func `a moment of expiry is kept to the second, in whatever zone it was given`() throws {
+    @Test func `an expiration date is kept to the second, whatever its time zone`() throws {
         try put("k", "x", "--expires-at", "2100-01-01T02:00:00+02:00")
         #expect(try json(tool.run("info", "k", "--json"))["expires"] as? String == "2100-01-01T00:00:00.000Z")
     }
@@ -94,7 +94,7 @@ import Testing
         #expect(try date(info["expires"]).timeIntervalSince(created) == 7 * 86400)
     }
 
-    @Test func `a value that expired at once is given to who asks for stale ones`() throws {
+    @Test func `a value that expired at once is returned by get --stale`() throws {
         try put("k", "x", "--ttl", "0", "--stale", "1h")
         #expect(try tool.run("get", "k").status == 1)
         #expect(try tool.run("info", "k").status == 1)
@@ -102,7 +102,7 @@ import Testing
         #expect(try tool.run("info", "k", "--stale").status == 0)
     }
 
-    @Test func `touch gives another expiration and never takes it away`() throws {
+    @Test func `touch replaces the expiration, keeps the tags, and fails for an absent key`() throws {
         try put("k", "x", "--ttl", "1h", "--tag", "t")
         #expect(try tool.run("touch", "k", "--ttl", "never").status == 0)
         let info = try json(tool.run("info", "k", "--json"))
@@ -112,7 +112,7 @@ import Testing
         #expect(try tool.run("touch", "other").status == 1)
     }
 
-    @Test func `a value that expired softly is given to who asks for stale ones`() throws {
+    @Test func `a softly expired value is returned by get --stale`() throws {
         try put("never", "1", "--stale", "1h")
         try put("soon", "2", "--ttl", "1h")
         #expect(try tool.run("touch", "--soft", "never").status == 0)
@@ -124,7 +124,7 @@ import Testing
         #expect(try tool.run("touch", "--soft", "other").status == 1)
     }
 
-    @Test func `what has a tag expires softly in one step, and the others don't`() throws {
+    @Test func `touch --soft expires all values with a tag or a prefix at once, and no others`() throws {
         try put("a/1", "1", "--tag", "x", "--stale", "1h")
         try put("a/2", "2", "--stale", "1h")
         try put("b/1", "3", "--stale", "1h")
@@ -139,20 +139,20 @@ import Testing
 
     // MARK: Values
 
-    @Test func `a value of no bytes is a value`() throws {
+    @Test func `an empty value is a value`() throws {
         try put("k", "")
         let run = try tool.run("get", "k")
         #expect(run.status == 0 && run.outputData.isEmpty)
     }
 
-    @Test func `bytes come out as they went in`() throws {
+    @Test func `values are returned byte for byte`() throws {
         let bytes = Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 7) })
         #expect(try tool.run("put", "k", input: bytes).status == 0)
         #expect(try tool.run("get", "k").outputData == bytes)
         #expect(try tool.shell("\"$TOOL\" get k | cat").outputData == bytes)
     }
 
-    @Test func `put reads a file and get writes one`() throws {
+    @Test func `put reads its value from a file, and get -o writes it to one`() throws {
         makeFile(tool.path("in"), "from a file")
         #expect(try tool.run("put", "k", tool.path("in")).status == 0)
         makeFile(tool.path("out"), "before")
@@ -162,14 +162,14 @@ import Testing
         #expect(try String(contentsOfFile: tool.path("out"), encoding: .utf8) == "from a file")
     }
 
-    @Test func `if-absent leaves alone what is there`() throws {
+    @Test func `put --if-absent keeps an existing value`() throws {
         #expect(try tool.run("put", "k", "--if-absent", input: Data("1".utf8)).status == 0)
         let second = try tool.run("put", "k", "--if-absent", "--json", input: Data("2".utf8))
         #expect(second.status == 1 && second.outputData.isEmpty && second.errorData.isEmpty)
         #expect(try tool.run("get", "k").output == "1")
     }
 
-    @Test func `has tells whether get would find something, and prints nothing`() throws {
+    @Test func `has reports whether get would find a value, and prints nothing`() throws {
         try put("k", "1")
         try put("old", "2", "--ttl", "0", "--stale", "1h")
         for (key, status) in [("k", 0), ("old", 1), ("other", 1)] as [(String, Int32)] {
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func `dir prints the directory that everything else uses`() throws {
+    @Test func `dir prints the directory that all other commands use`() throws {
         #expect(try tool.run("dir").output == tool.directory + "\n")
         #expect(try tool.run("--dir", "/a/b/", "dir").output == "/a/b\n")
         #expect(try tool.shell("env -u DISKCACHE_DIR \"$TOOL\" dir").output.hasSuffix("/.cache/diskcache\n"))
@@ -209,14 +209,14 @@ import Testing
 
     // MARK: Removing
 
-    @Test func `rm removes what is there and says whether there was anything`() throws {
+    @Test func `rm removes keys and reports whether any of them existed`() throws {
         try put("a", "1")
         #expect(try tool.run("rm", "a", "b").status == 0)
         #expect(try tool.run("get", "a").status == 1)
         #expect(try tool.run("rm", "a", "b").status == 1)
     }
 
-    @Test func `rm by tag removes only what has the tag`() throws {
+    @Test func `rm --tag removes only the values with the tag`() throws {
         try put("a", "1", "--tag", "x", "--tag", "y")
         try put("b", "2", "--tag", "y")
         try put("c", "3")
@@ -226,7 +226,7 @@ import Testing
         #expect(try tool.run("rm", "--tag", "x").status == 0)
     }
 
-    @Test func `clear empties the directory, if it may`() throws {
+    @Test func `clear empties the directory only with --yes`() throws {
         try put("a", "1")
         let refused = try tool.run("clear")
         #expect(refused.status == 64 && refused.error.contains("--yes"))
@@ -236,7 +236,7 @@ import Testing
         #expect(try tool.run("clear", "--yes", "--json").output == "{\"removed\":0,\"removedBytes\":0}\n")
     }
 
-    @Test func `clear says what there is before it asks, and takes no for an answer`() throws {
+    @Test func `clear reports what it would remove before it asks, and accepts no as an answer`() throws {
         try put("a", "1")
         try put("b", "1")
         let run = try tool.shell(

@@ -35,13 +35,13 @@ import Testing
         _ = try Sweep.run(request, on: store.parts, now: .now)
     }
 
-    @Test func `without a log it says how to begin one`() throws {
+    @Test func `without an event log the command prints how to enable one`() throws {
         let run = try tool.run("log")
         #expect(run.status == 1 && run.outputData.isEmpty)
         #expect(run.error.contains("diskcache config set event-log"))
     }
 
-    @Test func `removals are printed a line each, the newest last`() throws {
+    @Test func `removals are printed one per line, the newest last`() throws {
         try fill()
         let run = try tool.run("log")
         #expect(run.status == 0 && run.errorData.isEmpty)
@@ -53,7 +53,7 @@ import Testing
         #expect(try tool.run("log", "--limit", "2").lines == Array(run.lines.suffix(2)))
     }
 
-    @Test func `a key finds its own removals, also those by gc`() throws {
+    @Test func `log KEY prints the removals of the key, including those by gc`() throws {
         try fill()
         #expect(try tool.run("log", "swept").lines.first?.hasSuffix("too many     swept") == true)
         #expect(try tool.run("log", "swept").lines.count == 1)
@@ -61,7 +61,7 @@ import Testing
         #expect(missing.status == 1 && missing.outputData.isEmpty && missing.errorData.isEmpty)
     }
 
-    @Test func `JSON has an object a line`() throws {
+    @Test func `JSON output is one object per line`() throws {
         try fill()
         let objects = try tool.run("log", "--json").lines.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
@@ -73,7 +73,7 @@ import Testing
         #expect(objects.allSatisfy { $0["process"] as? Int == process && $0["time"] is String })
     }
 
-    @Test func `what the directory is configured to log every process logs`() throws {
+    @Test func `every process logs if the configuration of the directory enables the event log`() throws {
         #expect(try tool.run("config", "set", "event-log", "1M").status == 0)
         for key in ["a", "b"] { #expect(try tool.run("put", key, input: Data("value".utf8)).status == 0) }
         #expect(try tool.run("rm", "a").status == 0)

@@ -17,7 +17,7 @@ import Testing
 
     // MARK: ls
 
-    @Test func `one line is one key, whatever is in it`() throws {
+    @Test func `ls prints each key on one line, whatever it contains`() throws {
         let keys = ["plain", "two\nlines", "tab\t", "back\\slash", "\u{1B}[2J", "ünï 🙂"]
         for key in keys { try cache.put("x", forKey: key) }
         let shown = ["plain", "two\\nlines", "tab\\t", "back\\\\slash", "\\x1b[2J", "ünï 🙂"]
@@ -26,13 +26,13 @@ import Testing
         #expect(Set(raw) == Set(keys))
     }
 
-    @Test func `raw keys can be handed to xargs`() throws {
+    @Test func `raw keys can be passed to xargs`() throws {
         for key in ["a b", "c\nd", "e'f", "--dir=/elsewhere"] { try cache.put("x", forKey: key) }
         #expect(try tool.shell("\"$TOOL\" ls -0 | xargs -0 \"$TOOL\" rm --").status == 0)
         #expect(try tool.run("ls").outputData.isEmpty)
     }
 
-    @Test func `a key that is not kept is shown by its digest`() throws {
+    @Test func `a key that is not stored is shown by its digest`() throws {
         let key = String(repeating: "k", count: 1025)
         try cache.put("x", forKey: key)
         #expect(try tool.run("ls").output == "sha256:\(Digest(of: Data(key.utf8)))\n")
@@ -43,7 +43,7 @@ import Testing
         ("key", ["a", "b", "c"]), ("size", ["b", "c", "a"]), ("age", ["c", "b", "a"]),
         ("access", ["c", "b", "a"]), ("expires", ["a", "c", "b"]),
     ])
-    func `ls sorts`(order: String, keys: [String]) throws {
+    func `ls sorts by each order, also reversed and with a limit`(order: String, keys: [String]) throws {
         for (key, value, days, age) in [("a", "1", 1, 1.0), ("b", "333", nil, 2), ("c", "22", 2, 3)] {
             let created = Date(timeIntervalSinceNow: -age * 1000)
             try tool.cache { $0.now = { created } }
@@ -54,13 +54,13 @@ import Testing
         #expect(try tool.run("ls", "--sort", order, "--limit", "2").lines == Array(keys.prefix(2)))
     }
 
-    @Test func `a limit cuts the list, in whatever order it is`() throws {
+    @Test func `ls --limit shortens an unsorted list`() throws {
         for key in ["a", "b", "c"] { try cache.put("x", forKey: key) }
         #expect(try tool.run("ls", "--limit", "2").lines.count == 2)
         #expect(try tool.run("ls", "--limit", "0").outputData.isEmpty)
     }
 
-    @Test func `ls writes JSON an object a line`() throws {
+    @Test func `ls --json prints one object per line`() throws {
         for key in ["a", "b\n"] { try cache.put("xyz", forKey: key, options: PutOptions(expires: .days(1))) }
         let objects = try tool.run("ls", "--json").lines.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
@@ -69,7 +69,7 @@ import Testing
         #expect(objects.allSatisfy { $0["size"] as? Int == 3 && $0["expires"] is String })
     }
 
-    @Test func `a long list has a headline and aligned columns`() throws {
+    @Test func `ls --long prints a heading and aligned columns`() throws {
         try cache.put("x", forKey: "k", options: PutOptions(expires: .never))
         let lines = try tool.run("ls", "--long").lines
         #expect(lines.count == 2)
@@ -85,7 +85,7 @@ import Testing
 
     // MARK: info, stats, verify, gc, doctor
 
-    @Test func `info names the two files`() throws {
+    @Test func `info reports the paths of the object and the entry`() throws {
         try cache.put("hello", forKey: "k")
         let info = try json(tool.run("info", "k", "--json"))
         let object = try #require(info["objectPath"] as? String)
@@ -94,7 +94,7 @@ import Testing
         #expect(try tool.run("info", "k").output.contains(object))
     }
 
-    @Test func `stats counts`() throws {
+    @Test func `stats counts entries, expired entries, objects and bytes`() throws {
         try cache.put("hello", forKey: "a")
         try cache.put("hello", forKey: "b")
         try cache.put("x", forKey: "c", options: PutOptions(expires: .expired))
@@ -106,14 +106,14 @@ import Testing
         #expect(stats["path"] as? String == tool.directory)
     }
 
-    @Test func `gc says in one line that there is nothing to do`() throws {
+    @Test func `gc prints one line if there is nothing to do`() throws {
         try cache.put("hello", forKey: "a")
         let run = try tool.run("gc")
         #expect(run.status == 0 && run.errorData.isEmpty)
         #expect(run.lines.count == 1 && run.output.hasPrefix("nothing to do: 1 key, 1 value, "))
     }
 
-    @Test func `gc lists reasons and the rest in aligned columns`() throws {
+    @Test func `gc prints the reasons and the remainder in aligned columns`() throws {
         for number in 0..<12 { try cache.put("value \(number)", forKey: "k\(number)") }
         let lines = try tool.run("gc", "--max-entries", "2").lines
         #expect(lines.first == "REMOVED   COUNT     BYTES")
@@ -130,7 +130,7 @@ import Testing
         #expect(try tool.run("get", "a").status == 0)
     }
 
-    @Test func `gc that may not wait fails while another holds the lock`() throws {
+    @Test func `gc --no-wait fails while another process holds the lock`() throws {
         try cache.put("hello", forKey: "a")
         #expect(try tool.run("gc").status == 0)
         let run = try tool.shell(
@@ -140,7 +140,7 @@ import Testing
         #expect(run.error.hasPrefix("diskcache: ") && run.error.split(separator: "\n").count == 1)
     }
 
-    @Test func `verify finds a flipped byte and repairs it`() throws {
+    @Test func `verify finds a flipped byte, and --repair removes the value`() throws {
         try cache.put("hello", forKey: "k")
         try cache.put("fine", forKey: "l")
         let digest = Digest(of: Data("hello".utf8)).description
@@ -159,14 +159,14 @@ import Testing
         #expect(try tool.run("get", "l").output == "fine")
     }
 
-    @Test func `doctor is content with a private directory on a local disk`() throws {
+    @Test func `doctor finds that a private directory on a local disk is writable`() throws {
         let report = try json(tool.run("doctor", "--json"))
         let findings = try #require(report["findings"] as? [[String: Any]])
         #expect(findings.count >= 16)
         #expect(try #require(findings.first)["state"] as? String == "writable")
     }
 
-    @Test func `doctor finds a directory that is open to others`() throws {
+    @Test func `doctor finds a directory that other users can access`() throws {
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: tool.directory)
         let run = try tool.run("doctor")
         #expect(run.status == 78)
@@ -182,7 +182,7 @@ import Testing
     ]
 
     @Test(arguments: commands)
-    func `every command explains itself`(command: String) throws {
+    func `every command has a help text`(command: String) throws {
         let help = try tool.run(command, "--help")
         #expect(help.status == 0)
         #expect(help.output.hasPrefix("Usage: diskcache \(command) "))
@@ -192,7 +192,7 @@ import Testing
         #expect(try tool.run("help", command).output == help.output)
     }
 
-    @Test func `the overview has every command`() throws {
+    @Test func `the overview lists every command`() throws {
         let overview = try tool.run("--help").output
         for words in [["help"], ["help", "help"]] { #expect(try tool.run(words).output == overview) }
         #expect(Self.commands.allSatisfy { overview.contains("\n  \($0) ") })

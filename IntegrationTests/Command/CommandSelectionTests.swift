@@ -32,13 +32,13 @@ import Testing
             (["--tag", "x"], ["a/1", "b/1"]), (["--tag", "z"], []),
         ] as [([String], [String])]
     )
-    func `ls lists what is selected`(options: [String], keys: [String]) throws {
+    func `ls lists the selected keys`(options: [String], keys: [String]) throws {
         let run = try tool.run(["ls", "--sort", "key"] + options)
         #expect(run.status == 0 && run.errorData.isEmpty)
         #expect(run.lines == keys)
     }
 
-    @Test func `info tells of each key with a prefix`() throws {
+    @Test func `info --prefix describes each key with the prefix`() throws {
         let run = try tool.run("info", "--prefix", "a/")
         #expect(run.status == 0)
         let blocks = run.output.components(separatedBy: "\n\n")
@@ -53,7 +53,7 @@ import Testing
         #expect(try tool.run("info", "--prefix", "c").status == 1)
     }
 
-    @Test func `stats counts what has a prefix`() throws {
+    @Test func `stats --prefix counts only the entries with the prefix`() throws {
         try cache.put("x", forKey: "a/old", options: PutOptions(expires: .expired))
         let part = try json(tool.run("stats", "--prefix", "a/", "--json"))
         #expect(part["entries"] as? Int == 3 && part["expiredEntries"] as? Int == 1)
@@ -65,7 +65,7 @@ import Testing
 
     // MARK: Removals
 
-    @Test func `rm removes what is selected, and nothing else`() throws {
+    @Test func `rm removes the selected keys and no others`() throws {
         #expect(try tool.run("rm", "--prefix", "a/", "--json").output == "{\"removed\":2}\n")
         #expect(try keys == ["a*", "b/1"])
         let run = try tool.run("rm", "--glob", "a\\*", "--json")
@@ -79,17 +79,17 @@ import Testing
         #expect(try tool.run("get", "a/1").output == "x")
     }
 
-    @Test func `rm takes keys, prefixes and tags in one go`() throws {
+    @Test func `rm takes keys, prefixes and tags in one call`() throws {
         #expect(try tool.run("rm", "a*", "--prefix", "b", "--prefix", "a/1", "--tag", "none").status == 0)
         #expect(try keys == ["a/2"])
     }
 
-    @Test func `gc leaves what has another prefix`() throws {
+    @Test func `gc --prefix keeps the keys without the prefix`() throws {
         #expect(try tool.run("gc", "--prefix", "a/", "--max-age", "0").status == 0)
         #expect(try keys == ["a*", "b/1"])
     }
 
-    @Test func `gc lists what would go, and then what goes`() throws {
+    @Test func `gc --list prints the removals, in a dry run and in a real run`() throws {
         try cache.put("x", forKey: "old\n", options: PutOptions(expires: .expired))
         let long = String(repeating: "k", count: 2000)
         try cache.put("x", forKey: long, options: PutOptions(expires: .expired))
@@ -105,14 +105,14 @@ import Testing
         #expect(try tool.run("gc", "--list").lines.count == 1)
     }
 
-    @Test func `what was removed by its prefix has the same reason for gc and for the log`() throws {
+    @Test func `gc and log report the same reason for a removal by prefix`() throws {
         #expect(try tool.run("config", "set", "event-log", "1M").status == 0)
         #expect(try tool.run("rm", "--prefix", "b/").status == 0)
         #expect(try tool.run("gc", "--list").lines.first == "cleared      b/1")
         #expect(try tool.run("log", "b/1").lines.last?.hasSuffix("  cleared      b/1") == true)
     }
 
-    @Test func `gc lists an object a line, and then the report`() throws {
+    @Test func `gc --list --json prints one object per removal, and then the report`() throws {
         let run = try tool.run("gc", "--dry-run", "--list", "--max-entries", "0", "--json")
         let objects = try run.lines.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
@@ -126,7 +126,7 @@ import Testing
 
     // MARK: Scopes
 
-    @Test func `a scope stands before each key, whoever names it`() throws {
+    @Test func `a scope is prepended to each key, from the option or from the environment`() throws {
         let scope = ["DISKCACHE_SCOPE": "s/"]
         let input = Data("x".utf8)
         #expect(try tool.run("put", "k", "--ttl", "1h", input: input, environment: scope).status == 0)
@@ -145,7 +145,7 @@ import Testing
         #expect(try keys == ["a*", "a/1", "a/2", "b/1"])
     }
 
-    @Test func `the environment says how long values live, unless the put does`() throws {
+    @Test func `DISKCACHE_TTL sets the time to live unless the put does`() throws {
         func left(_ words: String..., ttl: String) throws -> TimeInterval? {
             let options = words.joined(separator: " ")
             let run = try tool.shell(
@@ -170,7 +170,7 @@ import Testing
 
     // MARK: Colours
 
-    @Test func `a terminal gets colours, unless its user wants none`() throws {
+    @Test func `output to a terminal has colours, except with NO_COLOR or TERM=dumb`() throws {
         func seen(_ variables: String, _ words: String) throws -> String {
             try tool.shell("env \(variables) script -qec \"'$TOOL' \(words)\" /dev/null </dev/null").output
         }

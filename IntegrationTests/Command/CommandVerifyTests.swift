@@ -23,7 +23,7 @@ import Testing
         return digest
     }
 
-    @Test func `a sample says of how many it is`() throws {
+    @Test func `a sample reports its share of all values`() throws {
         for number in 0..<8 { try cache.put("value \(number)", forKey: "k\(number)") }
         let run = try tool.run("verify", "--sample", "2")
         #expect(run.status == 0)
@@ -35,12 +35,12 @@ import Testing
     }
 
     @Test(arguments: ["101%", "%", "-1%", "1.5", "x", "nan%"])
-    func `what is no sample is refused`(sample: String) throws {
+    func `an invalid sample is refused`(sample: String) throws {
         let run = try tool.run("verify", "--sample", sample)
         #expect(run.status == 64 && run.error.hasPrefix("diskcache: verify: --sample: "))
     }
 
-    @Test func `what is damaged is named in a line each, and counted`() throws {
+    @Test func `verify prints one line per damaged file, and their number`() throws {
         try cache.put("first", forKey: "a")
         try cache.put("second", forKey: "b")
         try cache.put("sound", forKey: "c")
@@ -66,7 +66,7 @@ import Testing
         #expect(try tool.run("verify").output == "sound: 1 key, 1 value, 5 B\n")
     }
 
-    @Test func `a copy without extended attributes is told by verify, doctor and stats, and gc empties it`()
+    @Test func `verify, doctor and stats detect a copy without extended attributes, and gc empties it`()
         throws
     {
         for number in 0..<40 { try cache.put("value \(number)", forKey: "k\(number)") }
@@ -92,7 +92,7 @@ import Testing
         #expect(try tool.run("doctor").output.contains("have their metadata"))
     }
 
-    @Test func `where nobody reads what is found, everything is repaired all the same`() throws {
+    @Test func `verify --repair repairs everything even if its output is not read`() throws {
         try cache.put("first", forKey: "a")
         _ = try damage("first")
         _ = try tool.shell("trap '' PIPE; \"$TOOL\" verify --repair | true")

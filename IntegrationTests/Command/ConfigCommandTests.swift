@@ -13,7 +13,7 @@ import Testing
         tool = try Tool()
     }
 
-    @Test func `limits are set, shown, got and taken away`() throws {
+    @Test func `limits can be set, shown, read and unset`() throws {
         #expect(try tool.run("config").status == 78)
         for (name, value) in [
             ("max-size", "256M"), ("max-entries", "1000"), ("min-free", "2.5%"), ("max-age", "30d"),
@@ -59,14 +59,14 @@ import Testing
         ["set", "max-size", "8P"], ["set", "min-free", "7900P"],
         ["set", "event-log", "20K"],
     ])
-    func `what makes no sense is refused in one line, and no limit is set`(words: [String]) throws {
+    func `invalid arguments are refused in one line, and no limit is set`(words: [String]) throws {
         let run = try tool.run(["config"] + words)
         #expect(run.status == 64)
         #expect(run.outputData.isEmpty && run.error.split(separator: "\n").count == 1, "\(run.error)")
         #expect(!FileManager.default.fileExists(atPath: tool.directory + "/config.json"))
     }
 
-    @Test func `a damaged configuration stops those that need it, and gets go on`() throws {
+    @Test func `a damaged configuration fails config, gc and put, but neither get nor run`() throws {
         #expect(try tool.run("put", "key", input: Data("value".utf8)).status == 0)
         try Data("nonsense".utf8).write(to: URL(fileURLWithPath: tool.directory + "/config.json"))
         for command in [["config"], ["config", "set", "max-size", "1G"], ["gc"]] {
@@ -84,7 +84,7 @@ import Testing
         #expect(try tool.run("doctor").status == 78)
     }
 
-    @Test func `that the file system is local is said and taken back, and limits leave it alone`() throws {
+    @Test func `assume-local can be set and unset, and a change of the limits keeps it`() throws {
         #expect(try tool.run("config", "set", "assume-local", "perhaps").status == 64)
         #expect(try tool.run("config", "set", "assume-local", "true").status == 0)
         #expect(try tool.run("config", "get", "assume-local").output == "true\n")
@@ -95,7 +95,7 @@ import Testing
         #expect(try tool.run("config", "get", "max-size").output == "104857600\n")
     }
 
-    @Test func `a put that is too long, and one without room, say so`() throws {
+    @Test func `a put that is too long, or without room, fails with an explanation`() throws {
         #expect(try tool.run("config", "set", "max-value-size", "10").status == 0)
         let long = try tool.run("put", "key", input: Data("eleven byte".utf8))
         #expect(long.status == 73 && long.error.contains("diskcache config set"), "\(long.error)")
@@ -105,7 +105,7 @@ import Testing
         #expect(full.error.contains("(min-free: a lower one)"), "\(full.error)")
     }
 
-    @Test func `gc applies the directory's limits, and others for once`() throws {
+    @Test func `gc applies the limits of the directory, or other limits once`() throws {
         for index in 0..<20 {
             #expect(try tool.run("put", "key \(index)", input: Data("value \(index)".utf8)).status == 0)
         }
@@ -126,7 +126,7 @@ import Testing
         ["min-free", "100%"], ["min-free", "8000T"],
         ["max-size", "0"], ["max-entries", "0"],
     ])
-    func `a limit with which nothing can be kept is not set by accident`(words: [String]) throws {
+    func `a limit that would keep no value is refused with a list of alternatives`(words: [String]) throws {
         #expect(try tool.run("put", "k").status == 0)
         let run = try tool.run(["config", "set"] + words)
         #expect(run.status == 64 && run.error.split(separator: "\n").count == 1)
@@ -146,7 +146,7 @@ import Testing
         ["max-age", "0"], ["max-idle", "0"], ["max-value-size", "0"], ["min-free", "100%"],
         ["min-free", "8000T"],
     ])
-    func `it is set where that is asked for`(words: [String]) throws {
+    func `a limit that would keep no value can be set with --force`(words: [String]) throws {
         #expect(try tool.run(["config", "set", "--force"] + words).status == 0)
         #expect(try tool.run("config", "get", words[0]).lines.count == 1)
     }

@@ -26,7 +26,7 @@ import Testing
         ).lines
     }
 
-    @Test func `it measures every operation, and leaves the cache as it was`() throws {
+    @Test func `doctor --bench measures every operation and leaves the cache unchanged`() throws {
         let before = try (listing(), json(tool.run("stats", "--json")))
         let run = try tool.run("doctor", "--bench", "--json")
         #expect(run.status == 0, "\(run.error)")
@@ -51,14 +51,14 @@ import Testing
         #expect(counts[0] == 20 && counts[1] == 20)
     }
 
-    @Test func `its text comes below the findings`() throws {
+    @Test func `the benchmark is printed below the findings`() throws {
         let run = try tool.run("doctor", "--bench")
         #expect(run.status == 0 && run.output.contains("\n\nOPERATION, 4 KiB"))
         #expect(try !tool.run("doctor").output.contains("OPERATION"))
     }
 
     @Test(arguments: ["TERM", "INT"])
-    func `a signal ends it, and nothing is left`(signal: String) throws {
+    func `a signal ends the benchmark, and no temporary files remain`(signal: String) throws {
         let run = try tool.shell(
             """
             set -m
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(.enabled(if: Mount.isAllowed, "nothing can be mounted here"))
-    func `it fills no disk`() throws {
+    func `the benchmark does not run if less than 64 MiB are free`() throws {
         let mount = try Mount("tmpfs", options: "size=60m")
         _ = try SharedCache(at: mount.path + "/cache")
         let run = try tool.run("doctor", "--bench", "--dir", mount.path + "/cache")

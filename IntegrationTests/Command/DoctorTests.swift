@@ -35,7 +35,7 @@ import Testing
         #expect(found.level == "risk" && found.state.hasSuffix("others own locks/entry-07, \(shard)"))
     }
 
-    @Test func `another version's control file is found, before opening replaces it`() throws {
+    @Test func `a control file of another version is found, before opening replaces it`() throws {
         cache.close()
         let patch = "printf '\\007' | dd of=\"$DISKCACHE_DIR/control\" bs=1 seek=8 conv=notrunc status=none"
         #expect(try tool.shell(patch).status == 0)
@@ -44,7 +44,7 @@ import Testing
         #expect(try finding("version").level == "fine")
     }
 
-    @Test func `rules that can't be read are found`() throws {
+    @Test func `an unreadable rules file is found`() throws {
         // One that stays, as a value is stale by it.
         try cache.expireAll(.prefix("k"), staleFor: .seconds(3600))
         cache.close()
@@ -55,7 +55,7 @@ import Testing
         #expect(found.level == "risk" && found.state.contains("can't be used"))
     }
 
-    @Test func `values that were stored by a clock that was ahead are found`() throws {
+    @Test func `values that were stored by a clock that is ahead are found`() throws {
         #expect(try finding("clock").level == "fine")
         let created = Date(timeIntervalSinceNow: 7200)
         try tool.cache { $0.now = { created } }.put("value", forKey: "ahead")
@@ -63,14 +63,14 @@ import Testing
         #expect(found.level == "risk" && found.state.contains("clock that was 1h 59m"), "\(found)")
     }
 
-    @Test func `a newer format is refused in a line`() throws {
+    @Test func `a newer format is reported in one line`() throws {
         cache.close()
         makeFile(tool.directory + "/format", "diskcache 99\n")
         let run = try tool.run("doctor")
         #expect(run.status == 78 && run.outputData.isEmpty && run.error.contains("format 99"))
     }
 
-    @Test func `a process that is stopped while it collects is found, and for how long it has been at it`()
+    @Test func `a process that is stopped during a collection is found, with the time since its start`()
         throws
     {
         #expect(try finding("collections") == ("fine", "none yet"))
@@ -99,7 +99,7 @@ import Testing
         .enabled(if: Mount.isAllowed, "nothing can be mounted here"),
         arguments: [("strictatime", "fallback"), ("noatime", "fine"), ("relatime", "fine")]
     )
-    func `the mount's access times are seen`(option: String, level: String) throws {
+    func `the access time option of the mount is found`(option: String, level: String) throws {
         let mount = try Mount("tmpfs", options: option + ",size=32m")
         _ = try SharedCache(at: mount.path + "/cache")
         let run = try tool.run("doctor", "--json", "--dir", mount.path + "/cache")
@@ -119,13 +119,13 @@ import Testing
         ("{\"maximumSize\": \"2G\"}", "maximumSize is not a number of bytes"),
         ("{\"maxSize\": 1}", "unknown to this version: maxSize"),
     ])
-    func `a configuration with a slip of the pen is found`(text: String, state: String) throws {
+    func `a mistake in the configuration file is found`(text: String, state: String) throws {
         #expect(try finding("config.json").level == "fine")
         makeFile(tool.directory + "/config.json", text)
         #expect(try finding("config.json") == ("risk", state))
     }
 
-    @Test func `a limit that the disk can't keep, or that leaves no room, is found`() throws {
+    @Test func `a limit that the disk can't satisfy, or that leaves no room, is found`() throws {
         #expect(try finding("limit") == ("fallback", "no limit on size"))
         #expect(try tool.run("config", "set", "max-size", "64M").status == 0)
         #expect(try finding("limit").level == "fine")

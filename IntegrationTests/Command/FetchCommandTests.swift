@@ -20,7 +20,7 @@ struct FetchCommandTests {
         try OriginServer(tool: tool).run(script)
     }
 
-    @Test func `what is fresh is asked for once`() throws {
+    @Test func `a fresh response is requested once`() throws {
         let run = try serving(
             """
             fetch -v "$ORIGIN/fresh" && fetch -v "$ORIGIN/fresh" && cat "$LOG"
@@ -34,7 +34,7 @@ struct FetchCommandTests {
         #expect(lines.last?.contains("/fresh: hit: diskcache; hit; ttl=") == true, "\(run.error)")
     }
 
-    @Test func `what is stale is validated, and renewed by a 304`() throws {
+    @Test func `a stale response is revalidated, and a 304 refreshes it`() throws {
         let run = try serving(
             """
             fetch "$ORIGIN/stale" && fetch -v "$ORIGIN/stale" && cat "$LOG"
@@ -44,7 +44,7 @@ struct FetchCommandTests {
         #expect(run.error.contains("revalidated: diskcache; fwd=stale; fwd-status=304"), "\(run.error)")
     }
 
-    @Test func `with -R a file gets the server's time`() throws {
+    @Test func `-R sets the modification time of the file to the server's`() throws {
         let run = try serving(
             """
             cd "$HOME"
@@ -56,7 +56,7 @@ struct FetchCommandTests {
         #expect(run.lines == ["784111777", "784111777", "now", "64"], "\(run.output)\(run.error)")
     }
 
-    @Test func `a ttl of one's own counts, whatever the server says`() throws {
+    @Test func `--ttl overrides the lifetime that the server sets`() throws {
         let run = try serving(
             """
             fetch --ttl 1h "$ORIGIN/stale" && fetch --ttl 1h "$ORIGIN/stale" && wc -l <"$LOG"
@@ -66,14 +66,14 @@ struct FetchCommandTests {
     }
 
     @Test(arguments: [("missing", 1), ("forbidden", 77), ("broken", 69), ("busy", 75)] as [(String, Int32)])
-    func `an error is one line and a status, and no output`(path: String, status: Int32) throws {
+    func `an HTTP error is one line and an exit status, without output`(path: String, status: Int32) throws {
         let run = try serving("fetch --retries 0 \"$ORIGIN/\(path)\"")
         #expect(run.status == status && run.outputData.isEmpty, "\(run.output)\(run.error)")
         #expect(run.error.split(separator: "\n").count == 1, "\(run.error)")
         #expect(run.error.contains("/\(path): "), "\(run.error)")
     }
 
-    @Test func `with include the head comes before the body, also of an error`() throws {
+    @Test func `--include prints the head before the body, also for an error`() throws {
         let run = try serving("fetch -i \"$ORIGIN/missing\"")
         #expect(run.status == 1)
         let parts = run.output.components(separatedBy: "\r\n\r\n")
@@ -82,7 +82,7 @@ struct FetchCommandTests {
         #expect(parts.first?.contains("\r\nCache-Status: diskcache; ") == true, "\(run.output)")
     }
 
-    @Test func `offline nobody is asked`() throws {
+    @Test func `--offline sends no request`() throws {
         let run = try serving(
             """
             fetch --offline "$ORIGIN/stale"; echo $?
@@ -94,7 +94,7 @@ struct FetchCommandTests {
         #expect(run.error.contains(": stale: diskcache; hit"), "\(run.error)")
     }
 
-    @Test func `where the server is gone the old one will do for a while, and else it is an error`() throws {
+    @Test func `--stale-if-error returns a stale response if the server is down, and a miss fails`() throws {
         let run = try serving(
             """
             fetch --stale-if-error 1h "$ORIGIN/stale"; stop
@@ -105,7 +105,7 @@ struct FetchCommandTests {
         #expect(run.lines == ["stale", "stale", "0", "69"], "\(run.error)")
     }
 
-    @Test func `several go to their files, or out in their order`() throws {
+    @Test func `several responses are written to their files, or to the output in order`() throws {
         let (one, other) = (tool.path("one"), tool.path("other"))
         let run = try serving(
             """
@@ -116,14 +116,14 @@ struct FetchCommandTests {
         #expect(run.lines == ["fresh", "other", "other", "fresh"], "\(run.error)")
     }
 
-    @Test func `of several the first that failed counts, and the others come`() throws {
+    @Test func `the first of several failures sets the exit status, and the other URLs are fetched`() throws {
         let run = try serving("fetch --retries 0 \"$ORIGIN/forbidden\" \"$ORIGIN/missing\" \"$ORIGIN/fresh\"")
         #expect(run.status == 77 && run.output == "fresh\n", "\(run.error)")
         #expect(run.error.split(separator: "\n").count == 2, "\(run.error)")
     }
 
     @Test(arguments: [["--digest", String(repeating: "0", count: 64)], ["--max-size", "3"]])
-    func `a body that is not what it should be is refused, and the file stays`(options: [String]) throws {
+    func `a body with a wrong digest or size is refused, and the file is kept`(options: [String]) throws {
         makeFile(tool.path("out"), "before")
         let words = options.joined(separator: " ")
         let run = try serving("fetch \(words) -o '\(tool.path("out"))' \"$ORIGIN/fresh\"")
@@ -131,7 +131,7 @@ struct FetchCommandTests {
         #expect(try String(contentsOfFile: tool.path("out"), encoding: .utf8) == "before")
     }
 
-    @Test func `the digest that sha256sum prints is taken`() throws {
+    @Test func `--digest accepts the digest that sha256sum prints`() throws {
         let run = try serving(
             """
             sum=$(printf 'fresh\\n' | sha256sum | cut -d' ' -f1)
@@ -141,7 +141,7 @@ struct FetchCommandTests {
         #expect(run.status == 0 && run.lines == ["fresh", "fresh"], "\(run.error)")
     }
 
-    @Test func `JSON is an object for each URL, also where one failed`() throws {
+    @Test func `--json prints one object per URL, also for a failure`() throws {
         let run = try serving("fetch --json \"$ORIGIN/fresh\" \"$ORIGIN/missing?token=1\"")
         #expect(run.status == 1 && run.lines.count == 2, "\(run.output)")
         let objects = try run.lines.map {
@@ -154,7 +154,7 @@ struct FetchCommandTests {
         #expect((objects[1]["error"] as? String)?.contains("token") == false)
     }
 
-    @Test func `fields from a file are sent, and what is secret is nowhere in the directory`() throws {
+    @Test func `fields from a file are sent, and secrets are not stored in the directory`() throws {
         makeFile(tool.path("fields"), "X-Test: echoed\n# a remark\nAuthorization: Bearer s3cr3t\n")
         let run = try serving(
             """
@@ -165,7 +165,7 @@ struct FetchCommandTests {
         #expect(run.output == "echoed", "\(run.output)\(run.error)")
     }
 
-    @Test func `credentials of a URL are in no message`() throws {
+    @Test func `no message contains the credentials of a URL`() throws {
         let run = try serving(
             """
             fetch -v --json "http://me:s3cr3t@${ORIGIN#http://}/missing"
@@ -175,7 +175,7 @@ struct FetchCommandTests {
         #expect(!run.output.contains("s3cr3t") && !run.error.contains("s3cr3t"), "\(run.output)\(run.error)")
     }
 
-    @Test func `who gets half of a body has an error, and a file that is as it was`() throws {
+    @Test func `a transfer that times out never leaves part of a body in the file`() throws {
         makeFile(tool.path("out"), "before")
         let run = try serving("fetch --time-limit 1ms -o '\(tool.path("out"))' \"$ORIGIN/large\"")
         #expect(run.status == 75 || run.status == 0, "\(run.error)")
@@ -189,7 +189,7 @@ struct FetchCommandTests {
         ["-o", "a", "http://x/", "http://y/"], ["-o", "", "http://x/"], ["--digest", "12", "http://x/"],
         ["-H", "nothing", "http://x/"], ["-p", "0", "http://x/"], ["http://x/a b"],
     ])
-    func `what makes no sense is refused in a line, and no directory is made`(words: [String]) throws {
+    func `invalid arguments are refused in one line, and no directory is created`(words: [String]) throws {
         let run = try tool.run(["fetch"] + words)
         #expect(run.status == 64 && run.error.split(separator: "\n").count == 1, "\(run.error)")
         #expect(!FileManager.default.fileExists(atPath: tool.directory))

@@ -42,7 +42,7 @@ import Testing
         #expect(run.status < 128, "\(words)")
     }
 
-    @Test func `no command lets control characters of keys, names and values through`() throws {
+    @Test func `no command prints control characters of keys, names or values`() throws {
         let hostile = Self.hostile
         #expect(try run("config", "set", "event-log", "1M").status == 0)
         let described = ["--tag", hostile, "--etag", hostile, "--meta", "\(hostile)=\(hostile)"]
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `no wrong directory and no wrong setting lets them through either`() throws {
+    @Test func `no error about a directory or a setting prints control characters either`() throws {
         let hostile = Self.hostile
         #expect(try run("put", "k").status == 0)
         let file = tool.path(hostile + "/file")
@@ -112,7 +112,7 @@ import Testing
         expectHarmless(try tool.run("ls", environment: home), ["ls"])
     }
 
-    @Test func `a key for xargs is raw, and one that contains a NUL is left out`() throws {
+    @Test func `ls --null prints raw keys and skips a key with a NUL`() throws {
         let cache = try tool.cache()
         for key in ["good", "bad\0good", Self.hostile] { try cache.put("x", forKey: key) }
         try cache.put("x", forKey: String(repeating: "k", count: 2000))
@@ -131,7 +131,7 @@ import Testing
         #expect(try !cache.contains(forKey: "good"))
     }
 
-    @Test func `emoji are shown as they are`() throws {
+    @Test func `emoji are printed unchanged`() throws {
         let keys = ["👩‍👩‍👧‍👦", "👁️‍🗨️", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "نامه‌ای"]
         for key in keys { #expect(try run("put", key).status == 0) }
         #expect(Set(try run("ls").lines) == Set(keys))

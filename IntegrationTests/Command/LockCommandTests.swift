@@ -39,13 +39,13 @@ import Testing
         #expect(lockFiles.isEmpty)
     }
 
-    @Test func `what follows the command's name is the command's own`() throws {
+    @Test func `arguments after the name of the command belong to the command`() throws {
         #expect(try tool.run("lock", "name", "echo", "-w", "5", "--", "-d").output == "-w 5 -- -d\n")
         #expect(try tool.run("lock", "name", "-w", "5", "echo", "-w").output == "-w\n")
         #expect(try tool.run("lock", "-w", "0", "--", "-n", "--", "echo", "--", "-x").output == "-- -x\n")
     }
 
-    @Test func `the command's words need not be UTF-8, but the name must be`() throws {
+    @Test func `the arguments of the command need not be UTF-8, but the lock's name must be`() throws {
         let script = """
             WORD=$(printf '\\377')
             "$TOOL" lock name -- printf %s "$WORD" | od -An -tx1
@@ -54,7 +54,7 @@ import Testing
         #expect(try tool.shell(script).output == " ff\n64\n")
     }
 
-    @Test func `while it runs nobody else does, and who waits too long is told who has it`() throws {
+    @Test func `the lock excludes other processes, and a wait that times out reports the holder`() throws {
         let script = """
             \(holding)
             "$TOOL" lock name --wait 0 -- echo ran; echo $?
@@ -74,7 +74,7 @@ import Testing
         #expect(errors.allSatisfy { $0.contains("the lock name in") && $0.contains(holder) })
     }
 
-    @Test func `it holds the same lock as the library`() throws {
+    @Test func `the command holds the same lock as the library`() throws {
         let lock = try tool.cache().lock("name")
         #expect(try tool.run("lock", "name", "--wait", "0", "--", "echo", "ran").status == 75)
         lock.unlock()
@@ -82,7 +82,7 @@ import Testing
         #expect(run.status == 0 && run.output == "ran\n")
     }
 
-    @Test func `a command that is killed leaves the lock to who waits`() throws {
+    @Test func `a waiter gets the lock of a killed command`() throws {
         let script = """
             \(holding)
             "$TOOL" lock name -- echo ran & WAITER=$!
@@ -91,7 +91,7 @@ import Testing
         #expect(try tool.shell(script).output == "ran\n0\n137\n")
     }
 
-    @Test func `one that was told to end while it waits does so, and runs nothing`() throws {
+    @Test func `a waiter that is terminated runs no command`() throws {
         let script = """
             \(holding)
             set -m; "$TOOL" lock name -- echo ran & sleep 0.1; kill -TERM $!; wait $!; echo $?
@@ -100,7 +100,7 @@ import Testing
         #expect(try tool.shell(script).output == "143\n")
     }
 
-    @Test func `what the command leaves behind holds the lock too`() throws {
+    @Test func `a background process that the command leaves behind holds the lock`() throws {
         let script = """
             export GO='\(tool.path("go"))'
             "$TOOL" lock name -- sh -c '(until [ -e "$GO" ]; do sleep 0.01; done) > /dev/null 2>&1 &'
@@ -110,7 +110,7 @@ import Testing
         #expect(try tool.shell(script).output == "75\nfree\n")
     }
 
-    @Test func `what can't be executed is told as by env, and leaves no lock`() throws {
+    @Test func `a command that can't be executed is reported as by env, and leaves no lock file`() throws {
         let absent = try tool.run("lock", "name", "--", "/none/such")
         #expect(absent.status == 127 && absent.error.hasPrefix("diskcache: lock: /none/such: "))
         makeFile(tool.path("text"))
@@ -118,13 +118,13 @@ import Testing
         #expect(lockFiles.isEmpty)
     }
 
-    @Test func `where the lock can't be used the command does not run`() throws {
+    @Test func `without a usable lock the command does not run`() throws {
         makeFile(tool.path("file"))
         let run = try tool.run("--dir", tool.path("file"), "lock", "name", "--", "echo", "ran")
         #expect(run.status == 73 && run.outputData.isEmpty)
     }
 
-    @Test func `of eight processes no more than three are inside`() throws {
+    @Test func `three permits admit at most three of eight processes`() throws {
         // Each has a file while it is inside; it counts them, its own included.
         let script = """
             export PLACE='\(tool.path("inside"))' LOG='\(log)'; mkdir "$PLACE"
@@ -145,7 +145,7 @@ import Testing
 
     // MARK: incr
 
-    @Test func `incr prints the sum, and stores it as a value`() throws {
+    @Test func `incr prints the sum and stores it as a value`() throws {
         #expect(try tool.run("incr", "n").output == "1\n")
         #expect(try tool.run("incr", "n", "41").output == "42\n")
         #expect(try tool.run("incr", "n", "--", "-50").output == "-8\n")
@@ -154,21 +154,21 @@ import Testing
         #expect(try tool.run("incr", "n").output == "6\n")
     }
 
-    @Test func `the options are for a number that begins`() throws {
+    @Test func `the options apply only if incr creates the number`() throws {
         #expect(try tool.run("incr", "n", "--ttl", "1h", "--renew").status == 0)
         #expect(try tool.run("incr", "n", "--ttl", "never").status == 0)
         let entry = try #require(try tool.cache().entry(forKey: "n"))
         #expect(entry.expires != nil && entry.extendsOnAccess == .seconds(3600))
     }
 
-    @Test func `what is no number is refused, and stays`() throws {
+    @Test func `a value that is not a number is refused and kept`() throws {
         #expect(try tool.run("put", "k", input: Data("text".utf8)).status == 0)
         let run = try tool.run("incr", "k")
         #expect(run.status == 64 && run.outputData.isEmpty && run.error.contains("no whole number"))
         #expect(try tool.run("get", "k").output == "text")
     }
 
-    @Test func `no count of eight processes is lost`() throws {
+    @Test func `no increment of eight processes is lost`() throws {
         let script = """
             for i in 1 2 3 4 5 6 7 8; do
                 (for turn in 1 2 3 4 5; do "$TOOL" incr n > /dev/null; done) &

@@ -47,7 +47,7 @@ import Testing
         try #require(made.status == 0, "\(made.error)")
     }
 
-    @Test func `a dry run reports the numbers of the run that follows it`() throws {
+    @Test func `a dry run reports the same numbers as the run that follows`() throws {
         try makeEverything()
         let usage = try tool.shell("du -s -B1 \"$DISKCACHE_DIR\" | cut -f1")
         let size = try #require(Int(usage.output.prefix { $0.isNumber }))

@@ -29,7 +29,7 @@ struct RemoteCommandTests {
         )
     }
 
-    @Test func `what is put on one machine is got on the other`() throws {
+    @Test func `a value that is put on one machine is found on the other`() throws {
         let run = try sharing(
             """
             echo hello | here put k --ttl 1h --tag t
@@ -43,7 +43,7 @@ struct RemoteCommandTests {
         #expect(run.errorData.isEmpty, "\(run.error)")
     }
 
-    @Test func `what is removed on one machine is not found on the other any more`() throws {
+    @Test func `a key that is removed on one machine is a miss on the other`() throws {
         let run = try sharing(
             """
             echo hello | here put k; here rm k
@@ -64,7 +64,7 @@ struct RemoteCommandTests {
         #expect(run.lines.map { $0.filter { $0 != " " } } == ["ran", "ran", "1"], "\(run.error)")
     }
 
-    @Test func `many keys are got in one call`() throws {
+    @Test func `get --batch returns values of another machine`() throws {
         let run = try sharing(
             """
             for key in a b; do echo "value $key" | here put $key; done
@@ -75,7 +75,7 @@ struct RemoteCommandTests {
         #expect(run.output.contains("{\"found\":false,\"key\":\"c\"}") && run.status == 1, "\(run.output)")
     }
 
-    @Test func `what was there before is pushed, and pulled by its prefix`() throws {
+    @Test func `push sends existing values, and pull fetches them by prefix`() throws {
         let run = try sharing(
             """
             here config set remote.mode off
@@ -91,7 +91,7 @@ struct RemoteCommandTests {
         #expect(run.lines.suffix(3) == ["a/1", "a/2", "1"], "\(run.output)\(run.error)")
     }
 
-    @Test func `what nobody has is a miss`() throws {
+    @Test func `push and pull exit with 1 if no machine has the value`() throws {
         let run = try sharing(
             """
             there pull k; echo $?
@@ -102,7 +102,7 @@ struct RemoteCommandTests {
         #expect(run.lines.filter { Int($0) != nil } == ["1", "1", "1"], "\(run.output)\(run.error)")
     }
 
-    @Test func `a server that is gone makes nothing fail`() throws {
+    @Test func `a server that is down fails no put, get or run`() throws {
         let run = try sharing(
             """
             stop
@@ -116,7 +116,7 @@ struct RemoteCommandTests {
         #expect(run.errorData.isEmpty, "\(run.error)")
     }
 
-    @Test func `what was put while it was gone is sent when it is asked for`() throws {
+    @Test func `push sends a value that was put while the server was down`() throws {
         let run = try sharing(
             """
             here config set remote.servers http://127.0.0.1:1/store
@@ -128,7 +128,7 @@ struct RemoteCommandTests {
         #expect(run.lines.last == "hello", "\(run.output)\(run.error)")
     }
 
-    @Test func `doctor finds a server in order, and says how it is`() throws {
+    @Test func `doctor --remote reports each check of a working server`() throws {
         let run = try sharing("here doctor --remote --json")
         let findings = try #require(try json(run)["findings"] as? [[String: Any]])
         let about = findings.filter { ($0["subject"] as? String)?.hasPrefix("http://127.0.0.1") == true }
@@ -139,7 +139,7 @@ struct RemoteCommandTests {
         }
     }
 
-    @Test func `stats tell what came from there and what went there`() throws {
+    @Test func `stats reports the remote traffic in both directions`() throws {
         let run = try sharing(
             """
             echo hello | here put k; there get k >/dev/null
@@ -151,7 +151,7 @@ struct RemoteCommandTests {
         #expect(run.output.contains("/store") && run.output.contains("asked"), "\(run.output)")
     }
 
-    @Test func `a watch of the stats tells of the servers, too`() throws {
+    @Test func `stats --watch reports the servers, too`() throws {
         let output = tool.path("watch")
         let run = try sharing(
             """
@@ -173,7 +173,7 @@ struct RemoteCommandTests {
         }
     }
 
-    @Test func `without diskcache-net everything works as on one machine`() throws {
+    @Test func `without diskcache-net the cache works locally, and only push fails`() throws {
         let alone = tool.path("alone")
         let run = try sharing(
             """
@@ -189,7 +189,7 @@ struct RemoteCommandTests {
 
     // MARK: Settings
 
-    @Test func `settings are set, shown, got and taken away`() throws {
+    @Test func `remote settings can be set, shown, read and unset`() throws {
         for (name, value) in [
             ("servers", "redis://a:6379/0;http://b:8080/,http://c:8080/"), ("mode", "read"),
             ("limit", "1h"), ("limit", "100ms"), ("namespace", "team"), ("maximumSize", "1M"),
@@ -216,7 +216,7 @@ struct RemoteCommandTests {
         #expect(!json.contains("remote"), "\(json)")
     }
 
-    @Test func `settings that make no sense, from elsewhere, are put right one after the other`() throws {
+    @Test func `invalid settings in the file can be corrected one by one`() throws {
         #expect(try tool.run("config", "set", "remote.namespace", "team").status == 0)
         let text =
             #"{"remote": {"servers": [{"url": "http://a:0/"}], "namespace": "..", "limit": "3600000ms"}}"#
@@ -237,7 +237,7 @@ struct RemoteCommandTests {
         ["mode", "write"], ["limit", "0"], ["limit", "soon"], ["namespace", "a/b"], ["path", "{kind}"],
         ["maximumSize", "much"], ["credentials", "file"], ["nothing", "1"],
     ])
-    func `what makes no sense is refused in a line, and nothing is made`(words: [String]) throws {
+    func `an invalid setting is refused in one line, and no directory is created`(words: [String]) throws {
         let run = try tool.run("config", "set", "remote.\(words[0])", words[1])
         #expect(run.status == 64 && run.error.split(separator: "\n").count == 1, "\(run.error)")
         #expect(!run.error.contains("s3cr3t"))

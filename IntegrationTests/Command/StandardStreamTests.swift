@@ -23,7 +23,7 @@ import Testing
 
         """
 
-    @Test func `values pass through non-blocking pipes whole`() throws {
+    @Test func `values pass completely through non-blocking pipes`() throws {
         // 50 times what a pipe holds, so that both sides have to wait.
         let value = Data((0..<(1 << 19)).map { "\($0)\n" }.joined().utf8)
         let run = try tool.shell(
@@ -43,7 +43,7 @@ import Testing
         #expect(isWhole)
     }
 
-    @Test func `long lists pass through non-blocking pipes whole`() throws {
+    @Test func `long lists pass completely through non-blocking pipes`() throws {
         let cache = try tool.cache()
         let name = String(repeating: "name", count: 200)
         for number in 0..<200 { try cache.put("value", forKey: "\(name) \(number)") }

@@ -48,7 +48,7 @@ import Testing
         #expect(text.hasSuffix("\nlast collection: none yet\n"))
     }
 
-    @Test func `commands that were run and waited for are counted as computed`() throws {
+    @Test func `computations of run, and waits for them, are counted`() throws {
         // The command goes on until both others have found its lock held.
         let script = """
             export GO="$DISKCACHE_DIR.go"
@@ -64,7 +64,7 @@ import Testing
         )
     }
 
-    @Test func `what a killed process did stays counted`() throws {
+    @Test func `the counts of a killed process are kept`() throws {
         // The command has stored the value, and is killed while it does what nobody sees the end of.
         let script = """
             "$TOOL" put k <<< value
@@ -79,7 +79,7 @@ import Testing
         #expect(try tool.run("get", "k").output == "value\n")
     }
 
-    @Test func `reset sets them to 0 and says so`() throws {
+    @Test func `--reset sets the counts to 0 and reports them`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         let run = try tool.run("stats", "--reset")
         #expect(run.status == 0 && run.lines.count == 1)
@@ -92,7 +92,7 @@ import Testing
         #expect(try totals(before)["diskHits"] as? Int == 1)
     }
 
-    @Test func `prometheus gets the absolute path, and no walk`() throws {
+    @Test func `--prometheus labels its metrics with the absolute path`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         let text = try tool.shell(
             "cd \"$DISKCACHE_DIR/..\" && DISKCACHE_DIR=cache \"$TOOL\" stats --prometheus"
@@ -103,7 +103,7 @@ import Testing
         #expect(text.lines.contains("diskcache_entries{\(label)} 1"))
     }
 
-    @Test func `without a control file the walk is all there is`() throws {
+    @Test func `without a control file stats only scans the directory`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         // A directory in its place: it can neither be mapped nor replaced.
         try FileManager.default.removeItem(atPath: tool.directory + "/control")
@@ -124,7 +124,7 @@ import Testing
         #expect(doctor.output.contains("fallback  control file  none: it can't be created"))
     }
 
-    @Test func `contradictions are one line and a usage error`() throws {
+    @Test func `contradictory options are a usage error in one line`() throws {
         for words in [["--watch", "--reset"], ["--prometheus", "--json"], ["--watch=1ms"], ["key"]] {
             let run = try tool.run(["stats"] + words)
             #expect(run.status == 64 && run.error.split(separator: "\n").count == 1)
@@ -143,7 +143,7 @@ import Testing
         """
 
     @Test(arguments: [("TERM", 143), ("INT", 130)])
-    func `a watch prints lines and ends by its signal`(signal: String, status: Int32) throws {
+    func `a watch prints lines until a signal ends it`(signal: String, status: Int32) throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         let output = tool.path("watch")
         // Without job control bash starts what is in the background with SIGINT ignored.
@@ -167,7 +167,7 @@ import Testing
         #expect(cells.contains { $0[3] == "100" })
     }
 
-    @Test func `a watch in JSON is an object an interval, and goes on after a reset`() throws {
+    @Test func `a watch in JSON prints one object per interval, and continues after a reset`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         let output = tool.path("watch")
         let run = try tool.shell(
@@ -200,7 +200,7 @@ import Testing
         #expect(last["puts"] as? Int == 0 && last["diskHits"] as? Int == 1)
     }
 
-    @Test func `a watch says when the cache is gone`() throws {
+    @Test func `a watch fails if the cache disappears`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         let output = tool.path("watch")
         let run = try tool.shell(
@@ -215,7 +215,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: tool.directory), "nor does it make another one")
     }
 
-    @Test func `a watch goes on where somebody forges the counts`() throws {
+    @Test func `a watch continues after forged counts`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         let count = ControlLayout.counterShards * ControlLayout.counterSlots
         let forged = (0..<count).flatMap { _ in [0, 0, 0, 0, 0, 0, 0, 4] as [UInt8] }
@@ -241,7 +241,7 @@ import Testing
 
     // MARK: gc --last
 
-    @Test func `gc says what the last collection of another process did`() throws {
+    @Test func `gc --last reports the last collection of another process`() throws {
         #expect(try tool.run("put", "old", "--ttl", "1ms", input: Data("value".utf8)).status == 0)
         #expect(try tool.run("put", "new", input: Data("other".utf8)).status == 0)
         let none = try tool.run("gc", "--last")
@@ -270,7 +270,7 @@ import Testing
         #expect((all["collected"] as? [String: Int])?["expired"] == 1)
     }
 
-    @Test func `an expired-only collection leaves word of the full one before it`() throws {
+    @Test func `an expired-only collection keeps the record of the full one before it`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         #expect(try tool.run("gc").status == 0)
         let full = try json(tool.run("gc", "--last", "--json"))
@@ -284,7 +284,7 @@ import Testing
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "no script(1)"))
-    func `a watch knows how large its terminal is, and takes its span without a sign`() throws {
+    func `a watch fits the size of its terminal, and takes its interval without =`() throws {
         #expect(try tool.run("put", "k").status == 0)
         let output = tool.path("screens")
         // In a file, as a pipe would be held open by what is left running.
@@ -313,7 +313,7 @@ import Testing
         #expect(try tool.run("gc", "--wait", "5s").status == 0)
     }
 
-    @Test func `what it takes in all is what du shows`() throws {
+    @Test func `the total size that stats reports equals the result of du`() throws {
         for number in 0..<20 {
             let value = Data(repeating: UInt8(number), count: number * 1000)
             #expect(try tool.run("put", "k\(number)", input: value).status == 0)

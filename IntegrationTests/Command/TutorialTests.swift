@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `the program is the one in the article`() throws {
+    @Test func `the program equals the one in the article`() throws {
         let file = PackageFiles.tests.appendingPathComponent("Tutorial/main.swift")
         let source = try String(contentsOf: file, encoding: .utf8)
         let program = source.split(separator: "\n", maxSplits: 1)[1].drop { $0.isNewline }

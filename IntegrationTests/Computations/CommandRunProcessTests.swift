@@ -41,7 +41,7 @@ import Testing
         ((try? String(contentsOfFile: log, encoding: .utf8)) ?? "").split(separator: "\n").count
     }
 
-    @Test func `of eight processes one runs the command and all print its output`() throws {
+    @Test func `one of eight processes runs the command, and all print its output`() throws {
         _ = try tool.shell(eight + "\n\(atWork); touch \"$GO\"; wait")
         #expect(runs == 1)
         #expect(contents("text") == Array(repeating: "done\n", count: 8))
@@ -49,7 +49,7 @@ import Testing
         #expect(!tool.files("locks").contains { $0.hasPrefix("flight-") })
     }
 
-    @Test func `when the one that runs it is killed another one does, at once`() throws {
+    @Test func `if the process that runs the command is killed another one runs it at once`() throws {
         let script = """
             \(eight)
             \(atWork); read -r _ HOLDER _ < "$DISKCACHE_DIR"/locks/flight-*; kill -KILL $HOLDER
@@ -95,7 +95,7 @@ import Testing
         #expect(run.error.contains("runs the same command and has started this one"), "\(run.error)")
     }
 
-    @Test func `a long wait is reported once where there is no terminal`() throws {
+    @Test func `a long wait is reported once if there is no terminal`() throws {
         let script = """
             export LOG='\(log)' GO='\(tool.path("go"))' ERRORS='\(tool.path("errors"))'
             "$TOOL" run --ttl 60 -- sh -c '\(command)' > /dev/null &
@@ -109,7 +109,7 @@ import Testing
         #expect(run.lines.last?.hasPrefix("diskcache: run: waiting for process ") ?? false)
     }
 
-    @Test func `what a signal has ended is not kept, and ends us the same way`() throws {
+    @Test func `run ends by the signal that ended its command, and stores nothing`() throws {
         for signal in [9, 11, 15] {
             let script = "\"$TOOL\" run --cache-failures -- sh -c 'echo half; kill -\(signal) $$'"
             let run = try tool.shell("exec \(script)")
@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test(arguments: ["HUP", "INT", "TERM", "USR1"])
-    func `signals are passed on, and what was asked to end is not kept`(signal: String) throws {
+    func `signals are forwarded, and a command that was asked to end is not stored`(signal: String) throws {
         let script = """
             "$TOOL" run --cache-failures -- bash -c 'trap "echo got; exit 4" \(signal); echo ready
                 while :; do sleep 0.02; done' > '\(tool.path("text"))' &
@@ -134,7 +134,7 @@ import Testing
         #expect(tool.files("entries").isEmpty == (signal != "USR1"))
     }
 
-    @Test func `a command that dies of the signal ends us so, though it has left another one running`() throws
+    @Test func `run ends by the signal of its command even if a background process is still running`() throws
     {
         let text = tool.path("text")
         // What it has left is killed in the end: it would keep the test waiting.
@@ -148,7 +148,7 @@ import Testing
         #expect(tool.files("entries").isEmpty)
     }
 
-    @Test func `nobody who reads, and a command that leaves another one writing, keep us from ending`() throws
+    @Test func `run ends even if its output is not read and a background process continues to write`() throws
     {
         let script = """
             set -m; mkfifo '\(log)'; exec 3<>'\(log)'
@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) makes a terminal"))
-    func `a command ends with its terminal, also where nobody but us is told that it goes`() throws {
+    func `a command ends with its terminal, even if only run is notified`() throws {
         // The command that `script` starts leads the terminal's session. Its terminal goes with `script`.
         let script = """
             printf 'exec "%s" run -- sh -c "echo \\$\\$ > %s; exec sleep 60"' "$TOOL" '\(log)' > '\(tool.path("job"))'
@@ -173,7 +173,7 @@ import Testing
         #expect(tool.files("entries").isEmpty)
     }
 
-    @Test func `a signal ends one that waits, and leaves the other alone`() throws {
+    @Test func `a signal ends a waiting run, and not the running one`() throws {
         let script = """
             set -m; export LOG='\(log)' GO='\(tool.path("go"))'
             "$TOOL" run -- sh -c '\(command)' & \(atWork)
@@ -185,14 +185,14 @@ import Testing
         #expect(try String(contentsOfFile: tool.path("waiter"), encoding: .utf8).isEmpty)
     }
 
-    @Test func `what nobody reads to its end is not kept, and an endless command ends`() throws {
+    @Test func `a result that is not read to its end is not stored, and the command ends`() throws {
         let run = try tool.shell("\"$TOOL\" run -- yes | head -1; exit ${PIPESTATUS[0]}")
         #expect(run.output == "y\n" && run.status == 141)
         #expect(tool.files("entries").isEmpty)
         #expect(run.error.isEmpty)
     }
 
-    @Test func `of a killed run nothing is kept`() throws {
+    @Test func `a killed run stores nothing`() throws {
         let text = tool.path("text")
         // What it leaves behind is killed in the end: it would keep the test waiting.
         let script = """
@@ -204,7 +204,7 @@ import Testing
         #expect(tool.files("entries").isEmpty && tool.files("objects").isEmpty && tool.files("tmp").isEmpty)
     }
 
-    @Test func `when it fails the waiting ones try, one after another and at once`() throws {
+    @Test func `after a failure the waiting processes run the command one after another`() throws {
         let script = """
             for i in 1 2 3 4; do "$TOOL" run -- sh -c 'echo x >> \(log); sleep 0.1; exit 3' & done
             for i in 1 2 3 4; do wait -n; echo $?; done
@@ -214,7 +214,7 @@ import Testing
     }
 
     @Test(.enabled(if: CommandMemoryTests.canMeasure, "GNU time measures the memory"))
-    func `100 MB go through in the memory of a few, and come back alike`() throws {
+    func `100 MB pass through in a few MB of memory, and are replayed unchanged`() throws {
         let memory = try CommandMemoryTests()
         let original = memory.tool.path("original")
         _ = try memory.tool.shell("head -c 100000000 /dev/urandom > '\(original)'")

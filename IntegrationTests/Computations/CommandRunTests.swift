@@ -60,7 +60,7 @@ import Testing
         #expect(runs == 1)
     }
 
-    @Test func `a failure is not kept unless asked, and then only for who asks`() throws {
+    @Test func `a failure is stored only with --cache-failures, and replayed only with it`() throws {
         let command = "-- sh -c \"$NOTE; echo f; exit 7\""
         for count in 1...2 {
             #expect(try shell("$RUN \(command)").status == 7)
@@ -74,7 +74,7 @@ import Testing
         #expect(runs == 4)
     }
 
-    @Test func `how long failures are kept is said with or without a sign`() throws {
+    @Test func `the time of --cache-failures is given with or without =`() throws {
         for option in ["--cache-failures=1h --", "--cache-failures 1h --"] {
             for _ in 1...2 {
                 #expect(try shell("$RUN --key k \(option) sh -c \"$NOTE; exit 3\"").status == 3)
@@ -88,7 +88,7 @@ import Testing
         #expect(run.output == "-- x\n")
     }
 
-    @Test func `an old result is made anew`() throws {
+    @Test func `an expired result is computed again`() throws {
         try shell("$RUN --ttl 1h -- sh -c \"$NOTE\"; $RUN --ttl 1h -- sh -c \"$NOTE\"")
         #expect(runs == 1)
         // Who asks decides, too.
@@ -96,7 +96,7 @@ import Testing
         #expect(runs == 2)
     }
 
-    @Test func `the environment says how long results live, unless the call does`() throws {
+    @Test func `DISKCACHE_TTL sets the lifetime of results unless the call does`() throws {
         let command = "-- sh -c \"$NOTE\""
         try shell("export DISKCACHE_TTL=1ms; $RUN \(command); sleep 0.05; $RUN \(command)")
         #expect(runs == 2)
@@ -104,7 +104,7 @@ import Testing
         #expect(runs == 3)
     }
 
-    @Test func `a result in a scope is renewed there, whatever the environment`() throws {
+    @Test func `a result in a scope is refreshed in that scope`() throws {
         let run = try shell(
             """
             export DISKCACHE_SCOPE=s/
@@ -117,7 +117,7 @@ import Testing
         #expect(runs == 2)
     }
 
-    @Test func `a stale result is replayed at once and renewed once by all`() throws {
+    @Test func `a stale result is replayed at once and refreshed once for all callers`() throws {
         let value = tool.path("value")
         makeFile(value, "old\n")
         let (go, program) = (tool.path("go"), tool.path("program"))
@@ -141,7 +141,7 @@ import Testing
         #expect(runs == 2)
     }
 
-    @Test func `force runs anew and stores, warm fills and prints nothing`() throws {
+    @Test func `--force runs the command again and stores, and --warm stores without output`() throws {
         let command = "-- sh -c \"$NOTE; wc -l < \\\"$LOG\\\"; exit 0\""
         let warm = try shell("$RUN --warm \(command)")
         #expect(warm.output.isEmpty && warm.error.isEmpty && warm.status == 0)
@@ -153,7 +153,7 @@ import Testing
         #expect(try shell("$RUN --warm -- sh -c 'exit 9'").status == 9)
     }
 
-    @Test func `variables, directory, files and scope are a part of the key where asked for`() throws {
+    @Test func `variables, directory, files and scope are part of the key if requested`() throws {
         let file = tool.path("file")
         let calls = [
             "V=1 $RUN --env V", "V=2 $RUN --env V", "V= $RUN --env V", "env -u V $RUN --env V",
@@ -186,7 +186,7 @@ import Testing
         #expect(runs == calls.count + 3)
     }
 
-    @Test func `a key of one's own names the result, and what else is there is replaced`() throws {
+    @Test func `--key names the result, and another value under the key is replaced`() throws {
         _ = try tool.run("put", "mine", input: Data("no recording".utf8))
         #expect(try shell("$RUN --key mine -- sh -c \"$NOTE; echo 1\"").output == "1\n")
         #expect(try shell("$RUN --key mine -- echo other").output == "1\n")
@@ -194,11 +194,11 @@ import Testing
         #expect(try shell("$RUN --key mine -- echo other").output == "other\n")
     }
 
-    @Test func `the command reads nothing`() throws {
+    @Test func `the command gets an empty input`() throws {
         #expect(try shell("echo text | $RUN -- cat").output.isEmpty)
     }
 
-    @Test func `what can't be executed ends as in a shell, and is not kept`() throws {
+    @Test func `a command that can't be executed fails as in a shell, and is not stored`() throws {
         let missing = try shell("$RUN --cache-failures -- /nonexistent/command")
         #expect(missing.status == 127)
         #expect(missing.error.hasPrefix("diskcache: run: /nonexistent/command: No such file"))
@@ -217,14 +217,14 @@ import Testing
     }
 
     @Test(.enabled(if: getuid() != 0, "nothing is forbidden to root"))
-    func `in a directory that can't be written the command runs, and hits are replayed`() throws {
+    func `in a read-only directory the command runs, and hits are replayed`() throws {
         try shell("$RUN -- echo stored; chmod -R a-w \"$DISKCACHE_DIR\"")
         #expect(try shell("$RUN -- echo stored").output == "stored\n")
         let run = try shell("$RUN -- echo other; chmod -R u+w \"$DISKCACHE_DIR\"")
         #expect(run.output == "other\n" && run.error.hasPrefix("diskcache: run: "))
     }
 
-    @Test func `a result that is too large for the file system is passed on, not stored`() throws {
+    @Test func `a result that is too large for the file system is printed and not stored`() throws {
         // Files may have 64 KiB: neither the recording nor the value fits.
         let run = try shell("ulimit -f 64; $RUN -- head -c 1000000 /dev/zero | wc -c")
         #expect(run.output == "1000000\n")
@@ -243,7 +243,7 @@ import Testing
         "ln -s loop loop; OPTIONS='--modtime loop'; env", "OPTIONS='--dir='; env",
         "rm -rf $DISKCACHE_DIR/locks; touch $DISKCACHE_DIR/locks; env", "touch $DISKCACHE_DIR/letter; env",
     ])
-    func `the command runs whatever is wrong with the cache, and one line says what`(obstacle: String) throws
+    func `the command runs whatever is wrong with the cache, and one line tells why`(obstacle: String) throws
     {
         try FileManager.default.createDirectory(atPath: tool.directory, withIntermediateDirectories: true)
         let run = try shell(
@@ -264,7 +264,7 @@ import Testing
         #expect(runs == 1)
     }
 
-    @Test func `words are bytes, for the key and for the command`() throws {
+    @Test func `arguments are bytes, in the key and for the command`() throws {
         let script = """
             for byte in '\\xff' '\\xfe' '\\xff'; do
                 $RUN -- bash -c "$NOTE"'; printf %s "$1" | od -An -tx1' bash "$(printf "a${byte}b")"

@@ -13,7 +13,7 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    @Test func `eight processes make one computation`() async throws {
+    @Test func `eight processes compute a value once`() async throws {
         let probes = try (0..<8).map { _ in try start(computing: 500, isWaiting: true) }
         for probe in probes { try await probe.expectLine("ready") }
         makeFile(path("go"))
@@ -22,7 +22,7 @@ import Testing
         #expect(lockFiles.isEmpty)
     }
 
-    @Test func `where the computing process is killed exactly one other takes over at once`() async throws {
+    @Test func `exactly one process takes over at once if the computing process is killed`() async throws {
         let victim = try start(computing: 600_000, isWaiting: false)
         try await until { computations == 1 }
         let probes = try (0..<7).map { _ in try start(computing: 300, isWaiting: false) }
@@ -38,7 +38,7 @@ import Testing
         #expect(lockFiles.isEmpty, "who took over has removed the file")
     }
 
-    @Test func `a process that was killed is in nobody's way`() async throws {
+    @Test func `a killed process blocks no other process`() async throws {
         let victim = try start(computing: 600_000, isWaiting: false)
         try await until { computations == 1 }
         let cache = try await SharedCache.open(at: path("cache"))
@@ -64,7 +64,7 @@ import Testing
         #expect(lockFiles.isEmpty)
     }
 
-    @Test func `what a killed process was computing of a batch others compute`() async throws {
+    @Test func `other processes compute the batch that a killed process has left`() async throws {
         let victim = try start(computing: 600_000, isWaiting: false, keys: 100)
         try await until { computedKeys.count == 100 }
         let probes = try (0..<4).map { _ in try start(computing: 20, isWaiting: false, keys: 100) }

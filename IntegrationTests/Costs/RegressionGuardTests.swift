@@ -45,7 +45,7 @@ struct RegressionGuardTests {
         .enabled(if: isSameCompiler, "the numbers were recorded with \(recorded?.compiler ?? "nothing")"),
         arguments: allocating
     )
-    func `allocates as often as recorded`(_ operation: String) throws {
+    func `an operation allocates as often as recorded`(_ operation: String) throws {
         let expected = try #require(Self.recorded?.allocations[operation])
         let found = try Self.allocations(operation)
         #expect(found == expected, "allocations in \(operation)")
@@ -60,7 +60,7 @@ struct RegressionGuardTests {
         ),
         arguments: executing
     )
-    func `executes as many instructions as recorded, within 5 %`(_ operation: String) throws {
+    func `an operation executes as many instructions as recorded, within 5 %`(_ operation: String) throws {
         let expected = try #require(Self.recorded?.instructions[operation])
         let found = try Self.instructions(operation)
         // Fewer fail too: what is won and not recorded could be lost again unseen.
@@ -68,7 +68,7 @@ struct RegressionGuardTests {
     }
 
     @Test(.enabled(if: isRecording, "DISKCACHE_RECORD=1 records what is counted here"))
-    func `recording`() throws {
+    func `DISKCACHE_RECORD=1 records the costs`() throws {
         let costs = RecordedCosts(
             compiler: try #require(CountingTools.compiler),
             valgrind: try #require(CountingTools.valgrind, "valgrind is not installed"),

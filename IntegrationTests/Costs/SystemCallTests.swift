@@ -89,12 +89,12 @@ struct SystemCallTests {
         calls.values.reduce(0, +)
     }
 
-    @Test func `a hit whose record is known takes three: open, read, close`() throws {
+    @Test func `a hit with a known record takes three system calls: open, read, close`() throws {
         let calls = try calls("get")
         #expect(total(calls) == 3, "\(calls)")
     }
 
-    @Test func `a miss of a key that was never put takes none, of one that was removed one, once`() throws {
+    @Test func `a repeated miss takes no system call, for a new key and for a removed one`() throws {
         let absent = try calls("miss")
         #expect(total(absent) == 0, "\(absent)")
         // Measured is what a further call adds: that there is no entry is known since the first.
@@ -102,51 +102,51 @@ struct SystemCallTests {
         #expect(total(removed) == 0, "\(removed)")
     }
 
-    @Test func `whether a key is there takes two`() throws {
+    @Test func `contains takes two system calls`() throws {
         let calls = try calls("contains")
         #expect(total(calls) == 2, "\(calls)")
     }
 
-    @Test func `overwriting with equal content takes eleven`() throws {
+    @Test func `overwriting with equal content takes eleven system calls`() throws {
         let calls = try calls("overwrite")
         #expect(total(calls) == 11, "\(calls)")
     }
 
-    @Test func `overwriting with new bytes in a row takes thirteen`() throws {
+    @Test func `overwriting repeatedly with new bytes takes thirteen system calls`() throws {
         let calls = try calls("replace", hasShards: true)
         #expect(total(calls) == 13, "\(calls)")
     }
 
-    @Test func `new bytes under new keys in a row take thirteen, and a few more in a new shard`() throws {
+    @Test func `new bytes under a new key take thirteen calls, and a few more in a new shard`() throws {
         let calls = try calls("new", hasShards: true)
         #expect(total(calls) == 13, "\(calls)")
         let few = try self.calls("new")
         #expect((13...16).contains(total(few)), "\(few)")
     }
 
-    @Test func `a put that is written later takes none in its thread`() throws {
+    @Test func `a put in the background takes no system call in its thread`() throws {
         let calls = try calls("behind", ofFirstThread: true)
         #expect(total(calls) == 0, "\(calls)")
     }
 
-    @Test func `a put in memory alone takes five`() throws {
+    @Test func `a put in memory alone takes five system calls`() throws {
         let calls = try calls("memory-only")
         #expect(total(calls) == 5, "\(calls)")
     }
 
-    @Test func `a touch takes seven`() throws {
+    @Test func `a touch takes seven system calls`() throws {
         let calls = try calls("touch")
         #expect(total(calls) == 7, "\(calls)")
     }
 
-    @Test func `in sidecar form a hit whose record is known takes as many, and misses too`() throws {
+    @Test func `in sidecar form hits and repeated misses take no more system calls`() throws {
         let hit = try calls("get", sidecar: true)
         #expect(total(hit) == 3, "\(hit)")
         let removed = try calls("miss-removed", sidecar: true)
         #expect(total(removed) == 0, "\(removed)")
     }
 
-    @Test func `what is known of a key takes three, removing one that is not there three`() throws {
+    @Test func `reading an entry takes three system calls, and so does removing an absent key`() throws {
         let entry = try calls("entry")
         #expect(total(entry) == 3, "\(entry)")
         let removal = try calls("remove")
@@ -154,7 +154,7 @@ struct SystemCallTests {
     }
 
     /// `DISKCACHE_SOAK=1` has as many as a large namespace.
-    @Test func `removing all values takes as many whatever their number, and then none is there`() throws {
+    @Test func `removing all values takes as many system calls whatever their number`() throws {
         let isWhole = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
         let probe =
             Bundle.main.executableURL?.deletingLastPathComponent()
@@ -173,12 +173,12 @@ struct SystemCallTests {
         #expect(abs(many - few) < 50, "\(few) for 10, \(many) for many")
     }
 
-    @Test func `a lock that is free takes seven, and giving it back four`() throws {
+    @Test func `taking a free lock and releasing it takes eleven system calls`() throws {
         let calls = try calls("lock")
         #expect(total(calls) == 11, "\(calls)")
     }
 
-    @Test func `a durable put writes object, entry and names out, any other nothing`() throws {
+    @Test func `a durable put syncs object, entry and names, and other puts sync nothing`() throws {
         let durable = try calls("new", durable: true)
         #expect(durable["fdatasync"] == 1, "\(durable)")
         // The object's shard and `objects`, the entry itself, its shard and `entries`.

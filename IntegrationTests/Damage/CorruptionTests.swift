@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: Damage.allCases)
-    func `a damaged object is a miss for every reader, and the next put heals it`(damage: Damage) throws {
+    func `a damaged object is a miss for every reader, and the next put repairs it`(damage: Damage) throws {
         let data = values.value(0)
         let other = values.value(1)
         try cache.put(data, forKey: "key")
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test
-    func `a damaged object that is put again while nobody has read it is no wrong byte either`() throws {
+    func `a damaged object that is put again before a read never returns wrong bytes`() throws {
         let data = values.value(0)
         try cache.put(data, forKey: "key")
         try apply(.zeroed, to: data, other: data)

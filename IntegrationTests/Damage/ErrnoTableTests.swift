@@ -45,7 +45,7 @@ import Testing
         tool = try Tool()
     }
 
-    @Test func `whichever call fails, a command works or says why in one line, and the cache is whole`()
+    @Test func `whichever system call fails, a command works or reports why, and the cache stays intact`()
         throws
     {
         let cache = try tool.cache()

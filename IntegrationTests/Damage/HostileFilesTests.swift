@@ -50,7 +50,7 @@ import Testing
             }
     }
 
-    @Test func `the contents of every file are among the cases`() {
+    @Test func `the chosen cases include contents of every file`() {
         let all = HostileCase.all
         for count in [20, 26] {
             let chosen = choice(kinds: 5, contents: count).map { all[$0] }.filter(\.isContent)
@@ -119,7 +119,7 @@ import Testing
         return outcomes
     }
 
-    @Test func `no call of the library crashes, hangs or gives a wrong byte`() throws {
+    @Test func `no call of the library crashes, hangs or returns a wrong byte`() throws {
         let sound = try probe([-1])
         #expect(sound.count == 2 && sound.allSatisfy { $0.death == nil })
         var expected: [Bool: [String]] = [:]
@@ -166,7 +166,7 @@ import Testing
     /// Statuses that the documentation has; 64 would be about the words, 70 is for what must not happen.
     private static let statuses: Set<Int32> = [0, 1, 65, 73, 74, 75, 77, 78]
 
-    @Test func `no command crashes, hangs, gives a wrong byte or ends with another status than documented`()
+    @Test func `no command crashes, hangs, returns a wrong byte or exits with an undocumented status`()
         throws
     {
         var table = ""
@@ -220,7 +220,7 @@ import Testing
         return stride(from: 0, to: parts.count - 1, by: 2).map { (Int32(parts[$0 + 1]) ?? -1, parts[$0]) }
     }
 
-    @Test func `doctor names what is in the place of a file`() throws {
+    @Test func `doctor names a file of the wrong type`() throws {
         let names = HostileCase.all.enumerated().filter {
             $0.element.kind == "FIFO" && $0.element.place != "format"
         }

@@ -64,7 +64,7 @@ extension Tool {
     }
 
     @Test(arguments: refusals)
-    func `who can't use attributes can't open a cache that was made with them, and deletes nothing`(
+    func `without access to attributes a cache that has them can't be opened, and nothing is deleted`(
         refusal: Refusal
     ) throws {
         try fill()
@@ -88,7 +88,7 @@ extension Tool {
     }
 
     @Test(arguments: refusals)
-    func `a cache that was made without attributes is the same to who could use them`(refusal: Refusal) throws
+    func `a cache that was created without attributes works for unconfined processes`(refusal: Refusal) throws
     {
         func confined(_ words: String..., input: String = "") throws -> String {
             let run = try tool.run(refusing: Self.reading + Self.setting, refusal, words, input: input)
@@ -117,7 +117,7 @@ extension Tool {
     }
 
     @Test(arguments: refusals)
-    func `who can set attributes and not read them takes no entry for missing or damaged`(refusal: Refusal)
+    func `a process that can set but not read attributes treats no entry as missing`(refusal: Refusal)
         throws
     {
         try fill()
@@ -136,7 +136,7 @@ extension Tool {
     }
 
     @Test(arguments: refusals)
-    func `who can read attributes and not set them stores what all others find`(refusal: Refusal) throws {
+    func `a process that can't set attributes stores values that all others find`(refusal: Refusal) throws {
         try fill()
         for key in keys + ["new"] {
             let run = try tool.run(refusing: Self.setting, refusal, ["put", key], input: "changed")
@@ -167,7 +167,7 @@ extension Tool {
         .enabled(if: SandboxTests.canForbidMoves, "no Landlock here"),
         arguments: ["between-directories", "linkat"]
     )
-    func `a cache is made and used where nothing can be moved or linked`(refused: String) throws {
+    func `a cache can be created and used if no file can be moved or linked`(refused: String) throws {
         let errors: [Refusal] =
             refused == "linkat" ? Self.refusals.filter { $0.errno != EACCES } : [.permission]
         for refusal in errors {
@@ -207,7 +207,7 @@ extension Tool {
     }
 
     @Test
-    func `a collection deletes the copies that a killed process has left in the place of what it wrote`()
+    func `a collection deletes the copies that a killed process has left in the directories of its targets`()
         throws
     {
         try fill()
@@ -243,7 +243,7 @@ extension Tool {
     }
 
     /// It passes a signal on to itself by a pipe.
-    @Test func `serve ends by the signal that it is sent, though it can't write`() throws {
+    @Test func `a signal ends serve even if it can't write`() throws {
         try fill()
         let probe = URL(fileURLWithPath: Tool.path).deletingLastPathComponent()
         let script = """
@@ -258,7 +258,7 @@ extension Tool {
     }
 
     @Test(.enabled(if: getuid() == 0, "needs to mount"))
-    func `where inodes are used up the message says so`() throws {
+    func `the error message reports that the inodes are used up`() throws {
         let mount = try Mount("tmpfs", options: "size=64m,nr_inodes=900")
         let script = """
             export DISKCACHE_DIR='\(mount.path)/cache'
@@ -273,7 +273,7 @@ extension Tool {
         )
     }
 
-    @Test func `a pipe in the place of the configuration holds no command up`() throws {
+    @Test func `a pipe in place of the configuration blocks no command`() throws {
         try fill()
         try #require(mkfifo(tool.directory + "/config.json", 0o600) == 0)
         for command in [
@@ -286,7 +286,7 @@ extension Tool {
         }
     }
 
-    @Test func `fetch ends at once where no thread can be made`() throws {
+    @Test func `fetch fails at once if no thread can be created`() throws {
         let words = ["fetch", "--time-limit", "1h", "http://127.0.0.1:1/"]
         let run = try tool.run(refusing: ["clone", "clone3"], Refusal(errno: EAGAIN, name: "EAGAIN"), words)
         #expect(run.status == 69 && run.error.contains("there may be no more threads"), "\(run.error)")

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(.enabled(if: CommandFailureTests.canBecomeNobody, "nobody can't run the command here"))
-    func `a shard that can't be read is passed over and named, and what may be its own stays`() throws {
+    func `an unreadable shard is skipped and reported, and objects that it may need are kept`() throws {
         for key in ["hidden", "kept", "dropped"] {
             #expect(try tool.run("put", key, input: Data("value of \(key)".utf8)).status == 0)
         }
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(.enabled(if: CommandFailureTests.canBecomeNobody, "nobody can't run the command here"))
-    func `an object's shard that can't be read makes no entry dangling`() throws {
+    func `an unreadable shard of objects makes no entry dangling`() throws {
         #expect(try tool.run("put", "key", input: Data("value".utf8)).status == 0)
         let digest = try shell("printf value | sha256sum | cut -c1-2")
         let shard = "\"$DISKCACHE_DIR\"/objects/\(digest)"

@@ -58,7 +58,7 @@ struct FetchProcessTests {
         return attributes?[.size] as? Int ?? 0
     }
 
-    @Test func `eight processes that want one URL make one request`() throws {
+    @Test func `eight processes that want one URL send one request`() throws {
         let body = noise(count: Self.size, seed: 1)
         try nginx.put(body, at: "fresh/film")
         let probes = try (0..<8).map { try start(nginx.url("fresh/film"), $0, isWaiting: true) }
@@ -71,7 +71,7 @@ struct FetchProcessTests {
         #expect(partialLength == 0)
     }
 
-    @Test func `what a killed process was fetching the next one continues`() throws {
+    @Test func `the next process continues the download of a killed process`() throws {
         let body = noise(count: Self.size, seed: 2)
         try nginx.put(body, at: "slow/film")
         let victim = try start(nginx.url("slow/film"))
@@ -87,7 +87,7 @@ struct FetchProcessTests {
         #expect(last[4] == "bytes=\(there)-" && last[3] == "\(Self.size - there)")
     }
 
-    @Test func `who waits for a killed process continues its download`() throws {
+    @Test func `a waiting process continues the download of a killed process`() throws {
         let body = noise(count: Self.size, seed: 3)
         try nginx.put(body, at: "slow/film")
         let victim = try start(nginx.url("slow/film"))
@@ -102,7 +102,7 @@ struct FetchProcessTests {
         #expect(nginx.log.filter { $0[2] == "206" }.count == 1)
     }
 
-    @Test func `after its expiration one conditional request renews it, and no object is written`() throws {
+    @Test func `one conditional request refreshes an expired response, and no object is written`() throws {
         let body = noise(count: 1 << 20, seed: 4)
         try nginx.put(body, at: "stale/film")
         #expect(try fetch(nginx.url("stale/film")).contains("stored"))
@@ -116,7 +116,7 @@ struct FetchProcessTests {
         #expect(objects == before)
     }
 
-    @Test func `with nginx stopped the stale value comes, and then one clear error`() throws {
+    @Test func `with nginx stopped a stale response is returned if allowed, and else one error`() throws {
         let body = noise(count: 1 << 20, seed: 5)
         try nginx.put(body, at: "stale/film")
         _ = try fetch(nginx.url("stale/film"))

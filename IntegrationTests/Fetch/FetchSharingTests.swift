@@ -8,7 +8,7 @@ import Testing
 
 /// What is downloaded into a cache that shares its values with other machines.
 @Suite(.takesTurns) struct FetchSharingTests {
-    @Test func `responses neither go to other machines nor are looked for there`() throws {
+    @Test func `responses are neither sent to other machines nor requested from them`() throws {
         let directory = try TemporaryDirectory()
         let store = try WebServer { WebServer.Answer($0.method == "PUT" ? 201 : 404) }
         let origin = try WebServer { _ in

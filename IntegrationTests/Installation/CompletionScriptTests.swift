@@ -20,17 +20,17 @@ import Testing
         }
     }
 
-    @Test func `bash reads its script without a complaint`() throws {
+    @Test func `bash parses its script without an error`() throws {
         try check("bash")
     }
 
     @Test(.enabled(if: isInstalled("zsh"), "there is no zsh: its script is not tried"))
-    func `zsh reads its script without a complaint`() throws {
+    func `zsh parses its script without an error`() throws {
         try check("zsh")
     }
 
     @Test(.enabled(if: isInstalled("fish"), "there is no fish: its script is not tried"))
-    func `fish reads its script without a complaint`() throws {
+    func `fish parses its script without an error`() throws {
         try check("fish")
     }
 
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled("fish"), "there is no fish: its script is not tried"))
-    func `fish completes as bash does`() throws {
+    func `fish completes like bash`() throws {
         let cache = try tool.cache()
         for key in ["thumb:17", "thumb:18", "-x", "a b"] { try cache.put("v", forKey: key) }
         #expect(try fish("diskcache get thu") == ["thumb:17", "thumb:18"])
@@ -113,18 +113,18 @@ import Testing
         ("diskcache run --ttl 1 -- ls --he", ["default"]), ("diskcache run ls --he", ["default"]),
         ("diskcache run --sco", ["--scope"]), ("diskcache bench --work", ["--workers"]),
     ])
-    func `bash proposes commands, options, values and files`(line: String, words: [String]) throws {
+    func `bash completes commands, options, values and files`(line: String, words: [String]) throws {
         #expect(try bash(line) == words)
     }
 
-    @Test func `bash proposes every command of the overview`() throws {
+    @Test func `bash completes only commands of the overview`() throws {
         let overview = try tool.run("--help").output
         let names = try bash("diskcache ")
         #expect(names.count > 12)
         for name in names where name != "help" { #expect(overview.contains("\n  \(name) ")) }
     }
 
-    @Test func `bash proposes keys, quoted, less what stands before the last colon`() throws {
+    @Test func `bash completes keys, quoted and without the text before the last colon`() throws {
         let cache = try tool.cache()
         let keys = ["thumb:17", "a b", "it's", "$(touch pwned)", "`x`", "-x", "e\u{1B}[2J", "m=1@z", "ünï"]
         for key in keys { try cache.put("v", forKey: key) }
@@ -151,7 +151,7 @@ import Testing
         )
     }
 
-    @Test func `keys are those of the directory on the line`() throws {
+    @Test func `completed keys are those of the directory on the line`() throws {
         try SharedCache(at: tool.path("other dir")).put("v", forKey: "there")
         #expect(try bash("diskcache get th").isEmpty)
         #expect(try bash("diskcache --dir \(tool.path("other")) get th").isEmpty)
@@ -162,13 +162,13 @@ import Testing
         #expect(try bash("diskcache -d ~/other get th") == ["there"])
     }
 
-    @Test func `asking for keys makes no directory, and a directory that is no cache says nothing`() throws {
+    @Test func `completing keys creates no directory, and a foreign directory causes no error`() throws {
         #expect(try tool.run("complete", "--", "get", "x").output == "words\n")
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
         #expect(try bash("diskcache --dir /etc get a").isEmpty)
     }
 
-    @Test func `a shell that is not known is refused in a line`() throws {
+    @Test func `an unknown shell is refused in one line`() throws {
         let run = try tool.run("completions", "tcsh")
         #expect(run.status == 64 && run.error.hasPrefix("diskcache: completions: unknown shell 'tcsh'"))
     }

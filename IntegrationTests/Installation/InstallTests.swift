@@ -34,7 +34,7 @@ struct InstallTests {
         try tool.shell("cd '\(root)' 2>/dev/null && find . -type f -printf '%m %P\\n' | sort -k 2").lines
     }
 
-    @Test func `everything is where its readers look for it, and nothing else`() throws {
+    @Test func `make install installs the expected files and no others`() throws {
         let run = try make("install")
         #expect(run.status == 0 && run.errorData.isEmpty, "\(run.error)")
         let share = "opt/it/share"
@@ -68,7 +68,7 @@ struct InstallTests {
         )
     }
 
-    @Test func `it can be installed anew, and uninstalled`() throws {
+    @Test func `a second install succeeds, and uninstall removes only its own files`() throws {
         #expect(try make("install").status == 0)
         #expect(try make("install").status == 0)
         makeFile(root + "/opt/it/bin/other")
@@ -78,7 +78,7 @@ struct InstallTests {
         #expect(!FileManager.default.fileExists(atPath: root + "/opt/it/libexec/diskcache"))
     }
 
-    @Test func `the command that was installed finds what reaches the network, and says where it has looked`()
+    @Test func `the installed command finds diskcache-net, and names the searched path if it is absent`()
         throws
     {
         #expect(try make("install").status == 0)
@@ -92,18 +92,18 @@ struct InstallTests {
         #expect(missing.error.contains("bin/../libexec/diskcache/diskcache-net"), "\(missing.error)")
     }
 
-    @Test func `the command can be installed without what reaches the network`() throws {
+    @Test func `the command can be installed without diskcache-net`() throws {
         #expect(try make("install", "BINARY=\"$TOOL\" NETBINARY=").status == 0)
         #expect(try installed().allSatisfy { !$0.contains("libexec") })
     }
 
     @Test(arguments: ["/nonexistent", "/bin/false"])
-    func `without a command that works nothing is installed`(binary: String) throws {
+    func `without a working command nothing is installed`(binary: String) throws {
         #expect(try make("install", "BINARY=\(binary) NETBINARY=").status != 0)
         #expect(try installed().isEmpty)
     }
 
-    @Test func `the examples name the command that was installed`() throws {
+    @Test func `the examples name the installed command`() throws {
         #expect(try make("install").status == 0)
         let found = try tool.shell(
             "cd '\(root)/opt/it/share/doc/diskcache/examples' && grep -ho '/[a-z/]*bin/diskcache' *"
@@ -115,7 +115,7 @@ struct InstallTests {
         #expect(path.lines == ["PATH=/opt/it/bin:/usr/bin:/bin"])
     }
 
-    @Test func `the line for cron says nothing but that it failed`() throws {
+    @Test func `the line for cron prints only a failure`() throws {
         let example = "\(root)/opt/it/share/doc/diskcache/examples/diskcache.cron"
         #expect(try make("install").status == 0)
         let run = try tool.shell(
@@ -131,7 +131,7 @@ struct InstallTests {
         #expect(run.errorData.isEmpty, "\(run.error)")
     }
 
-    @Test func `the service that stays starts also where there is no cache yet`() throws {
+    @Test func `the service for gc --watch starts even if there is no cache yet`() throws {
         #expect(try make("install").status == 0)
         let unit = try String(
             contentsOfFile: "\(root)/opt/it/share/doc/diskcache/examples/diskcache-watch.service",
@@ -148,7 +148,7 @@ struct InstallTests {
             "there is no systemd-analyze, or no man: the examples are not checked"
         )
     )
-    func `systemd finds nothing wrong with the examples`() throws {
+    func `systemd accepts the examples`() throws {
         #expect(try make("install").status == 0)
         // The command and the manual where systemd looks for them.
         let run = try tool.shell(

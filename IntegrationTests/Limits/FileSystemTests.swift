@@ -33,7 +33,7 @@ struct FileSystemTests {
     }
 
     @Test(arguments: [CacheConfiguration.MetadataForm.automatic, .sidecar])
-    func `on a full file system a put says so, and what was stored stays readable`(
+    func `on a full file system puts fail with noSpace, and stored values stay readable`(
         form: CacheConfiguration.MetadataForm
     ) throws {
         let mount = try Mount("tmpfs", options: "size=4m")
@@ -70,7 +70,7 @@ struct FileSystemTests {
     }
 
     @Test(arguments: Way.allCases, Lack.allCases)
-    func `a disk full of what was replaced keeps nobody from storing more`(way: Way, lack: Lack) throws {
+    func `a disk full of replaced values does not stop further puts`(way: Way, lack: Lack) throws {
         let mount = try Mount("tmpfs", options: lack.options)
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -146,7 +146,7 @@ struct FileSystemTests {
     }
 
     @Test(arguments: [Way.bytes, .file, .pipe])
-    func `where others have filled the disk and nothing can go a put says so`(way: Way) throws {
+    func `a put fails if other files fill the disk and nothing can be evicted`(way: Way) throws {
         let mount = try Mount("tmpfs", options: "size=8m")
         let cache = try hopelessCache(mount)
         let value = Data(SeededGenerator.bytes(100_000, seed: 1))
@@ -155,7 +155,7 @@ struct FileSystemTests {
     }
 
     @Test(arguments: [CacheLimits.FreeSpace.percent(10), nil])
-    func `a value that the disk has no room for evicts nothing`(floor: CacheLimits.FreeSpace?) throws {
+    func `a value that is too large for the disk evicts nothing`(floor: CacheLimits.FreeSpace?) throws {
         let mount = try Mount("tmpfs", options: "size=40m")
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -176,7 +176,7 @@ struct FileSystemTests {
         try cache.put(Data(SeededGenerator.bytes(33_000_000, seed: 101)), forKey: "large")
     }
 
-    @Test func `a command that is run ends also where others have filled the disk`() throws {
+    @Test func `run completes even if other files fill the disk`() throws {
         let mount = try Mount("tmpfs", options: "size=8m")
         let cache = try hopelessCache(mount)
         let words = ["run", "--dir", cache.path, "--", "head", "-c", "1000000", "/dev/zero"]
@@ -185,7 +185,7 @@ struct FileSystemTests {
         #expect(run.status == 0 && run.output.utf8.count == 1_000_000)
     }
 
-    @Test func `several processes' garbage on a full disk keeps none of them from storing more`() throws {
+    @Test func `garbage of several processes on a full disk does not stop their puts`() throws {
         let mount = try Mount("tmpfs", options: "size=8m")
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -206,7 +206,7 @@ struct FileSystemTests {
         #expect(failures.withLock { $0 } == [])
     }
 
-    @Test func `a collection that sets nothing free is not made for each put that finds the disk full`()
+    @Test func `a collection that frees nothing is not repeated for every put that finds the disk full`()
         throws
     {
         let mount = try Mount("tmpfs", options: "size=4m")
@@ -239,7 +239,7 @@ struct FileSystemTests {
     }
 
     @Test(arguments: [Way.bytes, .file, .pipe])
-    func `where others have filled the disk a put makes room first, and not more than it needs`(way: Way)
+    func `if other files fill the disk a put makes room first, and evicts no more than it needs`(way: Way)
         throws
     {
         let mount = try Mount("tmpfs", options: "size=40m")
@@ -256,7 +256,7 @@ struct FileSystemTests {
         #expect(cache.directory.activity.evictions >= 4)
     }
 
-    @Test func `without a free inode a put says so, and overwriting still works`() throws {
+    @Test func `without a free inode a put fails, and overwriting still works`() throws {
         let mount = try Mount("tmpfs", options: "size=10m,nr_inodes=250")
         let cache = try SharedCache(at: mount.path + "/cache")
         let (stored, code) = fill(cache, size: 100)
@@ -270,7 +270,7 @@ struct FileSystemTests {
     }
 
     /// The object gets the last inode, and the entry none.
-    @Test func `with one free inode a put fails soon, and does not collect again and again`() throws {
+    @Test func `with one free inode a put fails after few collections`() throws {
         let mount = try Mount(imageOf: "ext4", megabytes: 40, ["-N", "1000"])
         let cache = try SharedCache(at: mount.path + "/cache")
         try cache.put("value", forKey: "a")
@@ -289,7 +289,7 @@ struct FileSystemTests {
         #expect(try cache.get(forKey: "a")?.value == Data("value".utf8))
     }
 
-    @Test func `a read-only cache can be read, and a put says what is wrong`() throws {
+    @Test func `a read-only cache can be read, and puts fail with readOnly`() throws {
         let mount = try Mount("tmpfs")
         try SharedCache(at: mount.path + "/cache").put("value", forKey: "key")
         try mount.remount("ro")
@@ -307,7 +307,7 @@ struct FileSystemTests {
         #expect(try cache.directory.verify().danglingEntries.count == 1)
     }
 
-    @Test func `without extended attributes records go to sidecars`() throws {
+    @Test func `without extended attributes records are stored in sidecars`() throws {
         let mount = try Mount("ramfs")
         let cache = try SharedCache(at: mount.path + "/cache")
         try cache.put("value", forKey: "key", options: PutOptions(expires: .days(1), tags: ["t"]))
@@ -319,7 +319,7 @@ struct FileSystemTests {
         #expect(try cache.directory.verify().isClean)
     }
 
-    @Test func `a cache that is copied to where there are no attributes is not opened, nor emptied`() throws {
+    @Test func `a copy on a file system without attributes is neither opened nor emptied`() throws {
         let directory = try TemporaryDirectory()
         let original = try SharedCache(at: directory.path + "/cache")
         try original.put("value", forKey: "key")
@@ -355,7 +355,7 @@ struct CopyOnWriteTests {
     }
 
     @Test(arguments: types)
-    func `on a full one every command ends by itself`(type: String) throws {
+    func `on a full copy-on-write file system no command ends by a signal`(type: String) throws {
         let mount = try Self.fullMount(type)
         let path = mount.path + "/cache"
         let value = mount.directory.path + "/value"
@@ -381,7 +381,7 @@ struct CopyOnWriteTests {
     }
 
     @Test(arguments: types)
-    func `on a full one a process that goes on reads, removes, and is told that nothing can be stored`(
+    func `on a full copy-on-write file system a process reads and removes, and puts fail with noSpace`(
         type: String
     )
         throws
@@ -408,7 +408,7 @@ struct CopyOnWriteTests {
     }
 
     @Test(arguments: types)
-    func `a control file that others hold costs less than a second; of one that is removed nothing is left`(
+    func `a locked control file delays calls by less than a second, and a deleted one leaves nothing`(
         type: String
     ) throws {
         let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
@@ -447,7 +447,7 @@ struct CopyOnWriteTests {
     }
 
     @Test(arguments: types)
-    func `without room in dev shm the cache works without shared memory, and takes it up later`(type: String)
+    func `without room in /dev/shm the cache works without shared memory, and uses it later`(type: String)
         throws
     {
         let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
@@ -480,7 +480,7 @@ struct CopyOnWriteTests {
 
     /// As steps of a build in containers, each with a `/dev/shm` of its own, and a process that has the cache open.
     @Test(arguments: types)
-    func `containers that see no common dev shm share a cache that does without`(type: String) throws {
+    func `containers without a common /dev/shm can share a cache`(type: String) throws {
         let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
         let path = mount.path + "/cache"
         let cache = try SharedCache(at: path)

@@ -53,7 +53,7 @@ struct DirectoryLimitTests {
 
     // MARK: Size
 
-    @Test func `eight writers at full speed stay within the size, lose no put, and leave readers alone`()
+    @Test func `eight writers at full speed stay within the size limit, lose no put, and spare hot values`()
         throws
     {
         let limit = (Self.isSoak ? 256 : 64) << 20
@@ -85,7 +85,7 @@ struct DirectoryLimitTests {
     }
 
     /// With `DISKCACHE_SOAK=1` 300,000 puts.
-    @Test func `writers of long keys with tags, killed again and again, stay within the size`() throws {
+    @Test func `writers of long keys with tags stay within the size limit despite kills`() throws {
         let limit = (Self.isSoak ? 64 : 24) << 20
         try self.limit { $0.maximumSize = .bytes(limit) }
         func start(_ number: Int) throws -> LoadProcess { try probe(.mixed, number, "9000", "4000") }
@@ -112,7 +112,7 @@ struct DirectoryLimitTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: path + "/tmp").isEmpty)
     }
 
-    @Test func `a limit set from elsewhere is kept to by running workers within two seconds`() throws {
+    @Test func `running workers obey a limit that another process sets, within two seconds`() throws {
         let workers = try (0..<3).map { try probe(.write, $0, "65536") }
         while try diskUsage() < 50 << 20 { usleep(20_000) }
         let command = try BuiltCommand.run(
@@ -139,7 +139,7 @@ struct DirectoryLimitTests {
     // MARK: Order
 
     /// What is asked for in memory must not look unused on disk, and what is evicted must be what was used longest ago.
-    @Test func `several processes with memory of their own keep what one exact LRU list would`() throws {
+    @Test func `several processes with their own memory tiers hit as often as an exact LRU list`() throws {
         let capacity = 1000
         try limit { $0.maximumEntries = capacity }
         let workers = try (0..<3).map { try probe(.zipf, $0, "512", "8000", "60") }

@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: ["before", "after"])
-    func `where no file may have a byte, puts fail, and all that reads works`(moment: String) throws {
+    func `with a file size limit of 0 puts fail and reads work`(moment: String) throws {
         let calls = try calls("fsize", 0, moment)
         let fails = "noSpace \(EFBIG)"
         for call in ["put", "put-large", "put-file", "put-if-absent", "update", "get-file"] {
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: [1 << 20, 1 << 20 | 12345])
-    func `what is longer than a file may be is refused, and what is not is stored`(limit: Int) throws {
+    func `a value over the file size limit is refused, and a shorter one is stored`(limit: Int) throws {
         let calls = try calls("fsize", limit, "after")
         for call in ["put-large", "put-file", "get-file"] {
             #expect(calls[call] == "noSpace \(EFBIG)", "\(call)")
@@ -55,7 +55,7 @@ import Testing
         expectWhole(calls)
     }
 
-    @Test func `without a descriptor left every call that needs one says so, and none is lost`() throws {
+    @Test func `without a free descriptor calls fail with EMFILE, and no descriptor leaks`() throws {
         let calls = try calls("nofile", 0, "after")
         let fails = "inputOutput \(EMFILE)"
         for call in ["put", "put-large", "put-file", "get", "get-large", "get-file", "list", "verify"] {
@@ -67,7 +67,7 @@ import Testing
         #expect(opening["open"] == fails)
     }
 
-    @Test func `without memory for a large value it is an error, and small ones are served`() throws {
+    @Test func `without memory for a large value its calls fail, and small values work`() throws {
         let calls = try calls("as", 24 << 20, "after")
         let fails = "inputOutput \(ENOMEM)"
         #expect(calls["get-large"] == fails && calls["put-large"] == fails)
@@ -78,7 +78,7 @@ import Testing
         expectWhole(calls)
     }
 
-    @Test func `whatever the limit of descriptors is, run runs its command`() throws {
+    @Test func `run runs its command whatever the limit of descriptors`() throws {
         let tool = try Tool()
         for limit in 4...20 {
             let command = "run --force -- sh -c 'cat; echo ran; exit 3'"
@@ -94,7 +94,7 @@ import Testing
         #expect(missing.status == 127 && missing.error.contains("check its name"), "\(missing.error)")
     }
 
-    @Test func `a get that has no descriptor left says so`() throws {
+    @Test func `a get without a free descriptor reports the limit`() throws {
         let tool = try Tool()
         #expect(try tool.run("put", "key", input: Data("value".utf8)).status == 0)
         for limit in 4...24 {
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `no command ends by a signal where files may not grow`() throws {
+    @Test func `a file size limit ends no command by a signal`() throws {
         let tool = try Tool()
         #expect(try tool.run("put", "old", input: Data(repeating: 1, count: 3 << 20)).status == 0)
         #expect(try tool.run("config", "set", "event-log", "64K").status == 0)

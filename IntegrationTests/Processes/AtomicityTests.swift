@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: Form.allCases)
-    func `of eight processes that put what is absent exactly one stores, whatever the key`(form: Form) throws
+    func `for each absent key exactly one of eight processes that put it stores its value`(form: Form) throws
     {
         let roles = Array(repeating: WorkerRole.claimant, count: 8)
         let crew = try crew(roles, form, operations: roles.count * UniqueValues.keys.count)

@@ -54,7 +54,7 @@ struct CoherenceTests {
     }
 
     @Test(arguments: Form.allCases)
-    func `what processes see of each other's writes is linearizable, kills and evictions included`(
+    func `reads and writes of several processes are linearizable despite kills and evictions`(
         form: Form
     ) throws {
         let operations =
@@ -67,7 +67,7 @@ struct CoherenceTests {
     }
 
     @Test
-    func `so are values that flights compute and share, and puts in the background`() throws {
+    func `values that flights compute and share, and puts in the background, are linearizable`() throws {
         let operations = Self.size(40_000, soak: 1_000_000)
         let history = try run([.flights, .flights, .flights, .collector], operations: operations)
         let violations = history.violations
@@ -81,12 +81,12 @@ struct CoherenceTests {
     }
 
     @Test
-    func `values that a process keeps for a millisecond without asking are found out`() throws {
+    func `the check detects a process that keeps values for a millisecond without validation`() throws {
         try expectViolations([.forgetful, .writer, .writer])
     }
 
     @Test
-    func `a memory tier that does not look at the generations is found out`() throws {
+    func `the check detects a memory tier that ignores the generations`() throws {
         try expectViolations([.reader, .reader, .writer, .writer], checksGenerations: false)
     }
 

@@ -45,7 +45,7 @@ struct CollectorKillTests {
     }
 
     @Test
-    func `gc killed at any instant beside workers leaves nothing wrong, and the next does the job`() throws {
+    func `gc killed at any instant beside workers leaves no damage, and the next one completes`() throws {
         let crew = try WorkerCrew(on: cache.path, environment: [:], seed: seed)
         try crew.start([.flights, .writer, .reader])
         while !crew.isAtWork && crew.crashes.isEmpty { usleep(1000) }

@@ -17,37 +17,37 @@ import Testing
         #expect(run.end == .exited(0), "\(run.errors)")
     }
 
-    @Test func `a child gets an error from its parent's cache, and works with one that it opens itself`()
+    @Test func `a child gets an error from its parent's cache, and works with a cache that it opens`()
         throws
     {
         try expectSuccess(of: "fork-use")
     }
 
-    @Test func `a child does not wait for what its parent has to publish`() throws {
+    @Test func `a child gets an error, and does not wait for its parent's put in the background`() throws {
         try expectSuccess(of: "fork-wait")
     }
 
-    @Test func `a child that returns from its parent's computation leaves its parent's lock alone`() throws {
+    @Test func `a child that returns from its parent's computation leaves its parent's lock held`() throws {
         try expectSuccess(of: "fork-compute")
     }
 
-    @Test func `a child that asks for what its parent is computing computes it`() throws {
+    @Test func `a child computes a key that its parent is computing`() throws {
         try expectSuccess(of: "fork-ask")
     }
 
-    @Test func `what a child lets go of stays its parent's, and what its parent lets go of is free`() throws {
+    @Test func `a child can't release its parent's locks, and its parent frees them for all`() throws {
         try expectSuccess(of: "fork-locks")
     }
 
-    @Test func `a lock that a process holds by a name stays its own when it forks`() throws {
+    @Test func `a named lock that a process holds stays its own when it forks`() throws {
         try expectSuccess(of: "fork-named")
     }
 
-    @Test func `in a child the thread that forked may wait for others, and others for it`() throws {
+    @Test func `in a child, the thread that forked can contend with others for locks`() throws {
         try expectSuccess(of: "fork-contend")
     }
 
-    @Test func `workers that are forked first and open the cache then share it`() throws {
+    @Test func `workers that are forked before they open the cache share it`() throws {
         try expectSuccess(of: "prefork")
     }
 }

@@ -44,7 +44,7 @@ import Testing
         heartbeat.longGaps > max(1, heartbeat.beats / 20)
     }
 
-    @Test func `puts that wait for a stopped process hold up no other task, and no read`() throws {
+    @Test func `puts that wait for a stopped process block no other task and no read`() throws {
         let report = try host("blocked")
         #expect(report.heartbeat.beats >= 50)
         #expect(!isHeldUp(report.heartbeat))
@@ -52,7 +52,7 @@ import Testing
         #expect(report.earlyPuts == 0 && report.puts == 64)
     }
 
-    @Test func `puts that wait for the medium hold up no other task`() throws {
+    @Test func `puts that wait for the storage device block no other task`() throws {
         let report = try host("durable")
         #expect(!isHeldUp(report.heartbeat), "a fast medium is done before there can be such a gap")
         #expect(
@@ -62,20 +62,20 @@ import Testing
         #expect(report.puts == 1024)
     }
 
-    @Test func `a program without a descriptor left lives, and goes on once there are some`() throws {
+    @Test func `a program without free descriptors survives, and continues once there are some`() throws {
         let report = try host("descriptors")
         #expect(report.puts == 64, "each has ended, in an error if need be")
         #expect(report.reads == 1)
     }
 
-    @Test func `a cache at a relative path stays where it is when the process changes its working directory`()
+    @Test func `a cache at a relative path stays in place if the process changes its working directory`()
         throws
     {
         #expect(try host("chdir").reads == 3)
         #expect(!FileManager.default.fileExists(atPath: "\(directory.path)/cache/elsewhere/relative"))
     }
 
-    @Test func `a crash in a closure of the program, on a thread of ours, reaches the program's handler`()
+    @Test func `a crash in a closure of the program, on a library thread, reaches the program's handler`()
         throws
     {
         let run = try HostRun("crash", in: directory)

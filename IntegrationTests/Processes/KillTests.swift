@@ -29,7 +29,7 @@ struct KillTests {
     private var rounds: Int { MultiProcessTests.isSoak ? 200 : 10 }
 
     @Test
-    func `every process killed again and again: no lock, no flight file, no leftover, no wrong byte`() throws
+    func `killing all processes repeatedly leaves no lock, no flight file, no leftover, no bad byte`() throws
     {
         let crew = try WorkerCrew(on: cache.path, environment: [:], seed: seed)
         let roles: [WorkerRole] = [.flights, .flights, .writer, .reader, .collector]

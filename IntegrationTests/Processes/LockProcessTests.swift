@@ -58,7 +58,7 @@ import Testing
 
     // MARK: One holder
 
-    @Test func `the lock of a killed process is had by one who waits within 50 ms`() throws {
+    @Test func `a waiter gets the lock of a killed process within 50 ms`() throws {
         let cache = cache
         var shortest = hangLimit
         for _ in 0..<20 where shortest >= .milliseconds(50) {
@@ -81,7 +81,7 @@ import Testing
         #expect(shortest < .milliseconds(50))
     }
 
-    @Test func `a task that waits has it as soon`() async throws {
+    @Test func `a waiting task gets the lock of a killed process within 50 ms`() async throws {
         var shortest = hangLimit
         for _ in 0..<20 where shortest >= .milliseconds(50) {
             let holder = try holder()
@@ -97,7 +97,7 @@ import Testing
         #expect(shortest < .milliseconds(50))
     }
 
-    @Test func `what a killed holder leaves is one file, which the next collection removes`() throws {
+    @Test func `a killed holder leaves one file, which the next collection removes`() throws {
         let holder = try holder()
         #expect(try cache.directory.collect().isComplete)
         #expect(lockFiles.count == 1, "it is held")
@@ -112,7 +112,7 @@ import Testing
         place.files(below: "cache/locks").filter { $0.hasPrefix("lock-") }
     }
 
-    @Test func `a stopped holder keeps the lock, and nobody from reading and writing`() throws {
+    @Test func `a stopped holder keeps the lock, and blocks neither reads nor writes`() throws {
         let holder = try holder()
         holder.process.send(.stop)
         waitUntil("it is stopped") { (try? processState(holder.process.identifier)) == "T" }
@@ -127,7 +127,7 @@ import Testing
     private var kills: Int { MultiProcessTests.isSoak ? 400 : 40 }
 
     @Test(arguments: [1, 3])
-    func `eight processes that are killed again and again never hold more permits than there are`(
+    func `eight processes that are killed repeatedly never hold more permits than there are`(
         permits: Int
     ) throws {
         var workers = try (0..<8).map { _ in try worker(permits) }

@@ -44,7 +44,7 @@ struct MultiProcessTests {
     }
 
     @Test(arguments: Form.allCases)
-    func `kills and collections beside readers and writers: no wrong byte, no loss, nothing left`(
+    func `kills and collections beside readers and writers cause no wrong byte, loss or leftover`(
         form: Form
     ) throws {
         let place = try TemporaryDirectory()
@@ -54,7 +54,7 @@ struct MultiProcessTests {
     }
 
     @Test(arguments: Form.allCases)
-    func `the same with removals`(form: Form) throws {
+    func `kills and collections beside removals cause no wrong byte or leftover`(form: Form) throws {
         let place = try TemporaryDirectory()
         let plan = plan(puts: 30, removals: 10, operations: form == .sidecar ? 2400 : 4800)
         try stress(plan, in: place.path + "/cache", form)
@@ -64,7 +64,7 @@ struct MultiProcessTests {
         .enabled(if: MountedFileSystem.canMountRAMFS, "ramfs can't be mounted here: it takes root"),
         arguments: [0, 10]
     )
-    func `the same on a file system without extended attributes`(removals: Int) throws {
+    func `kills and collections without attributes cause no wrong byte or leftover`(removals: Int) throws {
         let mounted = try MountedFileSystem("ramfs")
         try stress(
             plan(puts: 20, removals: removals, operations: 4800),

@@ -29,7 +29,7 @@ struct RuleKillTests {
     }
 
     @Test(arguments: RuleStep.allCases)
-    func `all or nothing is gone, and stays so, whatever comes next`(step: RuleStep) throws {
+    func `a removal of all values that is killed has removed all or nothing`(step: RuleStep) throws {
         let place = try TemporaryDirectory()
         let warm = try cache(at: place.path + "/cache")
         for index in 0..<Self.count { try warm.put("value \(index)", forKey: "key \(index)") }

@@ -64,7 +64,7 @@ struct ShutdownTests {
     private var entries: Int { place.files(below: "cache/entries").count }
 
     @Test
-    func `the last of four workers removes what has expired, the others leave at once`() throws {
+    func `the last of four workers removes expired entries, and the others end at once`() throws {
         try storeExpired(2000)
         let workers = try (0..<4).map { _ in try worker() }
         for worker in workers.dropLast() {
@@ -80,7 +80,7 @@ struct ShutdownTests {
     }
 
     @Test
-    func `the last one keeps to its deadline, and the next one goes on`() throws {
+    func `the last worker keeps its deadline, and the next one continues the sweep`() throws {
         // How far a process gets in 30 ms is for the machine to say: where others keep it from its first deletion
         // it is tried again with twice the time, where it gets through with more to do; it has to keep to each.
         var (count, deadline, left) = (4000, 0.03, 0)
@@ -102,7 +102,7 @@ struct ShutdownTests {
     }
 
     @Test
-    func `a second signal ends at once one that is closing`() throws {
+    func `a second signal ends a closing process at once`() throws {
         try storeExpired(6000)
         let worker = try worker(deadline: 60)
         worker.send(.terminate)
@@ -130,7 +130,7 @@ struct ShutdownTests {
     }
 
     @Test
-    func `a worker that is killed is counted no longer`() throws {
+    func `a killed worker is no longer counted`() throws {
         try storeExpired(10)
         let (killed, other) = (try worker(), try worker())
         _ = try killed.end(by: .kill)
@@ -139,7 +139,7 @@ struct ShutdownTests {
     }
 
     @Test
-    func `another takes over at once when the one that sweeps is killed`() throws {
+    func `another worker takes over at once when the sweeping one is killed`() throws {
         // First the entries: a sweep that ended while they are stored would put off the next by fifty times
         // as long as it worked.
         try storeExpired(4000)

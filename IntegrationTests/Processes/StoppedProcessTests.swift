@@ -61,7 +61,7 @@ struct StoppedProcessTests {
     }
 
     @Test
-    func `a stopped writer holds up no reader, no writer and no collection`() throws {
+    func `a stopped writer blocks no reader, no writer and no collection`() throws {
         var plan = BenchPlan()
         plan.puts = 100
         plan.size = 256
@@ -193,7 +193,7 @@ struct StoppedProcessTests {
     }
 
     @Test
-    func `whoever is stopped, wherever, each call of others ends in less than a second`() throws {
+    func `each call ends in less than a second while another process is stopped`() throws {
         let limit = Duration.seconds(1)
         var table: [(name: String, cells: [String])] = Self.calls.map { ($0.name, []) }
         for place in Self.places {
@@ -223,7 +223,7 @@ struct StoppedProcessTests {
         }
     }
 
-    @Test func `a process that makes no room is named, and a computed value does not wait for it`() throws {
+    @Test func `a process that blocks evictions is named, and a computed value does not wait`() throws {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         var limits = CacheLimits()

@@ -43,7 +43,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
     }
 
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
-    func `killed, stopped and started again under load it fails no get, and few are slow`() throws {
+    func `outages of a server under load fail no get, and slow down few`() throws {
         let server = try RemoteServerProcess(.redis)
         let remote = CacheConfiguration.Remote(servers: [server.url])
         let (one, other) = (try open("one", remote), try open("other", remote))
@@ -101,7 +101,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
     }
 
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
-    func `a slow way to the server makes no difference to hits on disk`() throws {
+    func `a slow server does not slow down hits on disk`() throws {
         let server = try RemoteServerProcess(.redis)
         let proxy = try SlowProxy(to: server.port, pause: 10_000)
         let remote = CacheConfiguration.Remote(servers: ["redis://127.0.0.1:\(proxy.port)"])
@@ -128,7 +128,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
     }
 
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
-    func `a password is taken from the file of credentials, and a wrong one fails nothing`() throws {
+    func `the password is read from the credentials file, and a wrong one fails no put`() throws {
         let server = try RemoteServerProcess(.redis)
         let number = connected(to: server.port)
         let command = "CONFIG SET requirepass secret\r\n"

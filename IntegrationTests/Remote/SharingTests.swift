@@ -50,7 +50,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasNginx, "nginx is not installed"))
-    func `through nginx`() throws {
+    func `machines share values through nginx`() throws {
         let server = try RemoteServerProcess(.nginx)
         try expectSharing(CacheConfiguration.Remote(servers: [server.url]))
         let requests = server.requests
@@ -60,7 +60,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasNginx, "nginx is not installed"))
-    func `through nginx, in one body, in a namespace, at a path of one's own`() throws {
+    func `machines share plain values through nginx, in a namespace and at a custom path`() throws {
         let server = try RemoteServerProcess(.nginx)
         var remote = CacheConfiguration.Remote(servers: [server.url + "/builds/"])
         remote.format = .plain
@@ -71,7 +71,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
-    func `through Redis, by TCP and by a unix socket`() throws {
+    func `machines share values through Redis, over TCP and a unix socket`() throws {
         let server = try RemoteServerProcess(.redis)
         try expectSharing(CacheConfiguration.Remote(servers: [server.url]))
         let other = try open("fourth", CacheConfiguration.Remote(servers: [server.socketURL]))
@@ -79,7 +79,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasRedis && hasOpenSSL, "redis-server or openssl is not installed"))
-    func `through Redis over TLS, for whoever knows its authority`() throws {
+    func `machines share values through Redis over TLS if they trust its authority`() throws {
         let (certificate, key) = (directory.path + "/server.pem", directory.path + "/server.key")
         let script = """
             openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=server \\
@@ -117,7 +117,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
         .enabled(if: TLSServer.isInstalled && hasRedis, "nginx, redis-server or openssl is not installed"),
         arguments: [RemoteServerProcess.Kind.nginx, .redis]
     )
-    func `through servers that want to know who asks`(kind: RemoteServerProcess.Kind) throws {
+    func `machines share values through servers that verify clients`(kind: RemoteServerProcess.Kind) throws {
         let server = try TLSServer(
             """
             dav_methods PUT DELETE; create_full_put_path on; client_max_body_size 16m;
@@ -141,7 +141,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasNginx && hasRedis, "nginx or redis-server is not installed"))
-    func `through both in a chain, of which the first loses everything`() throws {
+    func `machines share values through a chain whose first server loses its data`() throws {
         let (redis, nginx) = (try RemoteServerProcess(.redis), try RemoteServerProcess(.nginx))
         let remote = CacheConfiguration.Remote(levels: [[.init(redis.url)], [.init(nginx.url)]])
         try expectSharing(remote)
@@ -155,7 +155,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
-    func `a Redis whose memory is full still serves what it has`() throws {
+    func `a Redis whose memory is full still returns its values`() throws {
         let server = try RemoteServerProcess(.redis, ["--maxmemory", "4mb"])
         let remote = CacheConfiguration.Remote(servers: [server.url])
         let (one, other) = (try open("one", remote), try open("other", remote))
@@ -170,7 +170,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasNginx, "nginx is not installed"))
-    func `two servers share the values, and a dead one costs its share only`() throws {
+    func `two servers share the values, and a dead one costs only its share`() throws {
         let servers = [try RemoteServerProcess(.nginx), try RemoteServerProcess(.nginx)]
         let remote = CacheConfiguration.Remote(servers: servers.map(\.url))
         let one = try open("one", remote)
@@ -190,7 +190,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasNginx, "nginx is not installed"), arguments: [100, 1 << 20])
-    func `what is damaged there is a miss, and its entry goes`(length: Int) throws {
+    func `a damaged remote value is a miss, and its entry is removed`(length: Int) throws {
         let server = try RemoteServerProcess(.nginx)
         let remote = CacheConfiguration.Remote(servers: [server.url])
         let (one, other) = (try open("one", remote), try open("other", remote))
@@ -215,7 +215,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasNginx, "nginx is not installed"))
-    func `eight processes that want a value make one request`() throws {
+    func `eight processes that want a value send one request`() throws {
         let server = try RemoteServerProcess(.nginx)
         let one = try open("one", CacheConfiguration.Remote(servers: [server.url]))
         try one.put("value", forKey: "key")
@@ -233,7 +233,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
-    func `what a killed process had still to send the next one sends`() throws {
+    func `the next process sends the changes that a killed process has left`() throws {
         let server = try RemoteServerProcess(.redis)
         server.end()
         let probe = try RemoteProbeRun(["\(directory.path)/one", server.url, "put", "50"])

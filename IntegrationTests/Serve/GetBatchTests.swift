@@ -25,7 +25,7 @@ import Testing
         #expect(frames.map(\.text) == ["two\nlines", "", "1", "two\nlines"])
     }
 
-    @Test func `where all are found the status is 0, and no keys are none missed`() throws {
+    @Test func `the status is 0 if all keys are found, or if there are no keys`() throws {
         try tool.cache().put("1", forKey: "a")
         // The last line needs no end.
         let run = try tool.run("get", "--batch", input: Data("a\na".utf8))
@@ -35,7 +35,7 @@ import Testing
         #expect(none.status == 0 && none.outputData.isEmpty)
     }
 
-    @Test func `with NUL a key can be any text that a list gives`() throws {
+    @Test func `with --null a key may be any text that ls prints`() throws {
         let cache = try tool.cache()
         let keys = ["a\nb", "-x", "é", "\u{1B}[2J", "e\u{301}"]
         for key in keys { try cache.put(key, forKey: key) }
@@ -47,7 +47,7 @@ import Testing
         #expect(!run.output.contains("\u{1B}[2J\""), "no key speaks to the terminal")
     }
 
-    @Test func `a scope stands before each key, and the answers are without it`() throws {
+    @Test func `a scope is prepended to each key, and the answers omit it`() throws {
         let cache = try tool.cache()
         try cache.put("outside", forKey: "k")
         try cache.put("inside", forKey: "s/k")
@@ -64,7 +64,7 @@ import Testing
         #expect(try Frame.all(of: whole).map(\.text) == ["outside", ""])
     }
 
-    @Test func `values of any length come whole`() throws {
+    @Test func `values of any length are returned completely`() throws {
         let cache = try tool.cache()
         let lengths = [0, 1, 65_535, 65_536, 65_537, 3_000_000]
         for length in lengths {
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `an expired value is found by who takes stale ones`() throws {
+    @Test func `--stale returns an expired value`() throws {
         let terms = PutOptions(expires: .expired, staleFor: .seconds(3600))
         try tool.cache().put("v", forKey: "k", options: terms)
         let input = Data("k\n".utf8)
@@ -90,7 +90,7 @@ import Testing
         #expect(try Frame.all(of: tool.run("get", "--batch", "--stale", input: input))[0].text == "v")
     }
 
-    @Test func `where there is no cache every key is a miss, and none is made`() throws {
+    @Test func `without a cache every key is a miss, and no cache is created`() throws {
         let run = try tool.run("get", "--batch", input: Data("a\nb\n".utf8))
         let frames = try Frame.all(of: run)
         #expect(run.status == 1 && frames.map(\.isFound) == [false, false])
@@ -103,14 +103,14 @@ import Testing
     ]
 
     @Test(arguments: wrong.indices)
-    func `what is no key is an error after those before it`(index: Int) throws {
+    func `an invalid key is an error after the answers to the keys before it`(index: Int) throws {
         try tool.cache().put("1", forKey: "a")
         let run = try tool.run("get", "--batch", input: Self.wrong[index])
         #expect(run.status == 64 && run.error.hasPrefix("diskcache: get: "), "\(run.error)")
         #expect(try Frame.all(of: run).map(\.text) == ["1"])
     }
 
-    @Test func `a reader sees each answer before it names the next key`() throws {
+    @Test func `a reader gets each answer before it sends the next key`() throws {
         try tool.cache().put("1", forKey: "a")
         let script = """
             coproc "$TOOL" get --batch

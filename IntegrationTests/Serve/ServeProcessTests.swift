@@ -16,7 +16,7 @@ import Testing
 
     // MARK: Others
 
-    @Test func `what another process puts or removes is seen at once, also where it is in memory`() throws {
+    @Test func `changes by another process are seen at once, even for a value in memory`() throws {
         let server = try Server(tool)
         let get = request(#"{"op":"get","key":"k"}"#)
         try server.send(request(#"{"op":"put","key":"k","length":3}"#, "old") + get)
@@ -33,7 +33,7 @@ import Testing
         #expect(try cache.get(forKey: "k")?.value == Data("back".utf8))
     }
 
-    @Test func `an answer comes before the next request is there`() throws {
+    @Test func `an answer is sent before the next request arrives`() throws {
         let server = try Server(tool)
         try server.send(request(#"{"op":"hello","id":1}"#) + #"{"op":"put","id":2,"#)
         #expect(try server.answers(1)[0].id == 1)
@@ -49,7 +49,7 @@ import Testing
     // MARK: Ends
 
     @Test(arguments: 1...5)
-    func `what was answered before a kill is stored`(round: Int) throws {
+    func `every put that was answered before a kill is stored`(round: Int) throws {
         let cache = try tool.cache()
         try cache.put(Data(SeededGenerator.bytes(1 << 16, seed: 1)), forKey: "large")
         let server = try Server(tool)
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [Signal.terminate, .interrupt])
-    func `a signal lets it answer what it has read, and end`(signal: Signal) throws {
+    func `a signal ends the server, and an incomplete request is dropped`(signal: Signal) throws {
         let server = try Server(tool)
         try server.send(request(#"{"op":"put","key":"whole","length":1}"#, "v"))
         #expect(try server.answers(1)[0].isStored == true)
@@ -88,7 +88,7 @@ import Testing
         #expect(try tool.run("ls").lines == ["whole"])
     }
 
-    @Test func `a signal ends it also where nobody reads its answers`() throws {
+    @Test func `a signal ends the server even if its answers are not read`() throws {
         let cache = try tool.cache()
         try cache.put(Data(SeededGenerator.bytes(4 << 20, seed: 1)), forKey: "k")
         let server = try Server(tool)
@@ -99,7 +99,7 @@ import Testing
         #expect(try server.wait() == .killed(.terminate))
     }
 
-    @Test func `it ends when nobody reads any more, without a word`() throws {
+    @Test func `the server ends without an error message when its output is closed`() throws {
         let line = request(#"{"op":"hello"}"#)
         let input = Data(String(repeating: line, count: 20_000).utf8)
         let run = try tool.shell(#""$TOOL" serve | head -c 1; echo " ${PIPESTATUS[0]}""#, input: input)
@@ -119,13 +119,13 @@ import Testing
     }
 
     @Test(.enabled(if: hasPython, "there is no python3: its client is not tried"))
-    func `the client in Python passes its tests`() throws {
+    func `the Python client passes its tests`() throws {
         let run = try python()
         #expect(run.status == 0, "\(run.error)")
     }
 
     @Test(.enabled(if: hasPython, "there is no python3: its client is not tried"))
-    func `a get over the protocol is at least twenty times as fast as a process for it`() throws {
+    func `a get over the protocol is at least twenty times as fast as a process per get`() throws {
         let run = try python("--rates")
         try #require(run.status == 0, "\(run.error)")
         let rates = try JSONDecoder().decode([String: Double].self, from: run.outputData)

@@ -39,7 +39,7 @@ import Testing
         #expect(try tool.run("get", "k").output == "hello")
     }
 
-    @Test func `a value is any bytes, also such as look like a request`() throws {
+    @Test func `a value may be any bytes, including those of a request`() throws {
         let lines = request(#"{"op":"removeAll","all":true}"#) + "\n\n\0"
         let frames = try answers(
             request(#"{"op":"put","key":"a","length":\#(lines.utf8.count)}"#, lines),
@@ -51,14 +51,14 @@ import Testing
         #expect(frames[3].isFound == true && frames[3].bytes.isEmpty)
     }
 
-    @Test func `a large value takes its way through pipes`() throws {
+    @Test func `a large value passes through pipes`() throws {
         let value = Data(SeededGenerator.bytes(3_000_001, seed: 1))
         let input = Data(request(#"{"op":"put","key":"k","length":3000001}"#).utf8) + value
         let run = try tool.run("serve", input: input + Data(request(#"{"op":"get","key":"k"}"#).utf8))
         #expect(try Frame.all(of: run).last?.bytes == value)
     }
 
-    @Test func `a get of keys is answered key by key`() throws {
+    @Test func `a get of several keys is answered key by key`() throws {
         let frames = try answers(
             request(#"{"op":"put","key":"a","length":1}"#, "1"),
             request(#"{"op":"put","key":"b","length":1}"#, "2"),
@@ -76,7 +76,7 @@ import Testing
         #expect(frames[7].id == 8 && frames[7].fields["hits"] as? Int == 0)
     }
 
-    @Test func `terms are those of put, and entry shows them`() throws {
+    @Test func `put stores the options of a value, and entry returns them`() throws {
         let terms = """
             "ttl":"7d","staleFor":60.5,"etag":"e","lastModified":"m","contentType":"c/t","tags":["x"],\
             "metadata":{"a":"b"}
@@ -100,7 +100,7 @@ import Testing
         #expect(frames[3].isFound == false && frames[3].fields["entry"] == nil)
     }
 
-    @Test func `what has expired is found by who takes stale values`() throws {
+    @Test func `an expired value is returned if stale values are accepted`() throws {
         let frames = try answers(
             request(#"{"op":"put","key":"k","length":1,"ttl":0,"staleFor":3600}"#, "v"),
             request(#"{"op":"get","key":"k"}"#),
@@ -111,7 +111,7 @@ import Testing
         #expect(frames[2].fields["stale"] as? Bool == true && frames[2].text == "v")
     }
 
-    @Test func `touch changes the expiration, ifAbsent leaves alone what is there`() throws {
+    @Test func `touch changes the expiration, and ifAbsent keeps an existing value`() throws {
         let frames = try answers(
             request(#"{"op":"put","key":"k","length":1,"ifAbsent":true}"#, "1"),
             request(#"{"op":"put","key":"k","length":1,"ifAbsent":true}"#, "2"),
@@ -126,7 +126,7 @@ import Testing
         #expect(entry["expires"] as? String == "2100-01-01T00:00:00.000Z")
     }
 
-    @Test func `remove and removeAll remove what they name, and nothing else`() throws {
+    @Test func `remove and removeAll remove the selected keys and no others`() throws {
         let frames = try answers(
             request(#"{"op":"put","key":"a","length":1,"tags":["t"]}"#, "1"),
             request(#"{"op":"put","key":"b","length":1}"#, "2"),
@@ -148,7 +148,7 @@ import Testing
         #expect(frames[3].fields["done"] as? Bool == true && frames[9].fields["done"] as? Bool == true)
     }
 
-    @Test func `removeAll removes the keys with a prefix, if there is one`() throws {
+    @Test func `removeAll removes the keys with a prefix, which must not be empty`() throws {
         let frames = try answers(
             request(#"{"op":"put","key":"a/1","length":1}"#, "1"),
             request(#"{"op":"put","key":"b/1","length":1}"#, "2"),
@@ -163,7 +163,7 @@ import Testing
         #expect(frames[4...5].map(\.code) == ["badRequest", "badRequest"] && frames[6].isFound == true)
     }
 
-    @Test func `values go from files and to files`() throws {
+    @Test func `values are read from files and written to files`() throws {
         makeFile(tool.path("in"), "from a file")
         let frames = try answers(
             request(#"{"op":"put","key":"k","file":"\#(tool.path("in"))"}"#),
@@ -178,7 +178,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: tool.path("other")))
     }
 
-    @Test func `hello and stats tell of the protocol and the cache`() throws {
+    @Test func `hello and stats describe the protocol and the cache`() throws {
         let frames = try answers(
             request(#"{"op":"hello"}"#),
             request(#"{"op":"get","key":"k"}"#),
@@ -194,7 +194,7 @@ import Testing
 
     // MARK: Mistakes
 
-    @Test func `a request that can't be done is an error with its id, and the next is answered`() throws {
+    @Test func `an invalid request is an error with its id, and the next one is answered`() throws {
         let etag = String(repeating: "e", count: 70_000)
         let mistakes: [(String, String)] = [
             (#"{"op":"fly","id":1}"#, "unknownOperation"), (#"{"id":1}"#, "badRequest"),
@@ -239,7 +239,7 @@ import Testing
         #expect(frames.map(\.id) == [1, 2, 3] && frames.map(\.isFound) == [false, false, false])
     }
 
-    @Test func `the bytes of a request are gone past, whatever becomes of it`() throws {
+    @Test func `the bytes of a request are skipped even if it fails`() throws {
         let bytes = "{\"op\":\"put\"}\n"
         let frames = try answers(
             request(#"{"op":"fly","id":1,"length":\#(bytes.utf8.count)}"#, bytes),
@@ -251,7 +251,7 @@ import Testing
         #expect(frames.map(\.code) == ["unknownOperation", nil, "badRequest", nil])
     }
 
-    @Test func `a value that is longer than is taken is an error, and the next request is answered`() throws {
+    @Test func `a value over the length limit is an error, and the next request is answered`() throws {
         let value = String(repeating: "x", count: 200_000)
         let large = request(#"{"op":"put","id":1,"key":"k","length":200000}"#, value)
         let input = large + request(#"{"op":"put","id":2,"key":"k","length":5}"#, "short")
@@ -272,7 +272,7 @@ import Testing
     ]
 
     @Test(arguments: broken.indices)
-    func `after what is no request the last answer says so, and what was before is done`(index: Int) throws {
+    func `malformed input gets a final error, and the requests before it are executed`(index: Int) throws {
         let input = request(#"{"op":"put","id":1,"key":"k","length":1}"#, "v") + Self.broken[index]
         // What follows is not read: part of a value might be taken for a request.
         let run = try tool.run("serve", input: Data(input.utf8))
@@ -288,7 +288,7 @@ import Testing
     static let notText = [Data([0xFF]), Data("\\ud800".utf8)]
 
     @Test(arguments: notText.indices)
-    func `a key that is no text is refused, and none is taken for it`(index: Int) throws {
+    func `a key that is not valid text is refused, and nothing is stored`(index: Int) throws {
         let start = Data(#"{"op":"put","key":"a"#.utf8)
         let end = Data(request(#"","length":1}"#, "v").utf8)
         let run = try tool.run("serve", input: start + Self.notText[index] + end)
@@ -297,7 +297,7 @@ import Testing
         #expect(try tool.run("ls").outputData.isEmpty)
     }
 
-    @Test func `where no cache can be there is one line of error and no answer`() throws {
+    @Test func `without a usable cache there is one line of error and no answer`() throws {
         makeFile(tool.directory)
         let run = try tool.run("serve", input: Data(request(#"{"op":"hello"}"#).utf8))
         #expect(run.status == 73 && run.outputData.isEmpty, "\(run.error)")
@@ -305,7 +305,7 @@ import Testing
     }
 
     @Test(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
-    func `a full disk is an error, and what was stored is still answered`() throws {
+    func `a full disk is an error, and stored values are still returned`() throws {
         let mount = try Mount("tmpfs", options: "size=4m")
         var input = Data()
         for index in 0..<100 {

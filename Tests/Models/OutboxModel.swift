@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An explicit-state model of the file of what other machines have to be told (`OutboxFile`), while a shorter one takes its
-/// place.
+/// An explicit-state model of the outbox, the file of changes pending for other machines (`OutboxFile`), while a shorter
+/// file replaces it.
 ///
-/// Two appenders each open the file that has the name, append a record and look whether the file still has it; else they
-/// begin anew. One sender at a time replaces the file, twice at most: it reads it, gives it its second name, puts the new
-/// one in its place, appends what has come to the old one since together with a mark that this is done, and removes the
-/// second name. It may be killed before each step; the next one ends what it has begun. A reader reads the file, and the
-/// one before it as long as there is no mark.
+/// Two appenders each open the file that has the name, append a record and check whether the file still has the name; if
+/// not, they start again. One sender at a time replaces the file, at most twice: it reads the file, links it to a second
+/// name, renames the new file over it, appends the records that the old one has received since, together with a mark of
+/// completion, and removes the second name. It may be killed before each step; the next sender completes the
+/// replacement. A reader reads the file, and its predecessor if there is no mark.
 ///
-/// Checked is that what was appended by those who have returned is always in one of the files that are read, and that a
-/// reader finds what was appended before it began.
+/// The model checks that the records of appenders that have returned are always in one of the files that are read, and
+/// that a reader finds all records appended before it started.
 enum OutboxModel {
-    /// A deviation that must be found.
+    /// A deviation from the protocol that must be found.
     enum Mistake: UInt8, CaseIterable {
-        /// The old file has no second name: what it has can be taken over only by who has it open.
+        /// The old file gets no second name: only a process that has it open can carry over its records.
         case unnamed
-        /// The new file is marked from the beginning.
+        /// The new file is marked as complete from the beginning.
         case markedEarly
-        /// The second name is removed before the rest is appended.
+        /// The second name is removed before the remaining records are appended.
         case unlinkedEarly
-        /// The next sender replaces the file without ending what the one before has begun.
+        /// The next sender replaces the file without completing its predecessor's replacement.
         case carryOverSkipped
-        /// Appenders don't look whether the file has lost its name.
+        /// Appenders do not check whether the file has lost its name.
         case appenderUnchecked
-        /// Readers leave out the file before.
+        /// Readers skip the preceding file.
         case predecessorUnread
-        /// Readers take whatever has the second name for the file before.
+        /// Readers treat any file with the second name as the preceding one.
         case readerUnchecked
     }
 
@@ -41,7 +41,7 @@ enum OutboxModel {
 
     struct Sender: Hashable {
         var step = SenderStep.idle
-        /// Of the file that it replaces, by the bits of the appenders.
+        /// The records that it has read from the file that it replaces, by the appenders' bits.
         var seen: UInt8 = 0
         var rest: UInt8 = 0
         /// The file that it replaces.
@@ -49,9 +49,9 @@ enum OutboxModel {
     }
 
     struct File: Hashable {
-        /// What was appended, by the bits of the appenders.
+        /// The appended records, by the appenders' bits.
         var records: UInt8 = 0
-        /// Whether it says that the file before has to be read as well.
+        /// Whether the preceding file must be read as well.
         var isIncomplete = false
     }
 
@@ -60,15 +60,15 @@ enum OutboxModel {
         var file = 0
         var read = File()
         var found: UInt8 = 0
-        /// What it must find.
+        /// The records that it must find.
         var floor: UInt8 = 0
     }
 
     struct State: Hashable {
         var files = [File(), File(), File()]
-        /// Which has the name.
+        /// The file that has the name.
         var named = 0
-        /// Which has the second name.
+        /// The file that has the second name, if any.
         var before: Int?
         var appenders = [Appender(), Appender()]
         var sender = Sender()
@@ -90,7 +90,7 @@ enum OutboxModel {
             if state.files[state.named].isIncomplete, let before = state.before {
                 kept |= state.files[before].records
             }
-            // Without a name it is kept as long as its sender lives.
+            // Without a name the file exists as long as its sender lives.
             if mistake == .unnamed, state.sender.step != .idle {
                 kept |= state.files[state.sender.file].records
             }
@@ -192,7 +192,7 @@ extension OutboxModel.Model: ExploredModel {
             reader.step = isDone ? .over : .readBefore
         case .readBefore:
             if let before = state.before {
-                // In any other file what follows the offset tells nothing.
+                // In any other file the bytes after the offset mean nothing.
                 if before == reader.file - 1 { reader.found |= state.files[before].records }
                 reader.step = mistake == .readerUnchecked ? .over : .check
             } else {

@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An explicit-state model of what is taken from another machine's store beside writers of the key
-/// (`Store.absence(of:now:)`, `Store.adopt`, `Store.note`) and beside who tells that store (`OutboxSender`).
+/// An explicit-state model of the adoption of values from another machine's store beside writers of the key
+/// (`Store.absence(of:now:)`, `Store.adopt`, `Store.note`) and beside the sender of changes (`OutboxSender`).
 ///
-/// At first the store has an old value, the disk that one or none. One writer puts a new value; when that has
-/// returned, one removes it. Each notes the key in the outbox and then changes the entry, under the stripe
-/// held shared, as a writer in the key's word. The sender waits until it has had the stripe alone, reads the
-/// entry, makes the store's value the same, and strikes out the note that it has begun with. The disk may
-/// evict the entry once, which no word tells. A reader that finds nothing on disk asks the store and puts
-/// what comes on disk. Whoever takes no further step was killed, or is slow.
+/// Initially the store has an old value, and the disk has the same value or none. One writer puts a new value; after it
+/// has returned, a second one removes it. Each notes the key in the outbox and then changes the entry, with the stripe
+/// held shared, as a writer in the key's word. The sender waits until it has held the stripe exclusively, reads the
+/// entry, updates the store's value to it, and strikes out the note that it started with. The disk may evict the entry
+/// once, which no word shows. A reader that finds nothing on disk asks the store and puts the answer on disk. A
+/// participant that takes no further step was killed or is slow.
 ///
-/// Once the sender gives up a request that has no answer. The store may still carry it out, within a known time. The
-/// sender notes a doubt about the key, apart from the writers' notes. After that time it reads the entry and makes the
-/// store's value the same once more, and only then removes the doubt. Until then a reader does not ask the store.
+/// Once, the sender gives up a request without an answer. The store may still carry it out, within a known time. The
+/// sender notes a doubt about the key, separate from the writers' notes. After that time it reads the entry and updates
+/// the store's value again, and only then removes the doubt. Until then a reader does not ask the store.
 ///
-/// Checked is that nothing older than what has returned is given to a reader who began later, or is on disk.
+/// The model checks that no value older than the last change that has returned is on disk or is returned to a reader
+/// that began later.
 enum RemoteModel {
-    /// A deviation that must be found.
+    /// A deviation from the protocol that must be found.
     enum Mistake: UInt8, CaseIterable {
-        /// What comes is put on disk whatever has happened meanwhile.
+        /// The answer is put on disk whatever has happened in the meantime.
         case wordUnchecked
-        /// The word is read once the store has answered.
+        /// The word is read after the store has answered.
         case wordReadLate
-        /// The store is asked also for what it has not been told of yet.
+        /// The store is asked even if a change of the key is still pending.
         case outboxUnchecked
-        /// The outbox is looked at before the word is read.
+        /// The outbox is checked before the word is read.
         case outboxCheckedEarly
-        /// Writers note their keys once all is done.
+        /// Writers note their keys after everything else.
         case notedLate
-        /// The sender reads the entry beside writers who have noted it.
+        /// The sender reads the entry beside writers that have noted it.
         case noBarrier
-        /// The sender strikes out whatever is noted for the key.
+        /// The sender strikes out any note of the key.
         case struckWithoutNumber
         /// The sender notes no doubt.
         case doubtUnnoted
-        /// Readers look for the writers' notes only.
+        /// Readers check only the writers' notes.
         case doubtUnread
-        /// The doubt goes with the next note that is struck out.
+        /// The doubt is removed with the next note that is struck out.
         case doubtOfNote
-        /// The doubt goes when its time is over, without another request.
+        /// The doubt is removed when its time is over, without another request.
         case doubtNotSentAgain
     }
 
-    /// By rank: what a writer has left that ranks higher must not be undone.
+    /// Values by rank: a value that a writer has left must not be replaced by one of a lower rank.
     enum Value: UInt8, Comparable {
         case old, new, gone
 
@@ -61,7 +62,7 @@ enum RemoteModel {
 
     struct Reader: Hashable {
         var step = ReaderStep.start
-        /// What it must not be given anything older than.
+        /// The oldest value that it may get.
         var floor = Value.old
         var word: Word?
         var answer: Value?
@@ -71,20 +72,20 @@ enum RemoteModel {
         var word = Word()
         var disk: Value
         var store = Value.old
-        /// The latest note that is not struck out, by the number of its writer, from 1.
+        /// The latest note that is not struck out, by its writer's number, from 1; 0 if none.
         var noted: UInt8 = 0
         var writers = [WriterStep.note, .note]
         var sender = SenderStep.idle
         var sending: UInt8 = 0
         var settled = Value.gone
-        /// The request without an answer that the store may still carry out.
+        /// The unanswered request that the store may still carry out.
         var late: Value?
         var hasGivenUp = false
         var doubt = Doubt.none
         var reader = Reader()
         var wasEvicted = false
 
-        /// What the writers that have returned have left.
+        /// The value left by the writers that have returned.
         var floor: Value { writers[1] == .over ? .gone : writers[0] == .over ? .new : .old }
     }
 
@@ -116,7 +117,7 @@ extension RemoteModel.Model: ExploredModel {
             moves.append(move)
         }
         add(.writer(0)) { advanceWriter(0, in: &$0) }
-        // The second begins when the first has returned.
+        // The second writer begins after the first has returned.
         if state.writers[0] == .over { add(.writer(1)) { advanceWriter(1, in: &$0) } }
         add(.sender) { advanceSender(in: &$0) }
         if state.sender == .tell, !state.hasGivenUp { add(.givingUp) { giveUp(in: &$0) } }
@@ -159,7 +160,7 @@ extension RemoteModel.Model: ExploredModel {
         }
     }
 
-    /// Whether a writer has the stripe, shared.
+    /// Whether a writer holds the stripe shared.
     private func isStripeHeld(_ state: State) -> Bool {
         state.writers.contains { [.begin, .change, .end].contains($0) }
     }
@@ -168,11 +169,11 @@ extension RemoteModel.Model: ExploredModel {
         switch state.sender {
         case .idle:
             guard state.noted != 0 || state.doubt == .over else { return }
-            // 0: it sends because of a doubt.
+            // 0 if it sends because of a doubt.
             state.sending = state.noted
             state.sender = .wait
         case .wait:
-            // A writer that has not noted anything yet comes later.
+            // A writer without a note so far is handled later.
             if mistake == .noBarrier || !isStripeHeld(state) { state.sender = .read }
         case .read:
             state.settled = state.disk
@@ -222,7 +223,7 @@ extension RemoteModel.Model: ExploredModel {
             if mistake == .wordReadLate { reader.word = state.word }
             reader.step = .adopt
         case .adopt:
-            // Under the stripe alone.
+            // With the stripe held exclusively.
             if isStripeHeld(state) { return }
             let isSame = reader.word == state.word && state.disk == .gone
             if isSame || mistake == .wordUnchecked {

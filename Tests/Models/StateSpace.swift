@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A system of finitely many states, whose every step is listed.
+/// A system with a finite number of states, which lists all steps from each state.
 protocol ExploredModel {
     associatedtype State: Hashable
     associatedtype Move
 
     var initialStates: [State] { get }
 
-    /// Adds the states that one step leads to, and in the same order who made it.
+    /// Adds the states that one step can lead to, and the moves that lead there in the same order.
     func addSuccessors(of state: State, to next: inout [State], by moves: inout [Move])
 
-    /// What a step did, for a counterexample.
+    /// Describes a step in a counterexample.
     func line(for move: Move, from before: State, to after: State) -> String
 
-    /// What a counterexample tells of the state that it starts in.
+    /// Describes the initial state of a counterexample.
     func summary(of state: State) -> String
 }
 
-/// All states that a model can reach, nearest first, so that a counterexample is a shortest one.
+/// All states that a model can reach, in breadth-first order, so that a counterexample is a shortest one.
 struct StateSpace<Model: ExploredModel> {
     private let model: Model
     private var parents: [Int] = []
     private var known: Set<Model.State> = []
-    /// What was reached so far, in the order of its distance from an initial state.
+    /// The states reached so far, in order of their distance from an initial state.
     private(set) var states: [Model.State] = []
 
     init(of model: Model) {
         self.model = model
     }
 
-    /// Visits all states until `judge`, which is also told the moves that are possible, finds something in one.
+    /// Visits all states until `judge`, which also gets the possible moves, returns a finding for one.
     mutating func visit<Finding>(
         _ judge: (Model.State, [Model.Move]) -> Finding?
     ) -> (finding: Finding, trace: [String])? {
@@ -55,7 +55,7 @@ struct StateSpace<Model: ExploredModel> {
         parents.append(parent)
     }
 
-    /// The way from an initial state: a line for each step.
+    /// Returns the path from an initial state, with a line for each step.
     private func trace(to index: Int) -> [String] {
         let parent = parents[index]
         guard parent >= 0 else { return ["start: \(model.summary(of: states[index]))"] }

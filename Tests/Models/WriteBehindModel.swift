@@ -2,23 +2,24 @@
 
 /// An explicit-state model of a put in the background beside other writers of its key (`Store.isLatest(_:)`).
 ///
-/// The put notes the word of its key, adds itself to it, writes, and ends; its write may fail once, and is then
-/// tried again by the word that was noted first. Three others begin, write and end, each a put or a removal; one that
-/// takes no further step was killed. A sweep may clear the word of them while nobody has the stripe's lock. One step
-/// is one atomic operation or one system call, sequentially consistent.
+/// The put notes its key's word, adds itself to it, writes, and ends; its write may fail once, and is then retried with
+/// the word that was noted first. Three other writers begin, write and end, each a put or a removal; a writer that takes
+/// no further step was killed. A sweep may clear their count in the word while no writer holds the stripe's lock. One
+/// step is one atomic operation or one system call; steps are sequentially consistent.
 ///
-/// Until its end was noted a get of the put's own process is given the value as far as the word tells that it is the
-/// latest. Checked is that it never is once it was on disk, where all could read it, and another's took its place.
+/// Until the put's end is noted, a get in its process returns the value if the word shows that it is the latest. The
+/// model checks that this never happens after the value was on disk, where every process could read it, and was
+/// replaced by another writer's.
 enum WriteBehindModel {
-    /// A deviation that must be found.
+    /// A deviation from the protocol that must be found.
     enum Mistake: UInt8, CaseIterable {
-        /// One that has begun is taken for the put itself, although another was at it before.
+        /// A writer that has begun is treated as the put itself, although another one was writing before.
         case begunBesideOthers
-        /// The same of one that has ended.
+        /// A writer that has ended is treated as the put itself, although another one was writing before.
         case endedBesideOthers
-        /// The word is not looked at.
+        /// The word is not checked.
         case wordUnchecked
-        /// A sweep takes the killed writers away and leaves the version.
+        /// A sweep removes the killed writers and leaves the version.
         case clearedWithoutVersion
     }
 
@@ -49,7 +50,7 @@ enum WriteBehindModel {
     struct Model {
         let mistake: Mistake?
 
-        /// What `Store.isLatest(_:)` says.
+        /// Returns the result of `Store.isLatest(_:)`.
         private func isLatest(_ noted: Word, _ now: Word) -> Bool {
             if mistake == .wordUnchecked || now == noted { return true }
             var begun = noted
@@ -60,7 +61,7 @@ enum WriteBehindModel {
                 || now == ended && (noted.writers == 0 || mistake == .endedBesideOthers)
         }
 
-        /// Whether a get of its own process is given the value now.
+        /// Whether a get in the put's process returns the value now.
         func isGivenOut(in state: State) -> Bool {
             guard state.own != .over else { return false }
             guard let noted = state.noted else { return true }
@@ -135,7 +136,7 @@ extension WriteBehindModel.Model: ExploredModel {
         }
     }
 
-    /// Has the lock alone: whoever is still counted was killed.
+    /// Clears the word under the exclusive lock: writers that are still counted were killed.
     private func sweep(in state: inout State) {
         state.word.writers = 0
         if mistake != .clearedWithoutVersion { state.word.version += 1 }

@@ -9,7 +9,7 @@ import Testing
 struct GenerationModelTests {
     private typealias Model = GenerationModel.Model
 
-    /// A model and how many states it has at least: fewer would mean that it was not explored.
+    /// A model and its minimum number of states; fewer would mean that it was not explored.
     struct Case: CustomTestStringConvertible {
         let model: GenerationModel.Model
         let leastStates: Int
@@ -22,7 +22,7 @@ struct GenerationModelTests {
         var testDescription: String { model.description }
     }
 
-    /// Writers in the readers' processes and in others; the other key shares the word.
+    /// Writers in the readers' processes and in others; the second key shares the word.
     static let cases: [Case] = [
         Case(.init(.put(in: 0), .put(in: 1), keepsAbsences: false), 120_000),
         Case(.init(.put(in: 0), .put(in: 0), readers: [0, 0]), 100_000),

@@ -7,7 +7,7 @@ import Testing
 @testable import Models
 
 extension ProtocolModel.Model {
-    /// Fewer states than this would mean that the explorer did not explore.
+    /// The minimum number of states; fewer would mean that the exploration is broken.
     var leastStates: Int {
         switch (first, second) {
         case (.put, .put): 40_000
@@ -22,7 +22,7 @@ struct ProtocolModelTests {
     private typealias Model = ProtocolModel.Model
     private typealias Program = ProtocolModel.Program
 
-    /// A mistake, two writers that show it, and what it breaks.
+    /// A mistake, two writers that expose it, and the property that it breaks.
     struct Mistake: CustomTestStringConvertible {
         let change: ProtocolModel.Change
         let breaks: ProtocolModel.Property
@@ -33,7 +33,7 @@ struct ProtocolModelTests {
         var testDescription: String { "\(change) breaks \(breaks)" }
     }
 
-    /// Each pair of programs with one stripe of a kind; with separate ones too where contents or keys differ.
+    /// Each pair of programs with one stripe of each kind, and with separate stripes if contents or keys differ.
     static let models: [ProtocolModel.Model] = {
         let programs: [Program] = [
             .put(.k1, .a), .put(.k1, .b), .put(.k2, .a), .remove(.k1), .setExpiration(.k1),
@@ -45,7 +45,7 @@ struct ProtocolModelTests {
         return pairs + mixed.map { Model(first: $0.first, second: $0.second, separateStripes: true) }
     }()
 
-    /// Checks the protocol as it is designed, with a listing that may miss names replaced while it goes on.
+    /// Checks the protocol as designed, with a listing that may miss names that are replaced during it.
     @Test("keeps objects, records and order, leaks nothing and never sticks", arguments: models)
     func protocolHolds(_ model: ProtocolModel.Model) {
         let outcome = ProtocolModel.Explorer.explore(model)
@@ -112,7 +112,7 @@ struct ProtocolModelTests {
         ),
     ]
 
-    /// Gc by two threads, in every order of reading; all the pairs where long runs are asked for (ten seconds).
+    /// Gc by two threads, in every order of reading; all pairs if long runs are requested (ten seconds).
     static let crewModels: [ProtocolModel.Model] = {
         let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
         let chosen =

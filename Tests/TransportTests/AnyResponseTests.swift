@@ -7,15 +7,15 @@ import Testing
 
 @testable import Transport
 
-/// A server that may send anything, over connections and handles that are used again.
+/// A server that may send anything, over reused connections and handles.
 @Suite(.takesTurns) struct AnyResponseTests {
     private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
-    /// A failure names its number, which makes the same response again.
+    /// The first number; a failure reports its number, which reproduces the response.
     private static let first = isSoak ? UInt64.random(in: 0..<1 << 40) : 17
     private static let rounds = isSoak ? 500_000 : 2_000
     private static let workers = 4
 
-    /// Sends what the path's number says; of one that is not there, as a mistake can have it, that of 0.
+    /// Sends the response for the path's number, or for 0 if a mistake has removed the number.
     private static func answer(_ peer: Peer, _ places: AnyResponse.Places) -> Bool {
         if let length = peer.field("Content-Length").flatMap({ Int($0) }) { _ = peer.read(length) }
         let parts = peer.path.dropFirst().split(separator: "-").map { UInt64($0) ?? 0 }
@@ -23,7 +23,7 @@ import Testing
         let redirects = parts.count > 1 ? Int(parts[1] % 4) : 0
         let response = AnyResponse(number, redirects: redirects, isHead: peer.head.hasPrefix("HEAD "), places)
         var rest = response.bytes[...]
-        // Most at once, some in pieces of which each is likely to arrive alone.
+        // Most are sent at once, some in pieces that are likely to arrive separately.
         let step = number % 5 == 0 ? max(1, rest.count / 7) : max(1, rest.count)
         while !rest.isEmpty {
             guard peer.send(rest.prefix(step)) else { return false }
@@ -39,7 +39,7 @@ import Testing
         return true
     }
 
-    @Test func `whatever a server sends, there is one outcome, and what keeps to the rules arrives`()
+    @Test func `any server output results in one outcome, and every valid response is received`()
         async throws
     {
         let places = Locked(AnyResponse.Places(good: "", bad: ""))
@@ -73,7 +73,7 @@ import Testing
         request.mostBytes = 200_000
         request.decodesContent = Bool.random(using: &generator)
         request.proxy = .none
-        // Only a transfer that hangs takes so long.
+        // Only a transfer that hangs takes this long.
         request.timeLimit = .seconds(600)
         let disposition: TransportRequest.Disposition =
             [.keep, .keep, .keep, .keep, .discard, .stop][Int.random(in: 0..<6, using: &generator)]
@@ -81,7 +81,7 @@ import Testing
         do throws(TransportError) {
             let outcome = try await transport.perform(request)
             guard let expected = response.outcome else { return }
-            // Of a redirect that is not followed the body is not known here.
+            // The body of a redirect that is not followed is not known here.
             guard follows || outcome.status != 302 else { return }
             let isRight =
                 outcome.status == expected.status

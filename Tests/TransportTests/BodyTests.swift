@@ -8,7 +8,7 @@ import Testing
 
 @testable import Transport
 
-/// What is done with a body while it comes.
+/// Processing of a body during its transfer.
 @Suite(.takesTurns) struct BodyTests {
     let transport = Transport()
     private let body = (0..<500_000).map { UInt8(truncatingIfNeeded: $0 &* 13) }
@@ -25,7 +25,7 @@ import Testing
         return digest(hash)
     }
 
-    @Test func `a digest is made on the way, also of nothing`() async throws {
+    @Test func `a digest is computed during the transfer, also of an empty body`() async throws {
         let server = try LoopbackServer { [body] peer in
             peer.answer("200 OK", [], peer.path == "/none" ? [] : body)
         }
@@ -40,7 +40,7 @@ import Testing
         #expect(try await transport.perform(request).digest == nil)
     }
 
-    @Test func `a digest goes on where a part follows, and begins anew where the whole does`() async throws {
+    @Test func `a digest continues with a 206 and restarts with a 200`() async throws {
         let server = try LoopbackServer { [body] peer in
             peer.path == "/part"
                 ? peer.answer("206 Partial Content", [], Array(body[1000...]))
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `progress goes up to the end, with the total if the server says it`() async throws {
+    @Test func `progress increases up to the end, with the total if the server sends it`() async throws {
         let server = try LoopbackServer { [body] peer in
             if peer.path == "/known" { return peer.answer("200 OK", [], body) }
             peer.send("HTTP/1.1 200 OK\r\n\r\n")
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    /// The bytes as gzip(1) has them.
+    /// Returns the bytes as compressed by gzip(1).
     private func compressed(_ bytes: Data) throws -> [UInt8] {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/file"
@@ -86,7 +86,7 @@ import Testing
         return Array(try Data(contentsOf: URL(fileURLWithPath: path + ".gz")))
     }
 
-    @Test func `a body is decompressed where that is asked for, and no further than its limit`() async throws
+    @Test func `a body is decompressed only if that was requested, and never beyond its limit`() async throws
     {
         let text = Data(String(repeating: "abc", count: 10_000).utf8)
         let (small, bomb) = (try compressed(text), try compressed(Data(count: 50_000_000)))
@@ -105,7 +105,7 @@ import Testing
         await expectFailure(.tooLarge, transport, request)
     }
 
-    @Test func `what can't be decompressed is an error`() async throws {
+    @Test func `a body that can't be decompressed is an error`() async throws {
         let server = try LoopbackServer { peer in
             let encoding = peer.path == "/wrong" ? "gzip" : String(repeating: "gzip, ", count: 20) + "gzip"
             return peer.answer("200 OK", ["Content-Encoding: \(encoding)"], Array("not that".utf8))
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `a full disk is an error of its own, after space was asked for`() async throws {
+    @Test func `a full disk is a distinct error, after requests to make space`() async throws {
         let server = try LoopbackServer { $0.answer("200 OK", [], [1, 2, 3]) }
         let full = open("/dev/full", O_WRONLY)
         defer { close(full) }
@@ -133,12 +133,12 @@ import Testing
         }
         await expectFailure(.noSpace, transport, request)
         #expect(asked.value.withLock { $0 } == [3, 3, 3])
-        // Who says again and again that there is some is not believed for ever.
+        // A callback that always claims to have made space is not called forever.
         request.makeSpace = { _ in true }
         await expectFailure(.noSpace, transport, request)
     }
 
-    @Test func `where space was made the body goes on`() async throws {
+    @Test func `the transfer continues after space was made`() async throws {
         let server = try LoopbackServer { [body] in $0.answer("200 OK", [], body) }
         let directory = try TemporaryDirectory()
         let output = open("/dev/full", O_WRONLY)

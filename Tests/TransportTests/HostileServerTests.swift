@@ -7,7 +7,7 @@ import Testing
 
 @testable import Transport
 
-/// Servers that lie, break off or never end: one error each.
+/// Servers that lie, stop early or never end: one error each.
 @Suite(.takesTurns) struct HostileServerTests {
     let transport = Transport()
 
@@ -21,10 +21,10 @@ import Testing
     }
 
     @Test(arguments: [" folded", "\tfolded", " ", " a: b\r\n c: d"])
-    func `a head that begins with a folded line does no harm after another response`(_ line: String)
+    func `a head that begins with a folded line is harmless after another response`(_ line: String)
         async throws
     {
-        // libcurl 7.83.0 to 8.1.0 would go on with a field of the response before, which it has freed.
+        // libcurl 7.83.0 to 8.1.0 would continue a field of the previous response, which it has freed.
         let long = (0..<40).map { "X-\($0): \(String(repeating: "x", count: 10 + $0 * 40))" }
         let server = try LoopbackServer { peer in
             if peer.path == "/whole" { return peer.answer("200 OK", long, [1]) }
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `redirects in a circle end`() async throws {
+    @Test func `a redirect loop ends with an error`() async throws {
         let server = try LoopbackServer { $0.answer("302 Found", ["Location: /"]) }
         var request = TransportRequest(server.url())
         request.mostRedirects = 4
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/"])
-    func `redirects lead nowhere but to http and https`(_ place: String) async throws {
+    func `redirects to schemes other than http and https are errors`(_ place: String) async throws {
         let server = try LoopbackServer { $0.answer("302 Found", ["Location: \(place)"]) }
         var request = TransportRequest(server.url())
         request.mostRedirects = 4
@@ -65,16 +65,16 @@ import Testing
         try await expect(.truncated, from: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
     }
 
-    @Test func `chunks without an end are an error`() async throws {
+    @Test func `a chunked body without its last chunk is an error`() async throws {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         try await expect(.truncated, from: head + "3\r\nabc\r\n")
     }
 
-    @Test func `no answer at all is an error`() async throws {
+    @Test func `a connection closed without a response is an error`() async throws {
         try await expect(.truncated, from: "")
     }
 
-    @Test func `what is not HTTP is an error`() async throws {
+    @Test func `a response that is not HTTP is an error`() async throws {
         let server = try LoopbackServer { peer in
             peer.send("SSH-2.0-OpenSSH\r\n\r\n")
             return false
@@ -82,7 +82,7 @@ import Testing
         await expectFailure(.protocolViolation, transport, TransportRequest(server.url()))
     }
 
-    @Test func `what follows a body of a given length is none of it`() async throws {
+    @Test func `bytes beyond Content-Length are not part of the body`() async throws {
         let server = try LoopbackServer { peer in
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdef")
             return false
@@ -102,7 +102,7 @@ import Testing
         await expectFailure(.headTooLarge, transport, request)
     }
 
-    @Test func `interim responses that never end are an error`() async throws {
+    @Test func `endless interim responses are an error`() async throws {
         let server = try LoopbackServer { peer in
             while peer.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n") {}
             return false
@@ -112,7 +112,7 @@ import Testing
         await expectFailure(.headTooLarge, transport, request)
     }
 
-    @Test func `a body may be as long as the limit and no longer, announced or not`() async throws {
+    @Test func `a body may be as long as the limit and no longer, with or without a length`() async throws {
         let server = try LoopbackServer { peer in
             let piece = [UInt8](repeating: 1, count: 1000)
             if peer.path == "/announced" { return peer.answer("200 OK", [], piece) }
@@ -129,7 +129,7 @@ import Testing
         await expectFailure(.tooLarge, transport, request)
     }
 
-    @Test func `nobody there is an error`() async throws {
+    @Test func `a refused connection is an error`() async throws {
         let closed = try ClosedPort()
         defer { withExtendedLifetime(closed) {} }
         let request = TransportRequest("http://127.0.0.1:\(closed.number)/")
@@ -147,11 +147,11 @@ import Testing
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nabc",
         "HTTP/1.1 2x0 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n",
     ])
-    func `what breaks the rules of HTTP is an error`(_ text: String) async throws {
+    func `a response that violates HTTP is an error`(_ text: String) async throws {
         try await expect(.protocolViolation, from: text)
     }
 
-    @Test func `a transfer coding that nobody knows is passed over, as browsers do`() async throws {
+    @Test func `an unknown transfer coding is ignored, as browsers do`() async throws {
         let server = try LoopbackServer { peer in
             peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: nonsense\r\n\r\nabc")
             return false
@@ -160,8 +160,8 @@ import Testing
         #expect(response.body == Data("abc".utf8))
     }
 
-    @Test func `a connection that was closed meanwhile is made anew`() async throws {
-        // The server promises to keep it, and does not.
+    @Test func `a connection that the server has closed is replaced`() async throws {
+        // The server promises to keep the connection open, and closes it.
         let server = try LoopbackServer { peer in
             peer.answer("200 OK", ["Connection: keep-alive"], [1])
             return false
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func `failures leave no connection behind`() async throws {
+    @Test func `failures leave no connection open`() async throws {
         let server = try LoopbackServer { peer in
             switch peer.path {
             case "/silent":

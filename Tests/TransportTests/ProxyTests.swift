@@ -7,11 +7,11 @@ import Testing
 
 @testable import Transport
 
-/// Proxies and names.
+/// Proxies and host names.
 @Suite(.takesTurns) struct ProxyTests {
     let transport = Transport()
 
-    @Test func `a proxy is asked for the whole URL`() async throws {
+    @Test func `a proxy receives the absolute URL`() async throws {
         let proxy = try LoopbackServer { $0.answer("200 OK", [], [1]) }
         var request = TransportRequest("http://name.invalid/a?b")
         request.proxy = .server("http://user:word@127.0.0.1:\(proxy.port)")
@@ -21,7 +21,7 @@ import Testing
         #expect(head.contains("Proxy-Authorization: Basic dXNlcjp3b3Jk\r\n"))
     }
 
-    @Test func `a proxy that lets nobody through is an error with its answer`() async throws {
+    @Test func `a proxy that refuses CONNECT is an error with its status`() async throws {
         let proxy = try LoopbackServer { $0.answer("403 Forbidden") }
         var request = TransportRequest("https://name.invalid/")
         request.fields = [HeaderField("Authorization", "Bearer word")]
@@ -33,7 +33,7 @@ import Testing
         #expect(!head.contains("word"))
     }
 
-    @Test func `a proxy that wants to know who asks says so in the same way for http and https`() async throws
+    @Test func `a proxy that requires authentication is a 407 for http and an error for https`() async throws
     {
         let proxy = try LoopbackServer { $0.answer("407 Proxy Authentication Required") }
         var request = TransportRequest("http://name.invalid/")
@@ -43,7 +43,7 @@ import Testing
         await expectFailure(.proxyForbidden, transport, request)
     }
 
-    @Test func `a name that is longer than any is refused, also after a redirect`() async throws {
+    @Test func `an overlong host name is rejected, also after a redirect`() async throws {
         let name = Array(repeating: "xxxxxxxxx", count: 28).joined(separator: ".")
         await expectFailure(.invalidRequest, transport, TransportRequest("http://\(name)/"))
         let server = try LoopbackServer { $0.answer("302 Found", ["Location: http://\(name)/"]) }
@@ -73,7 +73,7 @@ import Testing
     @Test(arguments: [
         "foo://user:word@127.0.0.1:1", "http://user:wo rd@127.0.0.1:1", "user:wo@rd@127.0.0.1:x",
     ])
-    func `an error about a proxy has no password`(proxy: String) async throws {
+    func `an error about a proxy contains no password`(proxy: String) async throws {
         var request = TransportRequest("http://example.invalid/")
         request.proxy = .server(proxy)
         do {
@@ -84,8 +84,8 @@ import Testing
         }
     }
 
-    @Test func `a name that is none is an error, and a proxy's name too`() async throws {
-        // Longer than a name may be (RFC 1035, 2.3.4): nobody has to be asked.
+    @Test func `an unresolvable host name is an error, and so is a proxy's`() async throws {
+        // A label over the maximum length (RFC 1035, 2.3.4) fails without a DNS query.
         let name = String(repeating: "x", count: 64) + ".invalid"
         var request = TransportRequest("http://\(name)/")
         request.proxy = .none
@@ -95,12 +95,12 @@ import Testing
         await expectFailure(.nameNotResolved, transport, request)
     }
 
-    @Test func `after a name that is none the same server and others are asked again`() async throws {
+    @Test func `a failed name lookup does not affect later requests`() async throws {
         let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
         let transport = Transport(mostTransfers: 1)
         var good = TransportRequest(server.url())
         good.proxy = .none
-        // The server that is asked is the same, so the same connections are used.
+        // The target server is the same, so the same connections are used.
         var bad = good
         bad.proxy = .server("http://\(String(repeating: "x", count: 64)).invalid:1")
         for _ in 0..<20 {
@@ -112,8 +112,8 @@ import Testing
         #expect(server.requests.count == 40)
     }
 
-    @Test func `the time limit ends a wait for a name, for whoever blocks, too`() throws {
-        // It may be answered before, where there is a network.
+    @Test func `the time limit ends a blocking caller's name lookup`() throws {
+        // On a machine with a network the lookup may fail earlier.
         var request = TransportRequest("http://name.invalid/")
         request.proxy = .none
         request.timeLimit = .milliseconds(20)

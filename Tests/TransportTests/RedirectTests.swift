@@ -7,12 +7,12 @@ import Testing
 
 @testable import Transport
 
-/// What goes along to where a redirect leads, and what does not.
+/// Locations of redirects, and the fields that are sent there.
 @Suite(.takesTurns) struct RedirectTests {
     let transport = Transport()
 
-    /// Asks with a secret field, one that is none, and credentials, and gives the heads that the last server
-    /// saw.
+    /// Sends a request with secret fields, a plain one and credentials; returns the head that the last server received,
+    /// in lower case.
     private func heads(from first: (LoopbackServer) -> String) async throws -> String {
         let last = try LoopbackServer { $0.answer("200 OK") }
         let place = first(last)
@@ -33,7 +33,7 @@ import Testing
         return (last.requests.last ?? server.requests.last ?? "").lowercased()
     }
 
-    @Test func `what is secret goes to no other server`() async throws {
+    @Test func `secrets are not sent to another server`() async throws {
         let head = try await heads { $0.url() }
         #expect(head.contains("accept: text/plain"))
         for name in ["x-api-key", "cookie", "x-mine", "authorization", "word", "elsewhere"] {
@@ -41,14 +41,14 @@ import Testing
         }
     }
 
-    @Test func `what is secret goes on to the same server`() async throws {
+    @Test func `secrets are sent again to the same server`() async throws {
         let head = try await heads { _ in "/end" }
         for name in ["x-api-key", "cookie", "x-mine", "authorization", "accept", "elsewhere"] {
             #expect(head.contains(name), "\(name)")
         }
     }
 
-    @Test func `once left behind, what is secret does not come back`() async throws {
+    @Test func `secrets dropped by one redirect are not sent by a later one`() async throws {
         let other = Locked<String>.Box("")
         let first = try LoopbackServer { peer in
             if peer.path == "/back" { return peer.answer("200 OK") }
@@ -70,7 +70,7 @@ import Testing
         ("/a b", "/a%20b"), ("../x?y=ü", "/x?y=%C3%BC"), ("?q", "/dir/file?q"), ("//HOST/z", "/z"),
         ("%41", "/dir/%41"),
     ])
-    func `a place is understood as it is meant`(_ location: String, _ path: String) async throws {
+    func `relative and unescaped locations are resolved`(_ location: String, _ path: String) async throws {
         let host = Locked<String>.Box("")
         let server = try LoopbackServer { peer in
             guard peer.path == "/dir/file" else { return peer.answer() }
@@ -84,7 +84,7 @@ import Testing
         #expect(url.lowercased() == server.url(path).lowercased())
     }
 
-    @Test func `a redirect's long body holds nothing up`() async throws {
+    @Test func `a redirect with an endless body does not delay the transfer`() async throws {
         let server = try LoopbackServer { peer in
             if peer.path == "/end" { return peer.answer("200 OK", [], [1]) }
             peer.send("HTTP/1.1 302 Found\r\nLocation: /end\r\n\r\n")
@@ -99,7 +99,7 @@ import Testing
         #expect(response.connections == 2)
     }
 
-    @Test func `only GET and HEAD are sent again`() async throws {
+    @Test func `redirects of PUT, POST and DELETE are not followed`() async throws {
         let server = try LoopbackServer { $0.answer("307 Temporary Redirect", ["Location: /"]) }
         for method in ["PUT", "POST", "DELETE"] {
             var request = TransportRequest(server.url(), method: method)
@@ -109,7 +109,7 @@ import Testing
         #expect(server.requests.count == 3)
     }
 
-    @Test func `heads of all redirects count against one limit`() async throws {
+    @Test func `the head size limit covers the heads of all redirects`() async throws {
         let long = "X: " + String(repeating: "x", count: 4000)
         let server = try LoopbackServer { $0.answer("302 Found", ["Location: /", long]) }
         var request = TransportRequest(server.url())
@@ -125,7 +125,7 @@ import Testing
         ("http://u:p@a/", "http://a/", true), ("http://a/", "http://a@b/", false),
         ("http://a/", "http://a.b/", false), ("http://a?x", "http://a/", true),
     ])
-    func `servers are told apart by scheme, name and port`(_ one: String, _ other: String, _ isSame: Bool) {
+    func `servers are identified by scheme, host and port`(_ one: String, _ other: String, _ isSame: Bool) {
         #expect((TransportRequest(one).origin == TransportRequest(other).origin) == isSame)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Transport
 
-/// TLS and HTTP/2, with a real server.
+/// TLS and HTTP/2 with a real server.
 @Suite(.takesTurns, .enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
 struct SecurityTests {
     let transport = Transport()
@@ -18,11 +18,11 @@ struct SecurityTests {
         return request
     }
 
-    @Test func `a server is believed by whoever knows its authority, and by nobody else`() async throws {
+    @Test func `a server is trusted only with its own certificate authority`() async throws {
         let server = try TLSServer("return 200 hello;")
         var request = request(server)
         #expect(try await transport.perform(request).body == Data("hello".utf8))
-        // Connections that are kept were made for others.
+        // Kept connections were made with other security settings.
         request.security.authorityFile = server.path("stranger.pem")
         await expectFailure(.tls, transport, request)
         request.security = TransportSecurity()
@@ -31,14 +31,14 @@ struct SecurityTests {
         await expectFailure(.tls, transport, request)
     }
 
-    @Test func `a certificate for another name is none`() async throws {
+    @Test func `a certificate for another host name is an error`() async throws {
         let server = try TLSServer("return 200 hello;")
         var request = request(server)
         request.url = server.url(host: "localhost")
         await expectFailure(.tls, transport, request)
     }
 
-    @Test func `a server that wants to know who asks gets a certificate`() async throws {
+    @Test func `a server that requires a client certificate receives it`() async throws {
         let server = try TLSServer(
             """
             ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on;
@@ -46,13 +46,13 @@ struct SecurityTests {
             """
         )
         var request = request(server)
-        // nginx says so in a response of its own.
+        // nginx reports the missing certificate in an HTTP response.
         #expect(try await transport.perform(request).status == 400)
         request.security.certificateFile = server.path("client.pem")
         request.security.keyFile = server.path("client.key")
         let response = try await transport.perform(request)
         #expect(response.status == 200 && response.body == Data("CN=client".utf8))
-        // Another one: this one has a connection to which it has shown who it is.
+        // A new transport, because this one has an authenticated connection.
         request.security.keyFile = server.path("server.key")
         await expectFailure(.tls, Transport(), request)
     }
@@ -66,7 +66,7 @@ struct SecurityTests {
         #expect(try await transport.perform(request).body == Data("hello".utf8))
     }
 
-    @Test func `HTTP/2 is spoken where it may be, and many requests use one connection`() async throws {
+    @Test func `HTTP/2 is used if allowed, and several requests share one connection`() async throws {
         let server = try TLSServer("return 200 $server_protocol;")
         var request = request(server)
         for number in 0..<5 {
@@ -78,7 +78,7 @@ struct SecurityTests {
         #expect(try await transport.perform(request).version == "1.1")
     }
 
-    @Test func `a long body comes whole over HTTP/2, also to a slow reader`() async throws {
+    @Test func `a long body arrives complete over HTTP/2, and its size limit is enforced`() async throws {
         let server = try TLSServer()
         let body = Data((0..<20_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         try server.serve("long", body)
@@ -90,13 +90,13 @@ struct SecurityTests {
         await expectFailure(.tooLarge, transport, limited)
     }
 
-    @Test func `a TLS session is gone on with over the next connection`() async throws {
+    @Test func `a TLS session is resumed on the next connection`() async throws {
         let server = try TLSServer(
             "keepalive_timeout 0; ssl_session_cache shared:s:1m; return 200 $ssl_session_reused;"
         )
         let transport = Transport(mostTransfers: 1)
         var request = request(server)
-        // Over HTTP/2 some versions don't.
+        // Some versions do not resume sessions over HTTP/2.
         request.allowsHTTP2 = false
         var sessions: [Data] = []
         for _ in 0..<3 {
@@ -107,7 +107,7 @@ struct SecurityTests {
         #expect(sessions == [".", "r", "r"].map { Data($0.utf8) })
     }
 
-    @Test func `a body is sent over HTTP/1.1, also where the server speaks HTTP/2`() async throws {
+    @Test func `a body is sent over HTTP/1.1 even if the server supports HTTP/2`() async throws {
         let server = try TLSServer("dav_methods PUT DELETE; client_max_body_size 100m;")
         let body = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         var put = request(server, "/file")
@@ -118,9 +118,9 @@ struct SecurityTests {
         #expect(try await transport.perform(request(server, "/file")).body == body)
     }
 
-    @Test func `through a proxy TLS goes to the server itself`() async throws {
+    @Test func `through a proxy, TLS is end to end with the server`() async throws {
         let server = try TLSServer("return 200 $server_protocol;")
-        // Not the server: what answers lives as long as the process.
+        // Captures only the port: the handler lives as long as the process.
         let proxy = try LoopbackServer { [port = server.port] peer in
             guard peer.path == "name.test:443" else { return peer.answer("404 Not Found") }
             peer.send("HTTP/1.1 200 OK\r\n\r\n")
@@ -133,7 +133,7 @@ struct SecurityTests {
         #expect(try await transport.perform(request).body == Data("HTTP/2.0".utf8))
     }
 
-    @Test func `a redirect to another scheme is one to another server`() async throws {
+    @Test func `a redirect to another scheme drops credentials`() async throws {
         let plain = try LoopbackServer { $0.answer() }
         let server = try TLSServer("return 302 \(plain.url("/next"));")
         var request = request(server)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Transport
 
-/// Connections to what is no server of HTTP, though it is one here: nobody asks them what they speak.
+/// Connections to servers of any protocol; HTTP servers are used here only as examples.
 @Suite(.takesTurns) struct StreamSocketTests {
     private var deadline: ContinuousClock.Instant { .now + hangLimit }
 
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `bytes go both ways without TLS`() throws {
+    @Test func `bytes are sent and received without TLS`() throws {
         let server = try LoopbackServer { peer in
             _ = peer.answer("200 OK")
             return false
@@ -43,7 +43,7 @@ import Testing
         #expect(answer.hasPrefix("HTTP/1.1 200 OK"))
     }
 
-    @Test func `who is not there is told of`() throws {
+    @Test func `a missing peer is an error`() throws {
         #expect(refusal(.path("/nowhere/socket"))?.cause == .noEntry)
         let closed = try ClosedPort()
         defer { withExtendedLifetime(closed) {} }
@@ -52,9 +52,9 @@ import Testing
         #expect(refusal(.network(host: "no.such.name.invalid", port: port))?.code == .connectionFailed)
     }
 
-    @Test func `an address that does not answer leaves time for the next`() throws {
+    @Test func `an unresponsive address leaves time for the next`() throws {
         let server = try LoopbackServer { _ in false }
-        // What listens and accepts nothing drops what comes when its queue is full.
+        // A socket that listens but never accepts drops new connections once its queue is full.
         let hole = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var waiting: [Int32] = []
         defer { for number in waiting + [hole] { close(number) } }
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(.enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
-    func `over TLS, a server is believed by whoever knows its authority, for its own names`() throws {
+    func `over TLS, a server is trusted only with its authority and for its own names`() throws {
         let server = try TLSServer()
         let text = String(repeating: "0123456789abcdef", count: 65_536)
         try server.serve("long", Data(text.utf8))
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test(.enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
-    func `over TLS, a server that wants to know who asks gets a certificate`() throws {
+    func `over TLS, a server that requires a client certificate receives it`() throws {
         let server = try TLSServer(
             """
             ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on;
@@ -116,8 +116,8 @@ import Testing
         #expect(try ask("/", place).hasSuffix("\r\n\r\nCN=client"))
     }
 
-    @Test func `over TLS, one that says nothing is waited for until the deadline`() throws {
-        // It waits for a whole head.
+    @Test func `over TLS, a silent server is waited for until the deadline`() throws {
+        // The server waits for a whole head.
         let server = try LoopbackServer { $0.answer() }
         let place = SocketPlace.network(host: "127.0.0.1", port: server.port, security: .init())
         let error = #expect(throws: TransportError.self) {
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test(.enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
-    func `over TLS, one that does not speak it is an error`() throws {
+    func `over TLS, a server that does not speak TLS is an error`() throws {
         let server = try TLSServer("listen 127.0.0.1:PLAIN;")
         let place = SocketPlace.network(host: "127.0.0.1", port: server.plainPort, security: .init())
         #expect(refusal(place)?.code == .tls)

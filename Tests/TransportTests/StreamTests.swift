@@ -8,11 +8,11 @@ import Testing
 
 @testable import Transport
 
-/// Bodies that are read as they come.
+/// Bodies that are read as they arrive.
 @Suite(.takesTurns) struct StreamTests {
     let transport = Transport()
 
-    /// Sends without an end, and counts.
+    /// Returns a server that sends an endless body and counts its bytes.
     private func endless(_ sent: Locked<Int>.Box) throws -> LoopbackServer {
         try LoopbackServer { peer in
             peer.send("HTTP/1.1 200 OK\r\n\r\n")
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `the pieces are the body`() async throws {
+    @Test func `the pieces add up to the body`() async throws {
         let body = (0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 17) }
         let server = try LoopbackServer { $0.answer("200 OK", ["ETag: \"x\""], body) }
         var request = TransportRequest(server.url())
@@ -39,7 +39,7 @@ import Testing
         #expect(stream.ended?.digest != nil)
     }
 
-    @Test func `a body without a byte ends at once, and so does one that is not kept`() async throws {
+    @Test func `an empty or discarded body ends at once`() async throws {
         let server = try LoopbackServer { $0.answer("404 Not Found", [], $0.path == "/none" ? [] : [1]) }
         for path in ["/none", "/some"] {
             var request = TransportRequest(server.url(path))
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `who does not read holds the server up, and gets all of it later`() async throws {
+    @Test func `a reader that pauses stalls the server and later gets the whole body`() async throws {
         let count = 64 << 20
         let sent = Locked<Int>.Box(0)
         let server = try LoopbackServer { peer in
@@ -62,7 +62,7 @@ import Testing
             return true
         }
         var request = TransportRequest(server.url())
-        // Whoever is slow himself does not count.
+        // A slow reader does not count as a stall.
         request.stallLimit = .milliseconds(100)
         let stream = try await transport.open(request)
         var before = -1
@@ -78,7 +78,7 @@ import Testing
         #expect(read == count)
     }
 
-    @Test func `a reader that goes ends the transfer`() async throws {
+    @Test func `dropping the stream ends the transfer`() async throws {
         let server = try endless(Locked<Int>.Box(0))
         do {
             let stream = try await transport.open(TransportRequest(server.url()))
@@ -89,7 +89,7 @@ import Testing
         await waitUntil("the connection is closed") { server.openConnections == 0 }
     }
 
-    @Test func `a reader that is cancelled gets an error, and the transfer ends`() async throws {
+    @Test func `a cancelled reader gets an error, and the transfer ends`() async throws {
         let server = try LoopbackServer { peer in
             peer.send("HTTP/1.1 200 OK\r\n\r\nabc")
             peer.waitForEnd()
@@ -111,7 +111,7 @@ import Testing
         await waitUntil("the connection is closed") { server.openConnections == 0 }
     }
 
-    @Test func `what came before a failure is read first`() async throws {
+    @Test func `bytes received before a failure are read first`() async throws {
         let server = try LoopbackServer { peer in
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
             return false
@@ -124,7 +124,7 @@ import Testing
         #expect(stream.ended == nil)
     }
 
-    @Test func `a failure before the body is one of opening it`() async throws {
+    @Test func `a failure before the body is thrown by opening the stream`() async throws {
         let server = try LoopbackServer { _ in false }
         let error = await #expect(throws: TransportError.self) {
             try await transport.open(TransportRequest(server.url()))
@@ -136,7 +136,7 @@ import Testing
         let sent = Locked<Int>.Box(0)
         let server = try endless(sent)
         var request = TransportRequest(server.url())
-        // On a busy machine the limit may be over before the head is there: then the next one is longer.
+        // On a busy machine the limit may expire before the head arrives: then the next one is longer.
         var limit = Duration.milliseconds(200)
         var opened: TransportStream?
         while opened == nil {
@@ -155,7 +155,7 @@ import Testing
         #expect(error?.code == .timedOut)
     }
 
-    @Test func `a gibibyte comes in constant memory, into a file's descriptor and in pieces`() async {
+    @Test func `a gibibyte is received in constant memory, to a descriptor and in pieces`() async {
         await #expect(processExitsWith: .success) {
             let count = 1 << 30
             let server = try LoopbackServer { peer in
@@ -166,7 +166,7 @@ import Testing
                 return true
             }
             let transport = Transport()
-            // The library is opened.
+            // Load the library before the measurement.
             _ = try await transport.perform(TransportRequest(server.url(), method: "HEAD"))
             let before = try peakOfMemory()
             var request = TransportRequest(server.url())
@@ -182,7 +182,7 @@ import Testing
     }
 }
 
-/// The most that this process has had in memory, proc_pid_status(5); bytes.
+/// Returns the peak resident memory of this process in bytes; see proc_pid_status(5).
 private func peakOfMemory() throws -> Int {
     let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
     let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })

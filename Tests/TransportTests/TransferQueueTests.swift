@@ -7,24 +7,24 @@ import Testing
 
 @testable import Transport
 
-/// Whose turn it is.
+/// The order in which transfers start.
 @Suite(.takesTurns) struct TransferQueueTests {
-    @Test func `as many as the limit begin, and one more of each server that has none`() {
+    @Test func `transfers start up to the limit, plus one for each server without any`() {
         var queue = TransferQueue<Int>(limit: 2)
         let sites: [Substring] = ["slow", "slow", "slow", "slow", "a", "b", "c", "a"]
         let begun = sites.enumerated().map { queue.begin($1, $0) }
-        // The last but one would be more than twice the limit.
+        // The transfer of "c" would exceed twice the limit.
         #expect(begun == [true, true, false, false, true, true, false, false])
         let next = queue.next()
         #expect(next == nil)
     }
 
-    @Test func `the server with the fewest under way comes first, then who has waited longest`() {
+    @Test func `the server with the fewest active transfers is next, then the longest waiter`() {
         var queue = TransferQueue<Int>(limit: 4)
         let sites: [Substring] = ["slow", "slow", "slow", "a", "slow", "slow", "a", "a", "a"]
         let begun = sites.enumerated().map { queue.begin($1, $0) }
         #expect(begun == [true, true, true, true, false, false, false, false, false])
-        // Of the one there are 2 and 1, 1 and 2, 2 and 1, and 1 and 2 under way then; in the end 2 and 1 again.
+        // Active transfers of "slow" and "a" after each end: 2 and 1, 1 and 2, 2 and 1, 1 and 2, 2 and 1.
         let turns: [Substring] = ["slow", "slow", "a", "slow", "a"]
         let order = turns.map { site in
             queue.end(site)
@@ -33,7 +33,7 @@ import Testing
         #expect(order == [6, 4, 7, 5, 8])
     }
 
-    @Test func `a server with one under way beyond the limit waits for the others`() {
+    @Test func `beyond the limit, a server has one transfer at a time`() {
         var queue = TransferQueue<Int>(limit: 1)
         let sites: [Substring] = ["slow", "a", "a"]
         let begun = sites.enumerated().map { queue.begin($1, $0) }
@@ -45,7 +45,7 @@ import Testing
         #expect(next == 2 && none == nil && isBegun)
     }
 
-    @Test func `a slow server that takes all transfers keeps nobody from others`() async throws {
+    @Test func `a slow server that uses all transfers does not block other servers`() async throws {
         let slow = try LoopbackServer { peer in
             peer.waitForEnd()
             return false

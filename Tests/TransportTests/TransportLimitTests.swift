@@ -12,7 +12,7 @@ import Testing
 @Suite(.takesTurns) struct TransportLimitTests {
     let transport = Transport()
 
-    /// One that never answers, but waits until the client has gone.
+    /// Returns a server that never answers and waits until the client has closed.
     private func silentServer() throws -> LoopbackServer {
         try LoopbackServer { peer in
             peer.waitForEnd()
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `a deadline of milliseconds ends a transfer that nothing comes of`() async throws {
+    @Test func `a deadline of milliseconds ends a transfer without a response`() async throws {
         let server = try silentServer()
         var request = TransportRequest(server.url())
         request.timeLimit = .milliseconds(30)
@@ -32,7 +32,7 @@ import Testing
         #expect(time < .milliseconds(500))
     }
 
-    @Test func `a slow drip does not put the deadline off`() async throws {
+    @Test func `a slow trickle of bytes does not extend the deadline`() async throws {
         let server = try LoopbackServer { peer in
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
             while peer.send("x") { usleep(2000) }
@@ -43,7 +43,7 @@ import Testing
         await expectFailure(.timedOut, transport, request)
     }
 
-    @Test func `a server that stops in the middle is given up`() async throws {
+    @Test func `a server that stalls in the middle of a body times out`() async throws {
         let server = try LoopbackServer { peer in
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nx")
             peer.waitForEnd()
@@ -54,7 +54,7 @@ import Testing
         await expectFailure(.timedOut, transport, request)
     }
 
-    @Test func `a server that sends a byte now and then is given up, and a slow reader is not`() async throws
+    @Test func `a server that sends a byte now and then times out, and a slow reader does not`() async throws
     {
         let server = try LoopbackServer { peer in
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n")
@@ -65,7 +65,7 @@ import Testing
             return false
         }
         var request = TransportRequest(server.url())
-        // Less than 4 bytes in 0.8 s; the first time they are those of the head.
+        // Fewer than 4 bytes in 0.8 s; in the first interval the bytes are those of the head.
         request.stallLimit = .milliseconds(400)
         await expectFailure(.timedOut, transport, request)
 
@@ -84,7 +84,7 @@ import Testing
         #expect(await task.value != nil)
     }
 
-    @Test func `a task that is cancelled already asks nobody`() async throws {
+    @Test func `a task that is already cancelled sends no request`() async throws {
         let server = try silentServer()
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -109,7 +109,7 @@ import Testing
         request.stallLimit = .seconds(3600)
         let limited = request
         let task = Task { await expectFailure(.cancelled, transport, limited) }
-        // What lies in the pipe and in the sockets is all that there is: the server is held up.
+        // Once the pipe and the socket buffers are full, the server is held up.
         var before = -1
         await waitUntil("the server is held up") {
             let now = sent.value.withLock { $0 }
@@ -124,7 +124,7 @@ import Testing
         withExtendedLifetime(pipe) {}
     }
 
-    @Test func `what waits for a thread ends at its deadline, or when it is cancelled`() async throws {
+    @Test func `a transfer that waits for a thread ends at its deadline or when cancelled`() async throws {
         let transport = Transport(mostTransfers: 1)
         let server = try silentServer()
         let first = Task { await expectFailure(.cancelled, transport, TransportRequest(server.url())) }
@@ -141,7 +141,7 @@ import Testing
         #expect(await first.value != nil)
     }
 
-    @Test func `after a failure the transport goes on`() async throws {
+    @Test func `the transport works after a failure`() async throws {
         let server = try LoopbackServer { peer in
             if peer.path == "/silent" {
                 peer.waitForEnd()
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `a descriptor that can't be written or read is an error with its number`() async throws {
+    @Test func `a descriptor that can't be written or ends early is an error`() async throws {
         let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
         let file = open("/dev/null", O_RDONLY)
         defer { close(file) }
@@ -171,7 +171,7 @@ import Testing
         await expectFailure(.sourceFailed, transport, request)
     }
 
-    @Test func `limits without an end are none`() async throws {
+    @Test func `huge limits are no limits`() async throws {
         let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
         let transport = Transport(mostTransfers: 1)
         for limit: Duration in [.seconds(Int64.max), .seconds(1_000_000_000), .nanoseconds(Int64.max)] {
@@ -181,7 +181,7 @@ import Testing
             request.stallLimit = limit
             #expect(try await transport.perform(request).body == Data([1]))
             #expect(try blocking(transport, request).body == Data([1]))
-            // More than there are threads for: one waits, with an alarm.
+            // More transfers than threads can run: one waits, with an alarm.
             let limited = request
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for _ in 0..<5 { group.addTask { try await transport.perform(limited).status } }
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test func `a limit that has passed already is one`() async throws {
+    @Test func `a limit that has already passed times out`() async throws {
         let server = try silentServer()
         for limit: Duration in [.zero, .seconds(-1), .seconds(Int64.min)] {
             var request = TransportRequest(server.url())
@@ -199,7 +199,7 @@ import Testing
         }
     }
 
-    @Test func `where no thread can be made a task gets an error, and who blocks goes on`() throws {
+    @Test func `if no thread can be created, a task gets an error and a blocking caller succeeds`() throws {
         let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
         let lines = Lines(limit: 2) { () throws(TransportError) in try Library.system.get() }
         let outcome = Locked<Call.Outcome?>.Box(nil)
@@ -217,7 +217,7 @@ import Testing
         if case .failure(let error) = result { #expect(error.code == .noResources) }
     }
 
-    @Test func `who reads no more does not end the process`() async throws {
+    @Test func `a closed pipe as output is an error and does not end the process`() async throws {
         let server = try LoopbackServer { $0.answer("200 OK", [], [UInt8](repeating: 1, count: 1_000_000)) }
         let broken = try Platform.Pipe()
         let writing = dup(broken.writing.rawValue)

@@ -8,11 +8,11 @@ import Testing
 
 @testable import Transport
 
-/// What comes and goes with servers that do as they should.
+/// Requests and responses with servers that behave correctly.
 @Suite(.takesTurns) struct TransportTests {
     let transport = Transport()
 
-    @Test func `a body comes into memory, with the head`() async throws {
+    @Test func `the head and the body are returned in memory`() async throws {
         let fields = ["ETag: \"x\"", "A: 1", "a: 2"]
         let server = try LoopbackServer { $0.answer("200 OK", fields, Array("hello".utf8)) }
         let response = try await transport.perform(TransportRequest(server.url("/a?b")))
@@ -25,14 +25,14 @@ import Testing
         #expect(server.requests.first?.hasPrefix("GET /a?b HTTP/1.1\r\n") == true)
     }
 
-    @Test func `a blocking caller gets the same`() throws {
+    @Test func `a blocking caller gets the response`() throws {
         let server = try LoopbackServer { $0.answer("404 Not Found", [], [1, 2, 3]) }
         let response = try blocking(transport, TransportRequest(server.url()))
         #expect(response.status == 404)
         #expect(response.body == Data([1, 2, 3]))
     }
 
-    @Test func `a body goes into a file where that stands`() async throws {
+    @Test func `a body is written at the file's current offset`() async throws {
         let body = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let server = try LoopbackServer { $0.answer("200 OK", [], body) }
         let directory = try TemporaryDirectory()
@@ -48,7 +48,7 @@ import Testing
         #expect(FileManager.default.contents(atPath: path) == Data("ab".utf8) + Data(body))
     }
 
-    @Test func `what is sent arrives from memory and from a file, whole or in chunks`() async throws {
+    @Test func `a request body is sent from memory or a file, with a length or in chunks`() async throws {
         let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         let server = try LoopbackServer { peer in
             let length = peer.field("Content-Length").flatMap { Int($0) }
@@ -72,14 +72,14 @@ import Testing
         #expect(server.requests.allSatisfy { $0.hasPrefix("PUT / ") && !$0.contains("Expect") })
     }
 
-    @Test func `HEAD has no body, whatever its length says`() async throws {
+    @Test func `HEAD has no body, whatever its Content-Length`() async throws {
         let server = try LoopbackServer { $0.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n") }
         let response = try await transport.perform(TransportRequest(server.url(), method: "HEAD"))
         #expect(response.values("content-length") == ["1000"])
         #expect(response.received == 0)
     }
 
-    @Test func `one request after another uses the same connection`() async throws {
+    @Test func `successive requests use the same connection`() async throws {
         let server = try LoopbackServer { $0.answer() }
         for number in 0..<5 {
             let response = try await transport.perform(TransportRequest(server.url()))
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: [("GET", 2), ("PUT", 2), ("DELETE", 2), ("POST", 1), ("PATCH", 1), ("PURGE", 1)])
-    func `only what may be done twice is sent again where a kept connection breaks`(
+    func `only idempotent requests are sent again if a kept connection breaks`(
         _ method: String,
         _ most: Int
     ) async throws {
@@ -98,7 +98,7 @@ import Testing
             if let length = peer.field("Content-Length").flatMap({ Int($0) }) { _ = peer.read(length) }
             guard peer.path == "/once" else { return peer.answer() }
             answered.withLock { $0 += 1 }
-            // It was carried out, and nobody hears of it.
+            // The request was carried out, but gets no response.
             return false
         }
         let transport = Transport(mostTransfers: 1)
@@ -107,13 +107,13 @@ import Testing
         if most == 1 || method == "PUT" { request.source = .bytes(Data([1, 2, 3])) }
         await expectFailure(.truncated, transport, request)
         #expect(answered.withLock { $0 } == most)
-        // What may be done once only leaves a connection behind that others use.
+        // The next request makes a new connection, which the one after it reuses.
         request.url = server.url()
         #expect(try await transport.perform(request).connections == 1)
         #expect(try await transport.perform(TransportRequest(server.url())).connections == 0)
     }
 
-    @Test func `redirects are followed as far as they may be`() async throws {
+    @Test func `redirects are followed up to their limit`() async throws {
         let server = try LoopbackServer { peer in
             let number = Int(peer.path.dropFirst()) ?? 0
             if number == 0 { return peer.answer("200 OK", ["X: last"], [7]) }
@@ -130,7 +130,7 @@ import Testing
         #expect(try await transport.perform(request).status == 302)
     }
 
-    @Test func `the caller says what becomes of a body`() async throws {
+    @Test func `the disposition decides whether a body is discarded or stopped`() async throws {
         let server = try LoopbackServer { $0.answer("500 Error", [], [1, 2, 3]) }
         var request = TransportRequest(server.url())
         request.disposition = { $0.status == 200 ? .keep : .discard }
@@ -141,7 +141,7 @@ import Testing
         #expect(response.status == 500 && response.received == 0)
     }
 
-    @Test func `a field can't bring another one with it, nor a URL`() async throws {
+    @Test func `invalid fields, URLs and methods are rejected`() async throws {
         for field in [HeaderField("A", "b\r\nC: d"), HeaderField("A\n", "b"), HeaderField("", "b")] {
             var request = TransportRequest("http://127.0.0.1:1/")
             request.fields = [field]
@@ -161,7 +161,7 @@ import Testing
         #expect(error?.message.contains("libcurl4") == true)
     }
 
-    @Test func `messages leave out what is secret in a URL`() {
+    @Test func `messages omit the secret parts of a URL`() {
         let request = TransportRequest("https://user:word@host:1/path?token=1#f")
         #expect(request.place == "https://host:1/path")
     }

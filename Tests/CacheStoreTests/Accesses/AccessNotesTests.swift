@@ -10,7 +10,7 @@ import Testing
     let now = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
     let key = Digest(ofKey: "key")
 
-    @Test func `a note is good until it is as old as the granularity`() {
+    @Test func `a note is valid until it is as old as the granularity`() {
         var notes = AccessNotes()
         #expect(!notes.isRecent(key, now: now, granularity: 10_000_000_000))
         notes.note(key, accessed: now)
@@ -19,13 +19,13 @@ import Testing
         #expect(!notes.isRecent(key, now: now, granularity: 0))
     }
 
-    @Test func `a note from the future is not good`() {
+    @Test func `a note from the future is invalid`() {
         var notes = AccessNotes()
         notes.note(key, accessed: now + .seconds(1))
         #expect(!notes.isRecent(key, now: now, granularity: 10_000_000_000))
     }
 
-    @Test func `other keys don't profit`() {
+    @Test func `a note does not apply to other keys`() {
         var notes = AccessNotes()
         notes.note(key, accessed: now)
         let others = (0..<10_000).map { Digest(ofKey: "other \($0)") }

@@ -35,7 +35,7 @@ import Testing
         try handle.close()
     }
 
-    @Test func `a new cache has one, whole on disk and good at once`() throws {
+    @Test func `a new cache has a control file that is fully allocated and ready`() throws {
         let fixture = try StoreFixture()
         let status = try fixture.store.directory.root.status(of: StoreLayout.control)
         #expect(status.size == ControlLayout.byteCount)
@@ -50,7 +50,7 @@ import Testing
         #expect(try fixture.store.control.isCurrent())
     }
 
-    @Test func `parts of the layout lie one after the other, on cache lines of their own`() {
+    @Test func `the parts of the layout do not overlap and start on separate cache lines`() {
         #expect(ControlLayout.wanted + 2 * StoreLayout.stripeCount <= ControlLayout.counters)
         #expect(ControlLayout.counters % 8 == 0 && ControlLayout.counterSlots % 8 == 0)
         #expect(ControlLayout.byteCount % 4096 == 0)
@@ -83,7 +83,7 @@ import Testing
     ]
 
     @Test(arguments: Self.damages.map(\.0))
-    func `one that is damaged is made anew, at another inode, and values stay`(damage: String) throws {
+    func `a damaged control file is recreated at another inode, and values stay`(damage: String) throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
         let old = try {
@@ -109,7 +109,7 @@ import Testing
     @Test(arguments: [
         (ControlWord.magic, 1), (.version, 99), (.size, 8), (.state, 77),
     ])
-    func `one whose header is another's is made anew`(word: ControlWord, value: Int) throws {
+    func `a control file with a foreign header is recreated`(word: ControlWord, value: Int) throws {
         let fixture = try StoreFixture()
         let old = try inode(fixture)
         let held = try #require(try put(fixture.store, "old"))
@@ -124,7 +124,7 @@ import Testing
         #expect(store.isCurrent(seen) == false)
     }
 
-    @Test func `one with holes is given its blocks`() throws {
+    @Test func `a sparse control file gets its blocks allocated`() throws {
         let fixture = try StoreFixture()
         let copy = fixture.directory.path + "/copy"
         #expect(FileManager.default.createFile(atPath: copy, contents: nil))
@@ -143,7 +143,7 @@ import Testing
 
     // MARK: Replacing
 
-    @Test func `who has a superseded one holds nothing, and his next put is seen by the others`() throws {
+    @Test func `a store with a superseded control file holds nothing, and others see its next put`() throws {
         let fixture = try StoreFixture()
         let early = fixture.store
         let held = try #require(try put(early, "one"))
@@ -162,7 +162,7 @@ import Testing
         #expect(try isHeld(early))
     }
 
-    @Test func `one that was removed is noticed, made anew, and closed to who still has it`() throws {
+    @Test func `a removed control file is detected, recreated, and superseded for its other users`() throws {
         let fixture = try StoreFixture()
         let other = try StoreFixture.open(fixture.path)
         let held = try #require(try put(fixture.store, "one"))
@@ -178,7 +178,7 @@ import Testing
         #expect(fixture.store.isCurrent(seen) == false)
     }
 
-    @Test func `one that was removed and made anew by a newcomer is followed`() throws {
+    @Test func `a store follows a control file that a newcomer has recreated`() throws {
         let fixture = try StoreFixture()
         let other = try StoreFixture.open(fixture.path)
         let held = try #require(try put(other, "one"))
@@ -194,7 +194,7 @@ import Testing
         #expect(fixture.store.counters[.controlFailure] == 0)
     }
 
-    @Test func `raising all reaches the file that took another's place`() throws {
+    @Test func `raising all generations reaches the file that replaced a superseded one`() throws {
         let fixture = try StoreFixture()
         try #require(fixture.store.control.file).supersede()
         let newcomer = try StoreFixture.open(fixture.path)
@@ -203,7 +203,7 @@ import Testing
         #expect(newcomer.isCurrent(seen) == false)
     }
 
-    @Test func `while one is forming writers raise it and nobody holds anything`() throws {
+    @Test func `while a control file is forming, writers raise generations and no value is held`() throws {
         let fixture = try StoreFixture()
         try #require(fixture.store.control.file).setState(.forming)
         let before = try #require(fixture.store.generation(of: key))
@@ -218,7 +218,7 @@ import Testing
         #expect(try isHeld(fixture.store))
     }
 
-    @Test func `it is forming until every writer that began without it is gone`() throws {
+    @Test func `a control file is forming until all writers that began without it have ended`() throws {
         let fixture = try StoreFixture()
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
         try fixture.store.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
@@ -230,7 +230,7 @@ import Testing
 
     // MARK: Without
 
-    @Test func `a writer that has none looks whether there is one now`() throws {
+    @Test func `a writer without a control file checks for a new one`() throws {
         let fixture = try StoreFixture()
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
         // Nothing can be made in `tmp` just now.
@@ -250,7 +250,7 @@ import Testing
         #expect(try isHeld(early))
     }
 
-    @Test func `one that is there and can't be mapped keeps writers out and lets readers go on`() throws {
+    @Test func `an unmappable control file blocks writers but not readers`() throws {
         let fixture = try StoreFixture()
         _ = try put(fixture.store, "one")
         // A program that runs can't be opened for writing, whoever asks.
@@ -275,7 +275,8 @@ import Testing
     }
 
     @Test(arguments: [Errno.wouldBlock, .outOfMemory])
-    func `a process that can map nothing more leaves it to the others as it is`(error: Errno) throws {
+    func `a process that cannot map the control file leaves it unchanged for the others`(error: Errno) throws
+    {
         let fixture = try StoreFixture()
         let old = try inode(fixture)
         let held = try #require(try put(fixture.store, "one"))
@@ -289,7 +290,7 @@ import Testing
         #expect(fixture.store.isCurrent(held) == false)
     }
 
-    @Test func `where mappings are not shared there is none, for nobody`() throws {
+    @Test func `no control file is created or used if mappings are not shared`() throws {
         let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: remote)
         #expect(!FileManager.default.fileExists(atPath: fixture.path + "/control"))
@@ -310,7 +311,7 @@ import Testing
 /// On file systems that are full or may only be read.
 @Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
 struct ControlFileSystemTests {
-    @Test func `on a full file system every word of it can be written`() throws {
+    @Test func `every word of the control file can be written on a full file system`() throws {
         let mount = try Mount("tmpfs", options: "size=8m")
         let store = try Store(at: mount.path + "/cache")
         let filler = try #require(fopen(mount.path + "/filler", "w"))
@@ -324,7 +325,7 @@ struct ControlFileSystemTests {
         #expect(other.hasGenerations)
     }
 
-    @Test func `where there is no room for one the cache works without, and has one later`() throws {
+    @Test func `without room for a control file the cache works, and it creates one later`() throws {
         let mount = try Mount("tmpfs", options: "size=500k")
         let store = try Store(at: mount.path + "/cache")
         #expect(!store.hasGenerations)
@@ -342,7 +343,7 @@ struct ControlFileSystemTests {
         #expect(other.isCurrent(seen) == false)
     }
 
-    @Test func `where nothing may be written it is read and nothing is counted in it`() throws {
+    @Test func `on a read-only file system the control file is read and not counted in`() throws {
         let mount = try Mount("tmpfs", options: "size=5m")
         let key = Digest(ofKey: "key")
         let bytes = Array("value".utf8)

@@ -57,7 +57,7 @@ import Testing
         try remove(words)
     }
 
-    @Test func `counts outlive the processes, and words that nobody uses any more can be locked`() throws {
+    @Test func `counts outlive the processes, and unused words can be locked`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
         try {
@@ -75,7 +75,7 @@ import Testing
         try remove(words(path))
     }
 
-    @Test func `a copy of the directory gets words of its own, and the original keeps its`() throws {
+    @Test func `a copy of the directory gets its own words, and the original keeps its words`() throws {
         let fixture = try StoreFixture(assuming: Self.inMemory)
         let held = try #require(try put(fixture.store, "one"))
         let copy = fixture.directory.path + "/copy"
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test
-    func `words without a name keep writers out who can't see them, until those who have them make others`()
+    func `unlinked words block writers that cannot see them until their users replace them`()
         throws
     {
         let fixture = try StoreFixture(assuming: Self.inMemory)
@@ -124,7 +124,7 @@ import Testing
     }
 
     @Test(arguments: ["gone", "cut", "another's", "another owner's", "not named", "long", "empty"])
-    func `words or a name that can't be used are made anew where nobody uses them`(damage: String) throws {
+    func `unusable words or pointers that are not in use are recreated`(damage: String) throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
         try { _ = try put(open(path), "one") }()
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `a mapped control file is retired without a store into it`() throws {
+    @Test func `a mapped control file is retired when the words move to shared memory`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
         let early = try StoreFixture.open(path)
@@ -176,7 +176,7 @@ import Testing
 
     /// As `cp -al` makes it, for a backup.
     @Test(arguments: [SharedMapping.file, .memory])
-    func `a copy of hard links shares no control file with the original`(mapping: SharedMapping) throws {
+    func `a copy made of hard links shares no control file with the original`(mapping: SharedMapping) throws {
         let directory = try TemporaryDirectory()
         let (path, copy) = (directory.path + "/cache", directory.path + "/copy")
         let capabilities = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: mapping)
@@ -204,8 +204,7 @@ import Testing
 
     /// 3 MiB and a descriptor each, else: systemd removes a user's files in `/dev/shm` at each logout.
     @Test(arguments: [SharedMapping.file, .memory])
-    func `a control file that was replaced is neither mapped nor open any more`(mapping: SharedMapping) throws
-    {
+    func `a replaced control file is unmapped and closed`(mapping: SharedMapping) throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
         let capabilities = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: mapping)
@@ -242,7 +241,7 @@ import Testing
         if mapping == .memory { try remove(words(path)) }
     }
 
-    @Test func `a store that gives up its control file tells the others, and none is made again`() throws {
+    @Test func `a store that gives up its control file ends it for all, and none is recreated`() throws {
         let fixture = try StoreFixture(assuming: Self.inMemory)
         let words = try words(fixture.path)
         let other = try open(fixture.path)
@@ -260,7 +259,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
-    func `words that root makes for another user's cache belong to that user`() throws {
+    func `words that root creates for another user's cache belong to that user`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
         try #require(mkdir(path, 0o700) == 0 && chown(path, 65534, 65533) == 0)
@@ -274,7 +273,7 @@ import Testing
     }
 
     /// As with a `/dev/shm` of its own: whoever did without could not see the words, nor end them.
-    @Test func `a control file from before memory was not shared is not gone on with`() throws {
+    @Test func `a control file from before shared memory was disabled is not reused`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
         _ = try put(try open(path), "old")
@@ -293,7 +292,7 @@ import Testing
         }
     }
 
-    @Test func `words have the path of their directory before they have blocks`() throws {
+    @Test func `words contain the path of their directory before their blocks are allocated`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
         let seen = FailureCount()
@@ -313,7 +312,7 @@ import Testing
         try remove(words(path))
     }
 
-    @Test func `whoever makes words removes those of directories that are gone, and no others`() throws {
+    @Test func `creating words deletes those of deleted directories, and no others`() throws {
         let directory = try TemporaryDirectory()
         let (gone, idle, used) = (
             directory.path + "/gone", directory.path + "/idle", directory.path + "/used"

@@ -26,7 +26,7 @@ import Testing
             .seconds(86_400), .seconds(360 * 86_400),
         ] as [Duration]
     )
-    func `an entry shows once it has expired, late by a third of its life at most`(lifetime: Duration) {
+    func `an expired entry is counted at most a third of its lifetime late`(lifetime: Duration) {
         count(lifetime, from: start)
         #expect(histogram.expired(by: start + lifetime - .milliseconds(1)).entries == 0)
         let late = start + lifetime + max(.milliseconds(32), lifetime / 3)
@@ -35,7 +35,7 @@ import Testing
         #expect(histogram.expired(by: late + .seconds(7 * 86_400)) == expected)
     }
 
-    @Test func `an entry that is renewed counts once`() {
+    @Test func `a renewed entry counts once`() {
         count(.seconds(10), from: start)
         count(.seconds(10), from: start, sign: -1)
         count(.seconds(20), from: start)
@@ -49,7 +49,7 @@ import Testing
         #expect(histogram.expired(by: start + .seconds(30)).entries == 1)
     }
 
-    @Test func `entries of many lives add up, and a sweep forgets those that have expired`() {
+    @Test func `entries of many lifetimes add up, and a sweep forgets the expired ones`() {
         var generator = SeededGenerator(seed: 7)
         var ends: [Timestamp] = []
         var created = start
@@ -69,7 +69,7 @@ import Testing
         #expect(histogram.expired(by: created + .seconds(86_400)).entries == 5001 - seen)
     }
 
-    @Test func `a life of years counts nothing, and no number overflows`() {
+    @Test func `a lifetime of years is not counted, and no number overflows`() {
         count(.seconds(400 * 86_400), from: start)
         #expect(histogram.expired(by: .distantFuture).entries == 0)
         histogram.count(1, bytes: .max, expiring: .distantFuture, lifetime: .seconds(1))

@@ -37,7 +37,7 @@ import Testing
 
     // MARK: Words
 
-    @Test func `a word counts writers and versions apart from each other`() {
+    @Test func `a word counts writers and versions independently`() {
         var word = GenerationWord(version: 7).rawValue
         word &+= GenerationWord.begin
         word &+= GenerationWord.begin
@@ -54,7 +54,7 @@ import Testing
         #expect(dead.cleared == GenerationWord(version: 11))
     }
 
-    @Test func `a word of the highest version goes on with the lowest, its writers as they are`() {
+    @Test func `the version wraps around without a change of the writers`() {
         let last = GenerationWord(version: 1 << 48 - 1).rawValue
         #expect(last &+ GenerationWord.begin &+ GenerationWord.end == 0)
     }
@@ -69,7 +69,7 @@ import Testing
 
     // MARK: A put of this process that is being written
 
-    @Test func `what a put writes is the latest until a writer has ended that is not its own`() throws {
+    @Test func `a put is the latest until another writer ends`() throws {
         let store = fixture.store
         let noted = try generation(of: key)
         #expect(store.isLatest(noted), "nobody writes")
@@ -83,7 +83,7 @@ import Testing
         #expect(!store.isLatest(noted))
     }
 
-    @Test func `beside a writer who was there before, nobody knows whose end the first one is`() throws {
+    @Test func `a put that starts during another write is not known to be the latest`() throws {
         let store = fixture.store
         let others = try #require(try other.control.beginWriting(key))
         let noted = try generation(of: key)
@@ -105,7 +105,7 @@ import Testing
         #expect(!fixture.store.isLatest(nil), "without a control file nothing is known")
     }
 
-    @Test func `a put tells when nothing is left but to write the entry`() throws {
+    @Test func `a put calls its closure right before it writes the entry`() throws {
         var seen: [Data?] = []
         try fixture.store.put(Array("mine".utf8).span, for: key, fixture.record("mine")) {
             do {
@@ -163,7 +163,7 @@ import Testing
         try store.put(Array(value.utf8).span, for: key, fixture.record(value))
     }
 
-    @Test func `what a put returns is good until the next put, and is what a hit then tells`() throws {
+    @Test func `a put returns the generation that hits have until the next put`() throws {
         let written = try #require(try putByOther("one"))
         #expect(try hit().generation?.word == written.word)
         #expect(other.isCurrent(written) == true)
@@ -174,7 +174,7 @@ import Testing
         #expect(!isCurrent(foreign))
     }
 
-    @Test func `what changes nothing leaves values valid`() throws {
+    @Test func `operations without a change leave held values valid`() throws {
         try fixture.put("one", "key")
         let generation = try #require(try hit().generation)
         let seen = try #require(try other.observe(key, now: .now).stored)
@@ -190,7 +190,7 @@ import Testing
         #expect(isCurrent(generation))
     }
 
-    @Test func `removing what a sweep has evicted raises all the same: others may hold it`() throws {
+    @Test func `removing an evicted key raises its generation, as others may hold the value`() throws {
         try fixture.put("one", "key")
         let generation = try #require(try hit().generation)
         try fixture.sweep { $0.limits.maximumEntries = 0 }
@@ -199,7 +199,7 @@ import Testing
         #expect(!isCurrent(generation))
     }
 
-    @Test func `all versions can be raised at once, with writers as they are`() throws {
+    @Test func `all versions can be raised at once without a change of the writers`() throws {
         let key = key
         let held = try generation(of: key)
         let writing = try #require(try other.control.beginWriting(key))
@@ -212,7 +212,7 @@ import Testing
         #expect(try generation(of: another).word >> 16 == held.word >> 16 + 1)
     }
 
-    @Test func `while somebody writes nothing may be held, by whoever reads or writes`() throws {
+    @Test func `no value may be held by readers or writers during a write`() throws {
         try fixture.put("one", "key")
         let held = try #require(try hit().generation)
         let writing = try #require(try other.control.beginWriting(key))
@@ -224,7 +224,7 @@ import Testing
         #expect(try hit().generation != nil)
     }
 
-    @Test func `a writer that comes and goes during a put takes its generation`() throws {
+    @Test func `a put gets no generation if another writer ends during it`() throws {
         let first = try #require(try other.control.beginWriting(key))
         let second = try #require(try fixture.store.control.beginWriting(key))
         #expect(fixture.store.control.endWriting(second) == nil)
@@ -247,7 +247,7 @@ import Testing
         #expect(try hit().generation != nil)
     }
 
-    @Test func `what is read while another store puts is held by nothing that says it is current`() throws {
+    @Test func `a value read during a put of another store is not current`() throws {
         try fixture.put("old", "key")
         let old = try fixture.store.find(key, .now, false) { (content) throws(CacheError) -> Lookup<Int> in
             try other.put(Array("new".utf8).span, for: key, fixture.record("new"))
@@ -260,7 +260,7 @@ import Testing
 
     // MARK: The dead
 
-    @Test func `a dead writer keeps values out of memory until a sweep clears it and raises the version`()
+    @Test func `a dead writer prevents held values until a sweep clears it and raises the version`()
         throws
     {
         try fixture.put("one", "key")
@@ -276,7 +276,7 @@ import Testing
         #expect(!isCurrent(held))
     }
 
-    @Test func `a sweep waits for a living writer and takes nothing from it`() throws {
+    @Test func `a sweep waits for a live writer and does not clear it`() throws {
         let store = fixture.store
         let other = other
         let key = key
@@ -292,7 +292,7 @@ import Testing
 
     // MARK: How long
 
-    @Test func `a plain value may be held until it expires, or for ever`() throws {
+    @Test func `a plain value may be held until it expires, or forever`() throws {
         try fixture.put("one", "key")
         #expect(try hit().heldUntil == nil)
         let expires = (Timestamp.now + .seconds(100)).wholeMilliseconds
@@ -300,7 +300,7 @@ import Testing
         #expect(try hit().heldUntil == expires)
     }
 
-    @Test func `a sliding value may be held until its next access is to be noted`() throws {
+    @Test func `a sliding value may be held until its next access must be recorded`() throws {
         let store = try StoreFixture.open(fixture.path, .attribute, .seconds(1000))
         let start = Timestamp.now.wholeMilliseconds
         var record = fixture.record("v", created: start)
@@ -319,7 +319,7 @@ import Testing
         #expect(try store.directory.status(of: key, .entries)?.accessed == first)
     }
 
-    @Test func `a sliding value whose access can't be noted ends with its first date`() throws {
+    @Test func `a sliding value without recorded accesses is held until its first expiration`() throws {
         let start = Timestamp.now.wholeMilliseconds
         var record = fixture.record("v", created: start)
         record.idleLifetime = .seconds(160)

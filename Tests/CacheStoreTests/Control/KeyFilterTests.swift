@@ -22,7 +22,7 @@ import Testing
 
     private func controlFile(_ store: Store) throws -> ControlFile { try #require(store.control.file) }
 
-    @Test func `in a new directory all keys are absent, and what is put is not, for anybody`() throws {
+    @Test func `in a new directory all keys are absent until a store puts them`() throws {
         let other = try StoreFixture.open(fixture.path)
         for store in [fixture.store, other] { #expect(isAbsent(store, key)) }
         #expect(try fixture.get("key") == nil)
@@ -35,7 +35,7 @@ import Testing
         #expect(isAbsent(other, Digest(ofKey: "another")), "a remove leaves no entry")
     }
 
-    @Test func `a key that is absent is not looked for on disk`() throws {
+    @Test func `a get of an absent key does not access the disk`() throws {
         try fixture.put("value", "key")
         #expect(try fixture.get("key") == "value")
         // By hand, which no writer tells the filter of.
@@ -55,7 +55,7 @@ import Testing
         #expect(!isAbsent(fixture.store, key))
     }
 
-    @Test func `of absent keys hardly any is taken for present`() throws {
+    @Test func `few absent keys appear to be present`() throws {
         let filter = KeyFilter(in: try controlFile(fixture.store).words)
         for number in 0..<100_000 { filter.insert(Digest(ofKey: "\(number)")) }
         for number in 0..<1000 { #expect(filter.mayContain(Digest(ofKey: "\(number)"))) }
@@ -65,7 +65,7 @@ import Testing
 
     // MARK: Whether it counts
 
-    @Test func `in a file that was made anew it counts after a sweep, from which on it knows all`() throws {
+    @Test func `the filter of a recreated file is valid after a full sweep`() throws {
         try fixture.put("value", "key")
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
         let other = try StoreFixture.open(fixture.path)
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test
-    func `where the format file is deleted, who has the cache open and who opens it share one control file`()
+    func `old and new users share one control file after the format file is deleted`()
         throws
     {
         try FileManager.default.removeItem(atPath: fixture.path + "/format")
@@ -96,7 +96,7 @@ import Testing
         #expect(try controlFile(other).identity == controlFile(fixture.store).identity)
     }
 
-    @Test func `a file that is not ready tells nothing, nor is its filter completed`() throws {
+    @Test func `a control file that is not ready has no filter, and none is completed`() throws {
         let file = try controlFile(fixture.store)
         for state in [ControlState.forming, .superseded] {
             file.setState(state)
@@ -108,7 +108,7 @@ import Testing
         #expect(fixture.store.control.fileToComplete != nil)
     }
 
-    @Test func `that of another boot or of a copy does not count until a sweep`() throws {
+    @Test func `the filter of another boot or of a copy is invalid until a sweep`() throws {
         try fixture.put("value", "key")
         let words = try controlFile(fixture.store).words
         let seal = words.load(.filterSeal)
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test(arguments: 1...4)
-    func `an older copy in the file's place does not count, also where it has got the file's number`(
+    func `the filter of an older copy is invalid, even with the same inode number`(
         copies: Int
     ) throws {
         let path = fixture.directory.path + "/unused"
@@ -148,7 +148,7 @@ import Testing
     }
 
     /// Nothing tells of it, which the documentation says: the limit of what the filter promises.
-    @Test func `older contents that were written over the file are completed by the next sweep`() throws {
+    @Test func `older contents written over the file are completed by the next sweep`() throws {
         let control = fixture.path + "/control"
         let older = try Data(contentsOf: URL(fileURLWithPath: control))
         try fixture.put("value", "key")
@@ -163,7 +163,7 @@ import Testing
         #expect(isAbsent(other, Digest(ofKey: "another")))
     }
 
-    @Test func `a copy of the whole directory has a filter that does not count, and gets find what is there`()
+    @Test func `in a copy of the directory the filter is invalid, and gets find the entries`()
         throws
     {
         try fixture.put("value", "key")
@@ -186,7 +186,7 @@ import Testing
         return process.terminationStatus
     }
 
-    @Test func `a directory set up again around its entries has none that counts`() throws {
+    @Test func `a directory set up again around its entries has no valid filter`() throws {
         try fixture.put("value", "key")
         for name in ["format", "control"] {
             try FileManager.default.removeItem(atPath: fixture.path + "/" + name)
@@ -197,7 +197,7 @@ import Testing
         #expect(try other.get(key, now: .now, allowingStale: false) != nil)
     }
 
-    @Test func `the boot is read from what Linux says of it`() throws {
+    @Test func `the boot identity is parsed from the text that Linux provides`() throws {
         let parsed = BootIdentity.parse("f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n")
         #expect(parsed?.0 == 0xf81d_4fae_7dec_11d0)
         #expect(parsed?.1 == 0xa765_00a0_c91e_6bf6)

@@ -16,7 +16,7 @@ import Testing
         other = try StoreFixture.open(fixture.path)
     }
 
-    @Test func `every event has a place of its own in the file`() {
+    @Test func `every event has its own place in the file`() {
         let places = StoreCounters.Event.allCases.map(\.rawValue)
         #expect(Set(places).count == places.count)
         #expect(places.allSatisfy { (0..<ControlLayout.counterSlots).contains($0) })
@@ -28,7 +28,7 @@ import Testing
         #expect(StoreCounters.Event.memoryPressure.rawValue == 54)
     }
 
-    @Test func `what processes count is added up, and stays when they are gone`() throws {
+    @Test func `counts of processes are added up and outlive them`() throws {
         try fixture.put("value", "key")
         _ = try other.get(Digest(ofKey: "key"), now: .now, allowingStale: false)
         _ = try other.get(Digest(ofKey: "absent"), now: .now, allowingStale: false)
@@ -41,7 +41,7 @@ import Testing
         #expect(third.counters[.put] == 0)
     }
 
-    @Test func `no count is lost among threads`() throws {
+    @Test func `concurrent threads lose no count`() throws {
         let store = fixture.store
         let other = other
         onThreads(20) { index in
@@ -51,7 +51,7 @@ import Testing
         #expect(store.cumulative?[.memoryHit] == 40_000)
     }
 
-    @Test func `a reset concerns all processes, and what each counted itself stays`() throws {
+    @Test func `a reset clears the cumulative counts, and each store's own counts stay`() throws {
         try fixture.put("value", "key")
         let generation = try #require(fixture.store.generation(of: Digest(ofKey: "key")))
         _ = other.control.resetCounters(now: .now)
@@ -79,7 +79,7 @@ import Testing
     // MARK: Usage
 
     @Test(arguments: RecordForm.both)
-    func `usage follows what is put, replaced, removed and swept`(form: RecordForm) throws {
+    func `the usage follows puts, replacements, removals and sweeps`(form: RecordForm) throws {
         let fixture = try StoreFixture(form)
         let block = fixture.store.directory.fileSystem.blockSize
         try fixture.put("one", "a")
@@ -98,7 +98,7 @@ import Testing
         #expect(fixture.objects.count == 1)
     }
 
-    @Test func `a sweep says by how much the usage was wrong, and puts it right`() throws {
+    @Test func `a sweep corrects the usage and reports the drift`() throws {
         try fixture.put("one", "a")
         try fixture.put("two", "b")
         let known = try #require(try fixture.sweep().drift)
@@ -111,7 +111,7 @@ import Testing
         #expect(fixture.store.control.usage == usage)
     }
 
-    @Test func `a sweep puts right whatever somebody has written over the usage`() throws {
+    @Test func `a sweep corrects a usage that was overwritten with garbage`() throws {
         try fixture.put("one", "a")
         try fixture.sweep()
         let usage = try #require(fixture.store.control.usage)
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `after the file was made anew a sweep counts from nothing`() throws {
+    @Test func `a sweep counts the usage from zero after the file is recreated`() throws {
         try fixture.put("one", "a")
         try fixture.sweep()
         let usage = try #require(fixture.store.control.usage)

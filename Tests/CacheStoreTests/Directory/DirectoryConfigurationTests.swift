@@ -12,7 +12,7 @@ import Testing
         try DirectoryConfiguration(json: Array(text.utf8))
     }
 
-    @Test func `everything is read as the documentation says`() throws {
+    @Test func `all keys are read as documented`() throws {
         let configuration = try parsed(
             """
             {"maximumSize": 2147483648, "maximumEntries": 100000, "minimumFree": "12.5%", "maximumAge": 0.5,
@@ -29,7 +29,7 @@ import Testing
         #expect(configuration.unknownKeys.isEmpty)
     }
 
-    @Test func `what is missing or null is no limit, and a log of no bytes is none`() throws {
+    @Test func `a missing or null key is no limit, and a log of 0 bytes is none`() throws {
         #expect(try parsed("{}") == DirectoryConfiguration())
         #expect(try parsed(#"{"maximumSize": null, "eventLog": 0}"#) == DirectoryConfiguration())
         #expect(try parsed(#"{"assumeLocal": false}"#) == DirectoryConfiguration())
@@ -44,14 +44,14 @@ import Testing
         #"{"minimumFree": -1}"#,
         #"{"maximumAge": 1e10}"#, "\u{0}",
     ])
-    func `what makes no sense is refused, and named`(text: String) {
+    func `invalid values are rejected and named`(text: String) {
         let problem = #expect(throws: JSONProblem.self) { try parsed(text) }
         if let key = text.split(separator: "\"").dropFirst().first, let problem {
             #expect(problem.words.contains(key))
         }
     }
 
-    @Test func `what it writes it reads, and keys of another version stay`() throws {
+    @Test func `a written configuration can be read, and unknown keys stay`() throws {
         var configuration = try parsed(#"{"later": {"a": [1, 2.5, "x", null, true]}, "maximumAge": 1.25}"#)
         #expect(configuration.unknownKeys == ["later"])
         configuration.limits.maximumSize = .bytes(1 << 52)
@@ -79,7 +79,7 @@ import Testing
         try Data(text.utf8).write(to: URL(fileURLWithPath: fixture.path + "/config.json"))
     }
 
-    @Test func `a change is seen by others when they look, and who changes other things loses nothing`()
+    @Test func `stores see each other's changes when they look and do not undo them`()
         throws
     {
         try fixture.store.configure { $0.limits.maximumEntries = 5 }
@@ -94,8 +94,7 @@ import Testing
         #expect(fixture.store.configurationFailure == nil)
     }
 
-    @Test func `a slip of the editor leaves the limits as they were, and is told until it is mended`() throws
-    {
+    @Test func `a syntax error keeps the limits and is reported until it is fixed`() throws {
         try fixture.store.configure { $0.limits.maximumEntries = 5 }
         try write(#"{"maximumEntries": }"#)
         fixture.store.followConfiguration()
@@ -114,7 +113,7 @@ import Testing
         #expect(fixture.store.configurationFailure == nil)
     }
 
-    @Test func `a process that has never read the limits stores nothing until it can`() throws {
+    @Test func `a process that has never read the limits stores nothing until it has`() throws {
         try fixture.store.configure { $0.limits.maximumEntries = 5 }
         try fixture.put("value", "old")
         try write(#"{"maximumEntries": }"#)
@@ -131,7 +130,7 @@ import Testing
         #expect(throws: Never.self) { try put() }
     }
 
-    @Test func `a process that has seen that there are no limits goes on after a slip`() throws {
+    @Test func `a process that has read the absence of limits continues after a syntax error`() throws {
         try fixture.put("value", "old")
         try write(#"{"maximumEntries": }"#)
         fixture.store.followConfiguration()
@@ -140,7 +139,7 @@ import Testing
         #expect(try fixture.get("new") == "value")
     }
 
-    @Test func `what keeps the file from being read just now keeps nobody from reading it later`() async {
+    @Test func `the configuration is read later if it cannot be read now`() async {
         await #expect(processExitsWith: .success) {
             let fixture = try StoreFixture()
             try StoreFixture.open(fixture.path).configure { $0.limits.maximumEntries = 7 }
@@ -159,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `a link or a pipe in its place is not followed and not waited for`() throws {
+    @Test func `a link or pipe in place of the file is not followed and does not block`() throws {
         let path = fixture.path + "/config.json"
         try write(#"{"maximumEntries": 1}"#)
         try FileManager.default.moveItem(atPath: path, toPath: fixture.directory.path + "/elsewhere")

@@ -27,7 +27,7 @@ import Testing
         return FileStatus(status)
     }
 
-    @Test func `what everybody may write is refused, whoever owns it`() {
+    @Test func `a world-writable directory is refused, whoever owns it`() {
         for owner in [UInt32(1000), 0, 1001] {
             for permissions in [UInt32(0o777), 0o1777, 0o702, 0o2777, 0o703] {
                 #expect(!isTrusted(permissions, owner: owner), "\(owner) \(permissions)")
@@ -35,13 +35,13 @@ import Testing
         }
     }
 
-    @Test func `what a group may write, and what others may read, is accepted`() {
+    @Test func `a directory that a group may write or others may read is accepted`() {
         for permissions in [UInt32(0o700), 0o755, 0o770, 0o2770, 0o775, 0o500] {
             #expect(isTrusted(permissions, owner: 1000) && isTrusted(permissions, owner: 0))
         }
     }
 
-    @Test func `another user's is refused where everybody can make one, and else accepted`() {
+    @Test func `another user's directory is refused only if any user could have created it`() {
         #expect(!isTrusted(0o755, owner: 1001, above: [(0o1777, 0)]), "/tmp")
         #expect(!isTrusted(0o2770, owner: 1001, above: [(0o777, 1001)]))
         #expect(!isTrusted(0o755, owner: 1001, above: [(0o755, 1001), (0o1777, 0)]), "his own in /tmp")
@@ -51,7 +51,7 @@ import Testing
         #expect(isTrusted(0o755, owner: 0, above: [(0o1777, 0)]), "root's own")
     }
 
-    @Test func `a store does not open what everybody may write, and makes nothing in it`() throws {
+    @Test func `a store does not open a world-writable directory and creates nothing in it`() throws {
         let place = try TemporaryDirectory()
         let path = place.path + "/cache"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: ["objects", "entries", "locks", "tmp"])
-    func `a part that everybody may write is refused where everybody can reach it`(part: String) throws {
+    func `a world-writable part is refused if all users can reach it`(part: String) throws {
         let fixture = try StoreFixture()
         #expect(chmod(fixture.path + "/" + part, 0o777) == 0)
         #expect(throws: Never.self, "nobody gets there") { try Store(at: fixture.path) }
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can give a directory away"))
-    func `another user's directory in one that everybody may write is refused`() throws {
+    func `another user's directory in a world-writable one is refused`() throws {
         let place = try TemporaryDirectory()
         let path = place.path + "/cache"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can give a directory away"))
-    func `another user's directory in one of his own is as good as the place of that`() throws {
+    func `another user's nested directory is as trusted as its outermost one`() throws {
         let place = try TemporaryDirectory()
         let (above, path) = (place.path + "/application", place.path + "/application/data/cache")
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)

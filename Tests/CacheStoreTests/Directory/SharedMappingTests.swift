@@ -7,7 +7,7 @@ import Testing
 @testable import Platform
 
 @Suite(.takesTurns) struct SharedMappingTests {
-    @Test func `only file systems that are known to be local share memory, and only some map the file`() {
+    @Test func `only local file systems share memory, and only some of them map the file`() {
         func mapping(_ magic: Int64, _ isAssumedLocal: Bool = false) -> SharedMapping {
             SharedMapping(on: FileSystemKind(magic: magic), isAssumedLocal: isAssumedLocal)
         }

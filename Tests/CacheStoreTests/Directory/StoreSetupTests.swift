@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `a new directory gets the layout, for its owner only`() throws {
+    @Test func `a new directory gets the layout, accessible only to its owner`() throws {
         let path = directory.path + "/above/cache"
         _ = try Store(at: path)
         #expect(
@@ -46,14 +46,14 @@ import Testing
         }
     }
 
-    @Test func `an existing cache is opened as it is`() throws {
+    @Test func `an existing cache is opened without changes`() throws {
         _ = try Store(at: directory.path + "/cache")
         let before = directory.files()
         _ = try Store(at: directory.path + "/cache")
         #expect(directory.files() == before)
     }
 
-    @Test func `a directory of which a backup has kept only the tag is taken, also after a kill half way`()
+    @Test func `a directory with only the cache tag is set up, even after an interrupted set-up`()
         throws
     {
         _ = try Store(at: directory.path + "/cache")
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// Where nothing can be moved between directories, the small files are copied to their places.
-    @Test func `a set-up that was killed while it copied a file to its place is gone on with`() throws {
+    @Test func `a set-up that was killed while it copied a file is completed`() throws {
         try FileManager.default.createDirectory(
             atPath: directory.path + "/locks",
             withIntermediateDirectories: true
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(arguments: [.inputOutput, .outOfMemory] as [Errno])
-    func `a process that can't set attributes reads the values of others`(error: Errno)
+    func `a process that cannot set attributes reads the values of others`(error: Errno)
         throws
     {
         let fixture = try StoreFixture()
@@ -94,13 +94,13 @@ import Testing
         #expect(hit?.value == Data("value".utf8))
     }
 
-    @Test func `the tag of another program's cache is no invitation`() throws {
+    @Test func `a directory with another program's cache tag is refused`() throws {
         try write("Signature: 8a477f597d28d172789f06886806bc55\n", to: "CACHEDIR.TAG")
         #expect(code(opening: directory.path) == .notACache)
         #expect(directory.files() == ["CACHEDIR.TAG"])
     }
 
-    @Test func `an empty directory is taken, and so is a relative path`() throws {
+    @Test func `an empty directory becomes a cache`() throws {
         #expect(code(opening: directory.path) == nil)
         #expect(directory.files().contains("format"))
     }
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test(arguments: ["README", "format-notes", "locks"])
-    func `also when it has names like ours`(name: String) throws {
+    func `a directory with foreign files of similar names is refused`(name: String) throws {
         try write("mine", to: name)
         #expect(code(opening: directory.path) != nil)
         #expect(directory.files() == [name])
@@ -152,15 +152,14 @@ import Testing
     }
 
     @Test(arguments: remnants)
-    func `what is left of a cache is one again`(names: [String]) throws {
+    func `remnants of a cache become a cache again`(names: [String]) throws {
         let path = try leave(names)
         #expect(code(opening: path) == nil)
         #expect(directory.files(below: "left").contains("format"))
     }
 
     @Test(arguments: remnants)
-    func `the same names with anything else in one of them are refused and left alone`(names: [String]) throws
-    {
+    func `remnants with anything foreign in them are refused and left alone`(names: [String]) throws {
         for foreign in names {
             let path = try leave(names)
             var isDirectory: ObjCBool = false
@@ -175,7 +174,7 @@ import Testing
     }
 
     @Test(arguments: ["control", "events", "objects", "tmp"])
-    func `a link by one of those names is no part of a cache`(name: String) throws {
+    func `a link in place of a remnant is refused`(name: String) throws {
         let path = try leave([name])
         try FileManager.default.moveItem(atPath: path + "/" + name, toPath: directory.path + "/away")
         try FileManager.default.createSymbolicLink(
@@ -186,7 +185,7 @@ import Testing
     }
 
     @Test(arguments: [Errno.readOnlyFileSystem, .accessDenied, .inputOutput, .invalidArgument, .outOfMemory])
-    func `a cache is made without a control file where that can't be had`(error: Errno) throws {
+    func `a cache is created without a control file if its blocks cannot be allocated`(error: Errno) throws {
         let path = directory.path + "/cache"
         let key = Digest(ofKey: "key")
         let capabilities = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .memory)
@@ -199,7 +198,7 @@ import Testing
         #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data(bytes))
     }
 
-    @Test func `the format says whether records can be in attributes, and all go by it`() throws {
+    @Test func `the format file determines whether records are in attributes`() throws {
         func format(_ path: String) throws -> String {
             try String(contentsOfFile: path + "/format", encoding: .utf8)
         }
@@ -225,7 +224,7 @@ import Testing
         }
     }
 
-    @Test func `a newer format is refused, an unreadable one too`() throws {
+    @Test func `newer and unreadable formats are refused`() throws {
         try write("diskcache 2\n", to: "format")
         #expect(code(opening: directory.path) == .newerFormat)
         for text in ["", "diskcache", "diskcache one", "diskcache -1", "something 1", "diskcache 1 1"] {
@@ -235,7 +234,7 @@ import Testing
         #expect(directory.files() == ["format"])
     }
 
-    @Test func `a damaged format in what is a cache is told from no cache, and without it the cache is one`()
+    @Test func `a damaged format file is reported, and without it the cache opens`()
         throws
     {
         let fixture = try StoreFixture()
@@ -253,7 +252,7 @@ import Testing
     }
 
     @Test(arguments: ["objects", "entries", "locks"])
-    func `what is in the place of a directory of the cache is named, not the cache`(part: String)
+    func `the error names the file that is in place of a subdirectory`(part: String)
         throws
     {
         let fixture = try StoreFixture()
@@ -271,7 +270,7 @@ import Testing
         )
     }
 
-    @Test func `a set-up that was killed after any of its steps is finished by the next`() throws {
+    @Test func `a set-up that was killed after any step is completed by the next one`() throws {
         // The steps of a set-up, in order; each prefix is what a kill may leave.
         let steps: [(String) throws -> Void] = [
             { try FileManager.default.createDirectory(atPath: $0, withIntermediateDirectories: true) },
@@ -315,7 +314,7 @@ import Testing
     @Test(arguments: [
         ["objects"], ["entries"], ["locks"], ["tmp"], ["objects", "locks"], ["objects", "entries", "locks"],
     ])
-    func `parts that somebody has deleted are made anew by who opens the cache`(parts: [String]) throws {
+    func `opening a cache recreates deleted parts`(parts: [String]) throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         for part in parts { try FileManager.default.removeItem(atPath: fixture.path + "/" + part) }
@@ -334,7 +333,7 @@ import Testing
     }
 
     /// Whoever has the new entries open may have it mapped already.
-    @Test func `the control file that a deletion has left is kept`() throws {
+    @Test func `the control file that a deletion has left over is kept`() throws {
         let fixture = try StoreFixture()
         let control = try FileStatus.of(fixture.path + "/control").identity
         for name in ["entries", "format"] {
@@ -351,7 +350,7 @@ import Testing
 
     /// Only then no entry can be there that its filter does not know.
     @Test(arguments: Rival.allCases)
-    func `a control file is that of an empty cache only where nobody was first`(rival: Rival) throws {
+    func `a new control file has a valid filter only if no other process interferes`(rival: Rival) throws {
         let path = directory.path + "/cache"
         let linked = Locked(0)
         let store = try SystemCall.withFaults { call in
@@ -374,7 +373,7 @@ import Testing
         #expect(directory.files(below: "cache/tmp").isEmpty)
     }
 
-    @Test func `a control file is forming until the entries were made after it`() throws {
+    @Test func `a control file is forming until the entries directory is created`() throws {
         let path = directory.path + "/cache"
         let states = Locked<[ControlState?]>([])
         let isLinked = Locked(false)
@@ -396,7 +395,7 @@ import Testing
         #expect(store.control.file?.state == .ready && store.control.filter == nil)
     }
 
-    @Test func `another directory is noticed also where the one that is open can't be looked at`() throws {
+    @Test func `another directory at the path is detected even if stat fails on the open one`() throws {
         let fixture = try StoreFixture()
         #expect(try fixture.store.directory.isCurrent())
         try FileManager.default.moveItem(atPath: fixture.path, toPath: fixture.path + "-away")
@@ -416,7 +415,7 @@ import Testing
         #expect(!isCurrent)
     }
 
-    @Test func `many at once set up one directory`() throws {
+    @Test func `concurrent threads can set up one directory`() throws {
         let path = directory.path + "/cache"
         let failures = FailureCount()
         onThreads(8) { _ in
@@ -429,13 +428,13 @@ import Testing
         #expect(failures.all == [])
     }
 
-    @Test func `a file in the place of the directory is an error that says so`() throws {
+    @Test func `a file in place of the directory is the error notADirectory`() throws {
         try write("x", to: "file")
         #expect(code(opening: directory.path + "/file") == .notADirectory)
         #expect(code(opening: directory.path + "/file/below") == .notADirectory)
     }
 
-    @Test func `a part of the cache that is a symbolic link is not followed`() throws {
+    @Test func `a symbolic link in place of a subdirectory is not followed`() throws {
         let path = directory.path + "/cache"
         _ = try Store(at: path)
         try FileManager.default.removeItem(atPath: path + "/objects")

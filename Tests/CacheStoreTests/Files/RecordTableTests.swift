@@ -52,7 +52,7 @@ import Testing
         )
     }
 
-    @Test func `a key that was found without an entry is not looked for again until somebody writes it`()
+    @Test func `a key without an entry is not looked up again until it is written`()
         throws
     {
         try fixture.put("one", "key")
@@ -69,7 +69,7 @@ import Testing
         #expect(try fixture.get("key") == "another")
     }
 
-    @Test func `while somebody writes a key its absence is neither known nor becomes known`() throws {
+    @Test func `during a write of a key its absence is neither known nor recorded`() throws {
         try fixture.put("one", "key")
         _ = try fixture.store.remove(key)
         #expect(try fixture.get("key") == nil)
@@ -84,7 +84,7 @@ import Testing
         #expect(try fixture.get("key") == "two")
     }
 
-    @Test func `an absence was that of a moment after its generation was looked at`() throws {
+    @Test func `an absence kept with a generation from before a put is not used`() throws {
         // The writer ends between the look at the generation and that at the entry: with a generation taken
         // afterwards the absence seen before would count for ever.
         try fixture.put("one", "key")
@@ -95,7 +95,7 @@ import Testing
         #expect(try fixture.get("key") == "two")
     }
 
-    @Test func `what was kept by one mapping is not known by another`() throws {
+    @Test func `knowledge of one mapping is not valid for another`() throws {
         let table = RecordTable()
         let (first, second) = (
             Generation(index: 1, word: 1 << 16, mapping: 4096),
@@ -110,7 +110,7 @@ import Testing
         #expect(table.knowledge(of: key, at: first) == nil)
     }
 
-    @Test func `an absence takes the place of no record`() throws {
+    @Test func `an absence replaces no record`() throws {
         let table = RecordTable()
         let generation = Generation(index: 1, word: 1 << 16)
         let content = Content(digest: key, length: 1, checksum: 2)
@@ -126,7 +126,7 @@ import Testing
         #expect(keys.count { table.record(of: $0, at: generation) != nil } == count)
     }
 
-    @Test func `a record that was read is known until somebody writes the key`() throws {
+    @Test func `a record that was read is known until the key is written`() throws {
         try fixture.put("one", "key")
         #expect(try known() == nil)
         #expect(try fixture.get("key") == "one")
@@ -142,7 +142,7 @@ import Testing
         #expect(try fixture.get("key") == nil)
     }
 
-    @Test func `while somebody writes nothing is known and nothing becomes known`() throws {
+    @Test func `during a write no record is known or recorded`() throws {
         try fixture.put("one", "key")
         #expect(try fixture.get("key") == "one")
         let writing = try #require(try other.control.beginWriting(key))
@@ -153,7 +153,7 @@ import Testing
         #expect(try fixture.get("key") == nil)
     }
 
-    @Test func `without a control file nothing is known`() throws {
+    @Test func `without a control file no record is known`() throws {
         let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: remote)
         try fixture.put("one", "key")
@@ -172,7 +172,7 @@ import Testing
         #expect(fixture.store.counters[.dangling] == 0)
     }
 
-    @Test func `a record whose object went is read again, and the new one followed`() throws {
+    @Test func `a known record is read again if its object is gone`() throws {
         try fixture.put("one", "key")
         #expect(try fixture.get("key") == "one")
         // A sweep evicts both, which no generation tells, and a process killed after it has published "two"
@@ -185,7 +185,7 @@ import Testing
         #expect(try fixture.get("key") == "two")
     }
 
-    @Test func `expiry is judged at each use`() throws {
+    @Test func `expiration is checked at each use`() throws {
         let expires = Timestamp.now.wholeMilliseconds + .seconds(50)
         try fixture.put("one", "key", expires: expires)
         #expect(try fixture.get("key") == "one")
@@ -194,7 +194,7 @@ import Testing
         #expect(try fixture.get("key", now: expires) == nil)
     }
 
-    @Test func `a known record is given with all that matters`() throws {
+    @Test func `a known record is returned with all relevant fields`() throws {
         var record = fixture.record("one")
         record.expires = (Timestamp.now + .seconds(50)).wholeMilliseconds
         record.staleFor = .seconds(7)
@@ -209,7 +209,7 @@ import Testing
         #expect(second.heldUntil == record.expires)
     }
 
-    @Test func `what accesses prolong and what has details is read each time`() throws {
+    @Test func `sliding records and records with details are read each time`() throws {
         var sliding = fixture.record("one")
         sliding.expires = .now + .seconds(50)
         sliding.idleLifetime = .seconds(50)
@@ -223,7 +223,7 @@ import Testing
         #expect(try known() == nil)
     }
 
-    @Test func `damage is found out, and what is damaged removed`() throws {
+    @Test func `damage is detected, and the damaged object and entry are removed`() throws {
         try fixture.put("one", "key")
         #expect(try fixture.get("key") == "one")
         try fixture.damage(fixture.objectPath("one"), Array("two".utf8))
@@ -233,7 +233,7 @@ import Testing
         #expect(try known() == nil)
     }
 
-    @Test func `an access that is due is noted, once`() throws {
+    @Test func `a due access is recorded once`() throws {
         try fixture.put("one", "key")
         #expect(try fixture.get("key") == "one")
         let due = Timestamp.now + .seconds(200)
@@ -243,7 +243,7 @@ import Testing
         #expect(try fixture.store.directory.status(of: key, .entries)?.accessed == due)
     }
 
-    @Test func `an access of what was just written is not noted, a later one is`() throws {
+    @Test func `an access right after the write is not recorded, a later one is`() throws {
         let created = Timestamp.now.wholeMilliseconds
         try fixture.put("one", "key")
         let long = created + .seconds(-5000)
@@ -256,7 +256,7 @@ import Testing
         #expect(try fixture.store.directory.status(of: key, .entries)?.accessed == due)
     }
 
-    @Test func `more keys than there is room for are kept in part, each as it is`() throws {
+    @Test func `a full table keeps part of the records, each of them intact`() throws {
         let table = RecordTable()
         let generation = Generation(index: 1, word: 1 << 16)
         var keys: [Digest] = []

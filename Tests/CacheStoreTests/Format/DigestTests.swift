@@ -6,7 +6,7 @@ import Testing
 @testable import CacheStore
 
 @Suite(.takesTurns) struct DigestTests {
-    @Test func `a key's digest is that of its UTF-8 bytes, not of what they mean`() {
+    @Test func `a key's digest covers its UTF-8 bytes, without normalization`() {
         #expect(
             Digest(ofKey: "abc").description
                 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -16,7 +16,7 @@ import Testing
         #expect(Digest(ofKey: "\u{e9}") != Digest(ofKey: "e\u{301}"))
     }
 
-    @Test func `hexadecimal digits come back, and nothing but 64 lowercase ones is taken`() {
+    @Test func `a digest is parsed only from 64 lowercase hexadecimal digits`() {
         let digest = Digest(ofKey: "x")
         #expect(Digest(hexadecimal: digest.description) == digest)
         #expect(Digest(hexadecimal: digest.description.uppercased()) == nil)

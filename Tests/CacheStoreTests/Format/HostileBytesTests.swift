@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `records`() {
+    @Test func `no changed record causes a trap`() {
         let key = Digest(ofKey: "key")
         var record = Record(content: Content(of: Array("value".utf8).span), created: .now)
         let plain = RecordCodec.encode(record, for: key)
@@ -85,7 +85,7 @@ import Testing
         #expect(understood > 10)
     }
 
-    @Test func `the configuration`() throws {
+    @Test func `no changed configuration is accepted with a problem`() throws {
         let text = #"""
             {"maximumSize": 2147483648, "maximumEntries": 100000, "minimumFree": "12.5%", "maximumAge": 0.5,
              "maximumIdleTime": 604800, "eventLog": 1048576, "later": {"a": [1, 2.5, "x[\"", null, true, {}]}}
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `a configuration that is nested deeply is refused on a thread with little stack`() throws {
+    @Test func `a deeply nested configuration is rejected on a thread with a small stack`() throws {
         func nested(_ depth: Int) -> [UInt8] {
             let (open, close) = (String(repeating: "[", count: depth), String(repeating: "]", count: depth))
             return Array("{\"a\": \(open)\(close)}".utf8)
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `what sweeps say of themselves`() {
+    @Test func `no changed sweep record causes a trap or an overflow`() {
         let text = """
             sweep 1
             process 1234
@@ -157,7 +157,7 @@ import Testing
         #expect(understood > 10)
     }
 
-    @Test func `the list of candidates`() throws {
+    @Test func `no changed candidate list causes a trap or a negative size`() throws {
         let fixture = try StoreFixture()
         let root = fixture.store.directory
         let entry = SeenEntry(
@@ -190,7 +190,7 @@ import Testing
         #expect(understood > 10)
     }
 
-    @Test func `the event log`() throws {
+    @Test func `a changed event log line never yields a key with another digest`() throws {
         let lines = [
             LoggedKey(digest: Digest(ofKey: "a\nb"), name: "a\nb"),
             LoggedKey(digest: Digest(ofKey: "c"), name: nil),
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    @Test func `an event log with a hole of a terabyte, or a line without end, is read to its end`() throws {
+    @Test func `an event log with a hole of a terabyte and an endless line is read to its end`() throws {
         let fixture = try StoreFixture()
         let log = EventLog(in: fixture.store.directory, limit: EventLog.smallestLimit)
         log.append([LoggedKey(digest: Digest(ofKey: "first"), name: "first")], cause: .removed)
@@ -229,7 +229,7 @@ import Testing
         #expect(found == [Digest(ofKey: "first"), Digest(ofKey: "second")])
     }
 
-    @Test func `who computes a value`() {
+    @Test func `a changed holder line never yields a negative time`() {
         let line = ComputingProcess(4711, since: .now).line
         mutate([line]) { bytes in
             if let holder = ComputingProcess(line: bytes) {
@@ -238,7 +238,7 @@ import Testing
         }
     }
 
-    @Test func `the format file`() throws {
+    @Test func `a changed format file either opens or is a typed error`() throws {
         let fixture = try StoreFixture()
         let path = fixture.path + "/format"
         var generator = SeededGenerator(seed: Self.seed)
@@ -254,7 +254,7 @@ import Testing
         }
     }
 
-    @Test func `every word of the control file, at every extreme`() throws {
+    @Test func `extreme numbers in any word of the control file cause no trap or overflow`() throws {
         let fixture = try StoreFixture()
         try fixture.put("v", "k")
         let words = try #require(fixture.store.control.writableWords)

@@ -14,7 +14,7 @@ import Testing
         return record
     }
 
-    @Test func `a prefix is one of bytes, and not of what looks alike`() {
+    @Test func `a prefix is compared by bytes, without normalization`() {
         let selection = KeySelection.prefix("caf\u{e9}")
         #expect(selection.includes(record("caf\u{e9}/1")))
         #expect(!selection.includes(record("cafe\u{301}/1")))
@@ -23,7 +23,7 @@ import Testing
         #expect(KeySelection.prefix("") == .all)
     }
 
-    @Test func `texts that look alike are different selections, and different tags`() {
+    @Test func `canonically equivalent texts are different selections and tags`() {
         let (one, other) = ("caf\u{e9}", "cafe\u{301}")
         for form in [KeySelection.prefix, KeySelection.tagged, KeySelection.glob] {
             #expect(form(one) == form(one) && form(one) != form(other))
@@ -35,7 +35,7 @@ import Testing
         #expect(!KeySelection.tagged(one).covers(.tagged(other)))
     }
 
-    @Test func `a key that is not known is listed by no prefix, and removed by each`() {
+    @Test func `an unknown key is listed by no prefix but removed by every prefix`() {
         let unknown = record(nil, tags: ["t"])
         #expect(!KeySelection.prefix("a").includes(unknown) && KeySelection.prefix("a").mayInclude(unknown))
         #expect(!KeySelection.glob("*").includes(unknown) && !KeySelection.glob("*").mayInclude(unknown))
@@ -52,11 +52,15 @@ import Testing
             ("a\\", "a\\", true), ("*.jpg", "a.jpg.png", false), ("**a", "bca", true), ("[z-a]", "z", false),
         ] as [(String, String, Bool)]
     )
-    func `patterns match as in a shell, but for slashes`(pattern: String, key: String, matches: Bool) {
+    func `patterns match as in a shell, except that they match slashes`(
+        pattern: String,
+        key: String,
+        matches: Bool
+    ) {
         #expect(KeySelection.glob(pattern).includes(record(key)) == matches, "\(pattern) on \(key)")
     }
 
-    @Test func `what covers another selection removes all that it does`() {
+    @Test func `a covering selection includes all keys of the covered one`() {
         #expect(KeySelection.all.covers(.tagged("t")) && KeySelection.all.covers(.prefix("a")))
         #expect(KeySelection.prefix("a").covers(.prefix("ab")))
         #expect(!KeySelection.prefix("ab").covers(.prefix("a")))

@@ -30,14 +30,14 @@ import Testing
         RecordCodec.decode(RecordCodec.encode(record, for: entry), for: entry)
     }
 
-    @Test func `a record with everything comes back as it was, its cost to 7 per cent`() throws {
+    @Test func `a record with all fields round-trips, its cost to 7 per cent`() throws {
         let record = fullRecord()
         let cost = try #require(record.cost)
         #expect(abs(cost / .milliseconds(200) - 1) < 0.07)
         #expect(roundTrip(record) == record)
     }
 
-    @Test func `whatever is set is, in the process that sets it, what the others will read`() {
+    @Test func `a setter rounds a field to the value that is read back`() {
         var generator = SeededGenerator(seed: 19)
         for _ in 0..<2000 {
             func span() -> Duration {
@@ -57,7 +57,7 @@ import Testing
         #expect(roundTrip(first) == first)
     }
 
-    @Test func `how long a value may be stale is kept while it never expires, in an item that others skip`()
+    @Test func `the stale period of a value that never expires is kept in an optional item`()
         throws
     {
         var record = Record(content: content, created: created)
@@ -71,7 +71,7 @@ import Testing
         #expect(roundTrip(record) == record)
     }
 
-    @Test func `each field alone comes back`() {
+    @Test func `each field alone round-trips`() {
         let plain = Record(content: content, created: created)
         #expect(roundTrip(plain) == plain)
         var record = plain
@@ -86,7 +86,7 @@ import Testing
         #expect(roundTrip(record) == record)
     }
 
-    @Test func `a key of any length comes back, with and without details`() {
+    @Test func `a key of any length round-trips, with and without details`() {
         var record = Record(content: content, created: created)
         record.expires = created + .seconds(60)
         for length in 0...RecordCodec.longestKey {
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `with a key of 16 bytes, a lifetime of a week and a cost it fits ext4's inode`() {
+    @Test func `a record with a 16-byte key, a week's lifetime and a cost fits ext4's inode`() {
         var record = Record(
             content: Content(digest: content.digest, length: (256 << 20) - 1, checksum: .max),
             created: created
@@ -120,14 +120,14 @@ import Testing
         #expect(read.expires == Timestamp(nanoseconds: 1_790_000_001_123_000_000))
     }
 
-    @Test func `an expiration before the creation is kept as one that has passed`() throws {
+    @Test func `an expiration before the creation is kept as a past one`() throws {
         var record = Record(content: content, created: created)
         record.expires = created - .seconds(10)
         let read = try #require(roundTrip(record))
         #expect(read.freshness(at: created, accessed: created) == .expired)
     }
 
-    @Test func `a moment out of reach saturates`() throws {
+    @Test func `a time out of range saturates`() throws {
         var record = Record(content: content, created: created)
         record.expires = .distantFuture
         let read = try #require(roundTrip(record))
@@ -135,7 +135,7 @@ import Testing
         #expect(expires > created + .seconds(200 * 365 * 86_400))
     }
 
-    @Test func `under another key, or with any bit changed, the checksum is another or nothing is read`() {
+    @Test func `with another key or any bit flipped a record is rejected or has other content`() {
         let bytes = RecordCodec.encode(fullRecord(), for: entry)
         #expect(RecordCodec.decode(bytes, for: Digest(ofKey: "other"))?.content != content)
         for bit in 0..<bytes.count * 8 {
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func `every beginning of a record is read without a trap, and none passes for the whole`() {
+    @Test func `every prefix of a record is decoded without a trap and has other content`() {
         let bytes = RecordCodec.encode(fullRecord(), for: entry)
         for count in 0..<bytes.count {
             #expect(RecordCodec.decode(Array(bytes.prefix(count)), for: entry)?.content != content)
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func `a record of a later version or with unknown flags is none`() {
+    @Test func `a record of a later version or with unknown flags is rejected`() {
         var bytes = RecordCodec.encode(Record(content: content, created: created), for: entry)
         bytes[1] = 0x80
         #expect(RecordCodec.decode(bytes, for: entry) == nil)
@@ -187,13 +187,13 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 7, 8, 9, 100, 5000, 123_456, 10_000_000])
-    func `a cost comes back to 7 per cent`(milliseconds: Int) {
+    func `a cost round-trips to 7 per cent`(milliseconds: Int) {
         let cost = Duration.milliseconds(milliseconds)
         let read = CostCode.decode(CostCode.encode(cost))
         #expect(abs((read - cost) / .milliseconds(1)) <= max(0.065, 0.07 * Double(milliseconds)))
     }
 
-    @Test func `costs out of range are cut to the ends of the range`() {
+    @Test func `costs out of range are clamped`() {
         #expect(CostCode.decode(CostCode.encode(.seconds(-1))) == .zero)
         #expect(CostCode.encode(.seconds(Int64.max)) == 255)
     }

@@ -21,18 +21,18 @@ import Testing
         return record
     }
 
-    @Test func `a value is fresh up to the moment of its expiry, and not at it`() {
+    @Test func `a value is fresh until the instant of its expiration`() {
         let record = record(lives: .seconds(10))
         let last = start + .nanoseconds(9_999_999_999)
         #expect(record.freshness(at: last, accessed: start) == .fresh)
         #expect(record.freshness(at: start + .seconds(10), accessed: start) == .expired)
     }
 
-    @Test func `without an expiration it is fresh for ever`() {
+    @Test func `a value without an expiration is fresh forever`() {
         #expect(record(lives: nil).freshness(at: .distantFuture, accessed: start) == .fresh)
     }
 
-    @Test func `an access prolongs a sliding expiration and no other`() {
+    @Test func `an access extends only a sliding expiration`() {
         let accessed = start + .seconds(8)
         let now = start + .seconds(12)
         #expect(record(lives: .seconds(10)).freshness(at: now, accessed: accessed) == .expired)
@@ -41,19 +41,19 @@ import Testing
         #expect(sliding.freshness(at: start + .seconds(18), accessed: accessed) == .expired)
     }
 
-    @Test func `a short extension never shortens a life`() {
+    @Test func `a short extension never shortens a lifetime`() {
         let record = record(lives: .seconds(100), idle: .seconds(1))
         #expect(record.freshness(at: start + .seconds(50), accessed: start + .seconds(2)) == .fresh)
     }
 
-    @Test func `an access before the value was written, or in the future, prolongs nothing`() {
+    @Test func `an access before the write or in the future extends nothing`() {
         let record = record(lives: .seconds(10), idle: .seconds(10))
         let now = start + .seconds(11)
         #expect(record.freshness(at: now, accessed: start - .seconds(1)) == .expired)
         #expect(record.freshness(at: now, accessed: start + .seconds(112)) == .expired)
     }
 
-    @Test func `the stale period follows the expiry`() {
+    @Test func `the stale period follows the expiration`() {
         let record = record(lives: .seconds(10), idle: .seconds(10), stale: .seconds(5))
         #expect(record.freshness(at: start + .seconds(14), accessed: start) == .stale)
         #expect(record.freshness(at: start + .seconds(15), accessed: start) == .expired)
@@ -61,7 +61,7 @@ import Testing
         #expect(record.freshness(at: start + .seconds(23), accessed: start + .seconds(8)) == .expired)
     }
 
-    @Test func `the last use is the later of writing and access`() {
+    @Test func `the last use is the later of the write and the access`() {
         let record = record(lives: nil)
         let now = start + .seconds(100)
         #expect(record.lastUse(accessed: start - .seconds(5), now: now) == start)

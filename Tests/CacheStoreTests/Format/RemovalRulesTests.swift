@@ -33,7 +33,7 @@ import Testing
 
     // MARK: File
 
-    @Test func `what was written is read again, whatever the texts are`() {
+    @Test func `written rules can be read back, whatever their texts`() {
         let made = rules([
             (.remove, .all), (.remove, .prefix("a b/\n%20\u{1f600}")), (.expire(staleFor: nil), .tagged("")),
             (.expire(staleFor: .milliseconds(1500)), .prefix("x")), (.expire(staleFor: .zero), .all),
@@ -43,7 +43,7 @@ import Testing
         #expect(RemovalRules(RemovalRules().bytes) == RemovalRules())
     }
 
-    @Test func `with any byte changed, or cut short, it is nothing`() {
+    @Test func `a rules file with a changed byte or cut short is rejected`() {
         let made = rules([(.remove, .prefix("thumbs/")), (.expire(staleFor: .seconds(1)), .tagged("t"))])
         let bytes = made.bytes
         for place in bytes.indices {
@@ -68,11 +68,11 @@ import Testing
         "expire 1 1 1 x all", "keep 1 1 1 all", "remove 1 1 1 prefix %", "remove 1 1 1 prefix %g0",
         "remove 1 1 1 tag %ff", "remove 1 1 1 glob *", "", " ",
     ])
-    func `a line that says nothing, or too much, makes the file none`(line: String) {
+    func `a malformed line makes the whole file invalid`(line: String) {
         #expect(parsed(line) == nil)
     }
 
-    @Test func `times and spans at the end of what a number can be are taken as they are`() throws {
+    @Test func `times and periods at the limits of a number are accepted`() throws {
         let most = Int64.max
         let rules = try #require(parsed("expire 2 \(most) \(most) \(most) all"))
         let value = record(created: begin)
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(arguments: [.max, 1 << 63, 1 << 63 - 1, 1 << 62 + 1] as [UInt64])
-    func `from any number that a word can be, counting leads to versions that are read again`(word: UInt64) {
+    func `rule versions that follow any word can be read back`(word: UInt64) {
         var rules = RemovalRules(version: word)
         rules.add(.remove, .all, latest: begin, at: begin, clock: begin)
         // One at the very end is read by nobody; what takes its place is.
@@ -95,7 +95,7 @@ import Testing
         #expect(rules.version != word)
     }
 
-    @Test func `numbers go with the time, and upwards in any case`() {
+    @Test func `rule numbers follow the clock and always increase`() {
         var rules = RemovalRules()
         rules.add(.remove, .all, latest: begin, at: begin, clock: begin)
         #expect(rules.version == 1_700_000_000_000)
@@ -105,8 +105,7 @@ import Testing
 
     // MARK: Effects
 
-    @Test func `a rule is meant for what was created up to its time, unless a later number is noted`() throws
-    {
+    @Test func `a rule applies to values created up to its time that do not follow it`() throws {
         let rules = rules([(.remove, .prefix("k"))])
         #expect(try applied(rules, record(created: begin)) == nil)
         #expect(try applied(rules, record(created: begin + .milliseconds(1))) != nil)
@@ -119,7 +118,7 @@ import Testing
         #expect(rules.meant(for: record(created: begin), upTo: rules.version - 1).isEmpty)
     }
 
-    @Test func `what has not expired does, and is stale for as long as the rule says, or it did`() throws {
+    @Test func `a rule expires a fresh value, with the stale period of the rule or the value`() throws {
         let old = begin - .seconds(100)
         var value = record(created: old)
         value.staleFor = .seconds(7)
@@ -133,7 +132,7 @@ import Testing
         #expect(try applied(rules([(.expire(staleFor: .seconds(60)), .all)]), value) == value)
     }
 
-    @Test func `what accesses have kept alive expires, what they have not stays as it was`() throws {
+    @Test func `a rule expires a sliding value that is alive, and leaves an expired one unchanged`() throws {
         var value = record(created: begin - .seconds(100), expires: begin - .seconds(50))
         value.idleLifetime = .seconds(50)
         let rules = rules([(.expire(staleFor: .seconds(60)), .all)])
@@ -142,7 +141,7 @@ import Testing
         #expect(try applied(rules, value, accessed: begin - .seconds(60)) == value)
     }
 
-    @Test func `of several the first that ends a value counts`() throws {
+    @Test func `the first of several rules that ends a value counts`() throws {
         var rules = RemovalRules()
         rules.add(.expire(staleFor: .seconds(60)), .all, latest: begin, at: begin, clock: begin)
         let later = begin + .seconds(10)
@@ -172,7 +171,7 @@ import Testing
         #expect(isMerged)
     }
 
-    @Test func `two rules of one selection become one, if both are in force and have values expire`() {
+    @Test func `two rules in force that expire the same selection are merged`() {
         var made = rules([
             (.expire(staleFor: .seconds(60)), .prefix("a")), (.remove, .prefix("b")),
             (.expire(staleFor: .seconds(60)), .prefix("c")), (.expire(staleFor: nil), .prefix("a")),
@@ -196,8 +195,7 @@ import Testing
     }
 
     @Test(arguments: [KeySelection.prefix("k"), .all, .tagged("u")])
-    func `rules are not merged across one that may have the same values expire`(between: KeySelection) throws
-    {
+    func `rules are not merged across one that may expire the same values`(between: KeySelection) throws {
         var made = RemovalRules()
         let selections = [KeySelection.tagged("t"), .tagged("t"), between, .tagged("t")]
         for (second, selection) in selections.enumerated() {
@@ -214,7 +212,7 @@ import Testing
         #expect(left.freshness(at: begin + .seconds(3599), accessed: .distantPast) == .stale)
     }
 
-    @Test func `rules that are over are merged first, then those that are close`() {
+    @Test func `rules whose period is over are merged first, then those close in time`() {
         var made = chain(10, staleFor: .seconds(300))
         let now = begin + .seconds(540)
         // Those of the first minutes are over at the end of the last.
@@ -224,7 +222,7 @@ import Testing
         #expect(made.rules.count == 5)
     }
 
-    @Test func `one tag that expires every minute keeps nearly all of a long stale period`() throws {
+    @Test func `a tag that is expired every minute keeps nearly all of a long stale period`() throws {
         var made = RemovalRules()
         let (hours, count) = (Duration.seconds(3 * 3600), 400)
         for minute in 0..<count {
@@ -251,7 +249,7 @@ import Testing
     ///
     /// `DISKCACHE_SOAK=1` has more of them.
     @Test(arguments: 0..<Self.seeds)
-    func `what merged rules leave of a value is never better than what the rules left`(seed: UInt64) throws {
+    func `merged rules never leave a value fresher than the original rules`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         func seconds(_ range: ClosedRange<Int>) -> Duration {
             .seconds(Int.random(in: range, using: &generator))
@@ -305,7 +303,7 @@ import Testing
 
     /// It came after the first of them, and was over before the second.
     @Test(arguments: [nil, .seconds(5)] as [Duration?])
-    func `a value that expired between two rules is stale no longer by the merged one`(period: Duration?)
+    func `a value that expired between two rules gains no stale time by their merger`(period: Duration?)
         throws
     {
         var made = chain(2, staleFor: .seconds(600))
@@ -322,8 +320,7 @@ import Testing
         }
     }
 
-    @Test func `a rule that has taken another into itself is not taken off with the one that was looked at`()
-    {
+    @Test func `a merged rule is not retired in place of the rules before the merger`() {
         var made = chain(3, staleFor: .seconds(60))
         let over = [made.rules[1], made.rules[2]]
         expectMerged(&made, now: begin)
@@ -333,7 +330,7 @@ import Testing
         #expect(made.rules == merged)
     }
 
-    @Test func `what a later rule in force removes anyway is dropped, and nothing else`() {
+    @Test func `only rules covered by a later rule in force are dropped`() {
         var made = rules([
             (.remove, .prefix("a/b")), (.expire(staleFor: nil), .prefix("a/c")), (.remove, .tagged("t")),
             (.remove, .prefix("a")), (.expire(staleFor: nil), .all),

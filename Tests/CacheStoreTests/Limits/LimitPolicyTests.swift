@@ -31,7 +31,7 @@ import Testing
         )
     }
 
-    @Test func `without limits nothing has to go`() {
+    @Test func `without limits there is no excess`() {
         #expect(!CacheLimits().areBounding)
         #expect(CacheLimits().excess(of: Occupancy(bytes: .max, entries: .max)) == Excess())
         var ages = CacheLimits()
@@ -39,21 +39,21 @@ import Testing
         #expect(!ages.areBounding)
     }
 
-    @Test func `a limit may be reached and not passed`() {
+    @Test func `a limit may be reached but not exceeded`() {
         let limits = limits(size: 1000)
         #expect(limits.excess(of: Occupancy(bytes: 1000, entries: 1)) == Excess())
         let excess = limits.excess(of: Occupancy(bytes: 1001, entries: 1))
         #expect(excess == Excess(size: 1))
     }
 
-    @Test func `over the high mark all goes that is over the low one, and below it nothing`() {
+    @Test func `the overflow above the high mark reaches down to the low mark`() {
         let limits = limits(size: 1000)
         #expect(limits.overflow(of: Occupancy(bytes: 950, entries: 1)) == nil)
         let overflow = limits.overflow(of: Occupancy(bytes: 951, entries: 1))
         #expect(overflow == Excess(size: 51))
     }
 
-    @Test func `what can't be evicted comes off the size before the marks are made`() {
+    @Test func `overhead is subtracted from the size limit before the marks are computed`() {
         let limits = limits(size: 1200)
         func overflow(_ bytes: Int64) -> Excess? {
             limits.overflow(of: Occupancy(bytes: bytes, overhead: 200, entries: 1))
@@ -66,14 +66,14 @@ import Testing
         #expect(limits.excess(of: full, over: CacheLimits.roomMark).size == 10, "more than there is can't go")
     }
 
-    @Test func `what a put makes room for is a hundredth more than it needs, not twice as much`() {
+    @Test func `a put makes room for a hundredth more than it needs, not twice as much`() {
         let limits = limits(free: .percent(10))
         let full = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 0), claimed: 100)
         #expect(limits.excess(of: full).freeSpace == 1100)
         #expect(limits.excess(of: full, over: CacheLimits.roomMark).freeSpace == 1110)
     }
 
-    @Test func `on a full disk so much goes as is wanted, whatever the limits are`() {
+    @Test func `on a full disk limits are lowered by the requested space`() {
         let excess = Excess(freeSpace: 300)
         let present = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 20))
         let lowered = limits(size: 1000).lowered(by: excess, from: present)
@@ -82,7 +82,7 @@ import Testing
         #expect(higher.lowered(by: excess, from: present) == higher)
     }
 
-    @Test func `what is reserved for root is made up for once it shows`() {
+    @Test func `blocks reserved for root are compensated for once they show`() {
         func space(_ available: Int64, free: Int64) -> FileSystemSpace {
             self.space(total: 10_000, available: available, free: free)
         }
@@ -104,7 +104,7 @@ import Testing
         #expect(usual.shortfall == 700)
     }
 
-    @Test func `a limit of one entry leaves one`() {
+    @Test func `a limit of one entry leaves one entry`() {
         let limits = limits(entries: 1)
         #expect(limits.overflow(of: Occupancy(bytes: 0, entries: 1)) == nil)
         #expect(limits.excess(of: Occupancy(bytes: 0, entries: 2)).entries == 1)
@@ -113,7 +113,7 @@ import Testing
         #expect(self.limits(entries: 20).overflow(of: Occupancy(bytes: 0, entries: 20))?.entries == 2)
     }
 
-    @Test func `of several limits each counts, and the first names the reason`() {
+    @Test func `the excess covers all limits, and the first exceeded one is the reason`() {
         let limits = limits(size: 100, entries: 10, free: .bytes(.bytes(50)))
         let full = Occupancy(bytes: 90, entries: 12, space: space(total: 1000, available: 30))
         let excess = limits.excess(of: full)
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(arguments: [CacheLimits.FreeSpace.bytes(.bytes(100)), .percent(10)])
-    func `a floor of free space has marks above it`(floor: CacheLimits.FreeSpace) {
+    func `a minimum of free space has its marks above it`(floor: CacheLimits.FreeSpace) {
         let limits = limits(free: floor)
         func overflow(_ available: Int64) -> Excess? {
             limits.overflow(
@@ -143,7 +143,7 @@ import Testing
         #expect(limits.excess(of: Occupancy(bytes: 0, entries: 0)) == Excess())
     }
 
-    @Test func `lowered limits are where the low mark is`() {
+    @Test func `lowered limits are at the low mark`() {
         let lowered = limits(size: 1000, entries: 100, free: .percent(10)).lowered(overhead: 200)
         #expect(lowered.maximumSize == .bytes(920) && lowered.maximumEntries == 90)
         guard case .percent(let percent)? = lowered.minimumFree else {

@@ -31,7 +31,8 @@ import Testing
         try (0..<count).map { _ in try lock.attempt() }
     }
 
-    @Test func `one holds it, the others learn who, and release leaves nothing`() throws {
+    @Test func `one process holds the lock, others see its holder, and the release deletes the file`() throws
+    {
         let before = Timestamp.now.wholeMilliseconds
         let lock = try acquire(key)
         let waiting = FlightLock(of: key, in: fixture.store.directory)
@@ -46,14 +47,14 @@ import Testing
         try acquire(key).release()
     }
 
-    @Test func `the file tells who holds it in words`() throws {
+    @Test func `the lock file names its holder as text`() throws {
         let lock = try acquire(key)
         let text = try String(contentsOfFile: file, encoding: .utf8)
         #expect(text.wholeMatch(of: /pid [0-9]+ since [0-9]{10}\.[0-9]{3} *\n/) != nil, "\(text)")
         lock.release()
     }
 
-    @Test func `a holder that died leaves a file that is free`() throws {
+    @Test func `a dead holder leaves an unlocked file`() throws {
         func die() throws { _ = try acquire(key) }
         try die()
         #expect(exists, "it goes as in a process that was killed")
@@ -62,7 +63,7 @@ import Testing
         #expect(!exists)
     }
 
-    @Test func `a waiter learns that the holder is done, and only then gets the next lock`() throws {
+    @Test func `a waiter first sees that the holder has ended and then acquires the next lock`() throws {
         let lock = try acquire(key)
         let waiting = FlightLock(of: key, in: fixture.store.directory)
         let meanwhile = try attempts(waiting, 3)
@@ -74,7 +75,7 @@ import Testing
         #expect(after == [.ended(isUnstored: false), .acquired])
     }
 
-    @Test func `who waits no more has closed the file that it waited for`() throws {
+    @Test func `a waiter that gives up closes the lock file`() throws {
         let lock = try acquire(key)
         let waiting = FlightLock(of: key, in: fixture.store.directory)
         #expect(try attempts(waiting) == [.held])
@@ -84,7 +85,7 @@ import Testing
         lock.release()
     }
 
-    @Test func `who waits learns the end also while a forked child has the file open`() throws {
+    @Test func `a waiter sees the end although a forked child has the file open`() throws {
         let lock = try acquire(key)
         // What fork(2) would leave in a child: the same open file once more.
         let inherited = (0..<1024).first { number in
@@ -99,7 +100,7 @@ import Testing
         #expect(meanwhile + after == [.held, .ended(isUnstored: false), .acquired])
     }
 
-    @Test func `a waiter gets the lock of one who died, at once`() throws {
+    @Test func `a waiter acquires the lock of a dead holder at once`() throws {
         var lock: FlightLock? = try acquire(key)
         let waiting = FlightLock(of: key, in: fixture.store.directory)
         let meanwhile = try attempts(waiting)
@@ -108,7 +109,7 @@ import Testing
         #expect(meanwhile + after == [.held, .acquired])
     }
 
-    @Test func `a waiter learns that nothing was stored, also when another holds the lock by now`() throws {
+    @Test func `a waiter sees that nothing was stored, even if another process holds the lock`() throws {
         let lock = try acquire(key)
         let waiting = FlightLock(of: key, in: fixture.store.directory)
         let first = try attempts(waiting)
@@ -121,8 +122,7 @@ import Testing
         #expect(third == [.ended(isUnstored: false)], "the mark was on that flight only")
     }
 
-    @Test func `the mark of one who died before he removed the file is not taken for his successor's`() throws
-    {
+    @Test func `the unstored mark of a dead holder does not apply to the next holder`() throws {
         func die() throws {
             _ = try acquire(key)
             #expect(chmod(file, 0o700) == 0)
@@ -136,7 +136,7 @@ import Testing
         #expect(meanwhile + after == [.held, .ended(isUnstored: false)])
     }
 
-    @Test func `of many threads one at a time holds it, while each removes the file`() throws {
+    @Test func `one thread at a time holds the lock although each deletes the file`() throws {
         let inside = Locked<Int>.Box(0)
         let overlaps = Locked<Int>.Box(0)
         let turns = Locked<Int>.Box(0)
@@ -177,11 +177,11 @@ import Testing
             "pid 1 since 99999999999999999.000", "gid 1 since 1.000", "pid 99999999999 since 1.000",
         ]
     )
-    func `what is no holder's line names nobody`(_ text: String) {
+    func `an invalid holder line is rejected`(_ text: String) {
         #expect(ComputingProcess(line: Array(text.utf8)) == nil)
     }
 
-    @Test func `a holder's line is read as it was written`() throws {
+    @Test func `a holder line can be read back`() throws {
         for process in [1, 4_194_304, Int32.max] {
             let holder = ComputingProcess(
                 process,

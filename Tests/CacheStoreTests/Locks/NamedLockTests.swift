@@ -21,7 +21,7 @@ import Testing
         NamedLock(name, permits: permits, in: fixture.store.directory)
     }
 
-    @Test func `so many hold it as there are permits, and no more`() throws {
+    @Test func `as many holders as permits hold the lock, and no more`() throws {
         let held = try (0..<3).map { _ in try #require(try lock(permits: 3).attempt()) }
         #expect(files == (0..<3).map { "lock-\(name)-\($0)" })
         let waiting = lock(permits: 3)
@@ -34,14 +34,14 @@ import Testing
         #expect(files.isEmpty)
     }
 
-    @Test func `who asks for fewer permits waits for one of the first`() throws {
+    @Test func `a caller with fewer permits waits for one of the first`() throws {
         let held = try (0..<2).map { _ in try #require(try lock(permits: 3).attempt()) }
         #expect(try lock(permits: 2).attempt() == nil)
         let third = try #require(try lock(permits: 3).attempt())
         for permit in held + [third] { permit.release() }
     }
 
-    @Test func `who has a permit has closed the files of the others`() throws {
+    @Test func `a permit holder has closed the files of the other permits`() throws {
         let first = try #require(try lock(permits: 2).attempt())
         let second = try #require(try lock(permits: 2).attempt())
         #expect(openFiles == 2)
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `who is ready to wait leaves it to those who wait already, once`() throws {
+    @Test func `a newcomer that may wait gives way once to those that already wait`() throws {
         let (holder, waiting, newcomer) = (lock(), lock(), lock())
         let held = try #require(try holder.attempt())
         #expect(try waiting.attempt(givesWay: true, waits: true).permit == nil)
@@ -76,7 +76,7 @@ import Testing
         #expect(try lock().attempt(givesWay: true, waits: true).permit != nil)
     }
 
-    @Test func `who holds it is told only if it is a process that this one sees`() throws {
+    @Test func `the holder is reported only if it is a process visible to this one`() throws {
         let held = try #require(try lock().attempt())
         let waiting = lock()
         #expect(try waiting.attempt() == nil)
@@ -88,7 +88,7 @@ import Testing
         held.release()
     }
 
-    @Test func `a collection holds the file that it looks at shared, and nobody takes that for a holder`()
+    @Test func `the shared lock of a collection is not treated as a holder`()
         throws
     {
         try #require(try lock().attempt()).abandon()
@@ -119,7 +119,7 @@ import Testing
         #expect(files.isEmpty)
     }
 
-    @Test func `what was let go of is free at once, and its file goes with the next collection`() throws {
+    @Test func `an abandoned permit is free at once, and the next collection deletes its file`() throws {
         try #require(try lock().attempt()).abandon()
         #expect(files == ["lock-\(name)-0"])
         let next = try #require(try lock().attempt())
@@ -142,13 +142,13 @@ import Testing
             ("lock-\(Digest(ofKey: "k"))-" + String(repeating: "0", count: 180) + "1", false),
         ] as [(String, Bool)]
     )
-    func `a collection deletes only files that are named like a lock's`(name: String, isOurs: Bool) throws {
+    func `a collection deletes only files with the name of a lock`(name: String, isOurs: Bool) throws {
         makeFile("\(fixture.path)/locks/\(name)")
         try fixture.sweep()
         #expect(FileManager.default.fileExists(atPath: "\(fixture.path)/locks/\(name)") != isOurs)
     }
 
-    @Test func `of many threads no more than the permits are inside`() throws {
+    @Test func `no more threads than permits hold the lock at a time`() throws {
         let (inside, most, turns) = (Locked<Int>.Box(0), Locked<Int>.Box(0), Locked<Int>.Box(0))
         let (store, name) = (fixture.store, name)
         onThreads(8) { _ in

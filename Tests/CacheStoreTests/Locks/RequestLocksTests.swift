@@ -20,7 +20,7 @@ import Testing
     /// As another process has them.
     func others() -> RequestLocks { RequestLocks(in: fixture.store.directory) }
 
-    @Test func `one has the lock of a key, and those of others are free`() {
+    @Test func `a key's lock is exclusive, and the locks of other keys stay free`() {
         let (mine, theirs) = (others(), others())
         #expect(mine.attempt(key))
         #expect(!theirs.attempt(key), "two hold it")
@@ -31,7 +31,7 @@ import Testing
         #expect(!mine.attempt(key))
     }
 
-    @Test func `what its holder had is free when it is gone`() {
+    @Test func `the locks of a holder are free once it is gone`() {
         let mine = others()
         do {
             let theirs = others()
@@ -41,7 +41,7 @@ import Testing
         #expect(mine.attempt(key))
     }
 
-    @Test func `where it can't be had everybody asks`() throws {
+    @Test func `if locks are unavailable, every attempt succeeds`() throws {
         try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)
         let (mine, theirs) = (others(), others())
         #expect(mine.attempt(key) && theirs.attempt(key))
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `a lock is one call of the system, and giving it back another`() {
+    @Test func `a lock and its release take one system call each`() {
         let locks = others()
         #expect(locks.attempt(key))
         locks.release(key)
@@ -67,7 +67,7 @@ import Testing
         #expect(calls.value.withLock { $0 } == [.lock, .lock])
     }
 
-    @Test func `a collection leaves the file where it is`() throws {
+    @Test func `a collection keeps the file`() throws {
         let mine = others()
         #expect(mine.attempt(key))
         mine.release(key)

@@ -16,7 +16,7 @@ import Testing
         fixture = try StoreFixture()
     }
 
-    @Test func `the last one out is told so, once`() throws {
+    @Test func `the last session to end reports so once`() throws {
         let first = try #require(try StoreSession.begin(in: fixture.store.directory))
         let second = try #require(try StoreSession.begin(in: fixture.store.directory))
         #expect(try !first.end())
@@ -24,7 +24,7 @@ import Testing
         #expect(try !second.end())
     }
 
-    @Test func `one that is let go or whose process dies counts no longer`() throws {
+    @Test func `a released session does not count`() throws {
         var lost = try StoreSession.begin(in: fixture.store.directory)
         let other = try #require(try StoreSession.begin(in: fixture.store.directory))
         #expect(lost != nil)
@@ -32,7 +32,7 @@ import Testing
         #expect(try other.end())
     }
 
-    @Test func `of those that leave together at least one is the last`() throws {
+    @Test func `at least one of several concurrently ending sessions is the last`() throws {
         for _ in 0..<300 {
             let sessions = try (0..<4).map { _ in
                 try #require(try StoreSession.begin(in: fixture.store.directory))
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `the last one keeps nobody out, and a directory of an older version gets its file`() throws {
+    @Test func `the last session blocks no new one, and a missing session file is created`() throws {
         try FileManager.default.removeItem(atPath: fixture.path + "/locks/sessions")
         let first = try #require(try StoreSession.begin(in: fixture.store.directory))
         #expect(try first.end())

@@ -39,7 +39,7 @@ import Testing
         return .now - start
     }
 
-    @Test func `a holder that only lacks a processor is waited for ten times as long as one that sleeps`()
+    @Test func `a stripe's waiter waits ten times as long for a runnable holder as for a sleeping one`()
         throws
     {
         let patience = Duration.milliseconds(100)

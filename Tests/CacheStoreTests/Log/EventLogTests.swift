@@ -43,7 +43,7 @@ import Testing
 
     // MARK: Contents
 
-    @Test func `without a log nothing is written`() throws {
+    @Test func `without a log limit no events are written`() throws {
         try fixture.put("value", "key")
         _ = try fixture.store.remove(Digest(ofKey: "key"))
         #expect(try !isLogged())
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: ["two\nlines", "back\\slash", "\u{7f}\0\t", " spaces ", "ünï 🙂", "\\x0a", "a b c d e"])
-    func `no key breaks its line`(key: String) throws {
+    func `any key is logged on one line`(key: String) throws {
         try startLog()
         fixture.store.log(.removed, of: Digest(ofKey: key), name: key)
         fixture.store.log(.cleared, of: Digest(ofKey: "next"), name: "next")
@@ -105,7 +105,7 @@ import Testing
 
     // MARK: Damage
 
-    @Test func `half a line at any length is passed over, and spoils no other`() throws {
+    @Test func `a partial line of any length is skipped and damages no other line`() throws {
         try startLog()
         let (key, log) = (Digest(ofKey: "torn key"), try #require(fixture.store.parts.log))
         var whole: [UInt8] = []
@@ -128,7 +128,7 @@ import Testing
         #expect(found.count == 3)
     }
 
-    @Test func `what is no log is left alone, and removing goes on`() throws {
+    @Test func `a link or FIFO in place of the log is left alone, and removals continue`() throws {
         try startLog()
         let outside = fixture.directory.path + "/outside"
         try Data().write(to: URL(fileURLWithPath: outside))
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test(arguments: ["events", "events.1"])
-    func `of two files the one that can't be read is named`(name: String) throws {
+    func `the error names the unreadable one of the two files`(name: String) throws {
         try startLog()
         fixture.store.log(.removed, of: Digest(ofKey: "key"), name: "key")
         let path = fixture.path + "/" + name
@@ -156,7 +156,7 @@ import Testing
         #expect(error?.path == path)
     }
 
-    @Test func `a file as long as a file can be is rotated like any other that is full`() async {
+    @Test func `a file of the maximum possible length is rotated like any full file`() async {
         // It once was the end of the process.
         await #expect(processExitsWith: .success) {
             // In memory a file may be that long.
@@ -173,7 +173,7 @@ import Testing
 
     // MARK: Bound
 
-    @Test func `two files hold the newest, within the limit`() throws {
+    @Test func `two files hold the newest events within the limit`() throws {
         let limit = EventLog.smallestLimit
         try startLog(limit: 1)
         let keys = (0..<3000).map { "key \($0)" }
@@ -187,7 +187,7 @@ import Testing
         #expect(names.count > Int(limit) / 2 / 115)
     }
 
-    @Test func `a large batch goes in pieces that are rotated like any other`() throws {
+    @Test func `a large batch is written in pieces, which are rotated like others`() throws {
         try startLog(limit: 1)
         let keys = (0..<3000).map { LoggedKey(digest: Digest(ofKey: "\($0)"), name: "\($0)") }
         fixture.store.parts.log?.append(keys, cause: .cleared)
@@ -196,8 +196,7 @@ import Testing
         #expect(found == keys.suffix(found.count).map(\.name) && found.count > 200)
     }
 
-    @Test func `who is stopped in the midst of a rotation keeps nobody from logging within the limit`() throws
-    {
+    @Test func `a process stopped during a rotation does not block logging within the limit`() throws {
         try startLog(limit: 1)
         let store = fixture.store
         store.log(.removed, of: Digest(ofKey: "first"), name: "first")
@@ -213,7 +212,7 @@ import Testing
         #expect(try events.last?.key == "last")
     }
 
-    @Test func `who finds a file full that another has rotated meanwhile rotates no other`() throws {
+    @Test func `a full file that was already rotated is not rotated again`() throws {
         try startLog(limit: 1)
         let store = fixture.store
         store.log(.removed, of: Digest(ofKey: "full"), name: "full")
@@ -226,7 +225,7 @@ import Testing
         #expect(try events.map(\.key) == ["full", "new"])
     }
 
-    @Test func `threads that log and rotate at the same time lose no line of the newer half`() async throws {
+    @Test func `concurrent threads lose no line when they log and rotate`() async throws {
         try startLog(limit: 1)
         let store = fixture.store
         // Each thread writes less than a file holds, so nothing may be rotated away twice.
@@ -246,7 +245,7 @@ import Testing
     }
 
     @Test
-    func `processes that log and rotate at the same time lose nothing`() async throws {
+    func `concurrent processes lose no line when they log and rotate`() async throws {
         try startLog(limit: 1)
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<3 {

@@ -25,13 +25,13 @@ import Testing
         OutboxRecord.all(in: try file.read(from: 0)?.bytes ?? []).records.filter(\.isAboutKey)
     }
 
-    @Test func `nothing is noted unless there is a remote tier`() throws {
+    @Test func `changes are not recorded without a remote tier`() throws {
         try fixture.put("value", "key")
         _ = try fixture.store.remove(Digest(ofKey: "key"), now: .now)
         #expect(try file.mark() == nil)
     }
 
-    @Test func `every change is noted, and each by its own number`() throws {
+    @Test func `every change is recorded with its own number`() throws {
         #expect(fixture.store.control.setRemoteNotes(.changes))
         let key = Digest(ofKey: "key")
         try fixture.put("value", "key")
@@ -47,13 +47,13 @@ import Testing
         #expect(Set(noted.map(\.number)).count == 3)
     }
 
-    @Test func `where nothing is sent keys are noted to be avoided`() throws {
+    @Test func `keys are recorded as avoided if no changes are sent`() throws {
         #expect(fixture.store.control.setRemoteNotes(.avoidance))
         try fixture.put("value", "key")
         #expect(try records().map(\.work) == [.avoid])
     }
 
-    @Test func `another process's writer notes as soon as one has asked for it`() throws {
+    @Test func `writers of other processes record changes once one process requests it`() throws {
         let other = try StoreFixture.open(fixture.path)
         #expect(fixture.store.control.setRemoteNotes(.changes))
         let text = Array("value".utf8)
@@ -61,7 +61,7 @@ import Testing
         #expect(try records().count == 1)
     }
 
-    @Test func `what appends finds another file in the place of its own`() throws {
+    @Test func `an append goes to the file that has replaced the open one`() throws {
         try file.append(record(1))
         let offset = try #require(try file.mark()).size
         try file.append(record(2))
@@ -71,7 +71,7 @@ import Testing
         #expect(try records().map(\.number) == [3, 2, 4])
     }
 
-    @Test func `half a record costs itself only`() throws {
+    @Test func `a partial record loses only itself`() throws {
         try file.append(record(1))
         let path = fixture.path + "/outbox"
         let handle = try #require(FileHandle(forWritingAtPath: path))
@@ -82,14 +82,14 @@ import Testing
         #expect(try records().map(\.number) == [1, 3])
     }
 
-    @Test func `what comes before its end is read the next time`() throws {
+    @Test func `a partial record at the end is left for the next read`() throws {
         let bytes = record(1).encoded() + record(2).encoded().prefix(60)
         let (records, count) = OutboxRecord.all(in: bytes)
         #expect(records.map(\.number) == [1])
         #expect(count <= OutboxRecord.size + 60 && count >= OutboxRecord.size)
     }
 
-    @Test func `where it can't be written nothing older is taken from there`() throws {
+    @Test func `if the outbox is unwritable, the remote barrier is raised`() throws {
         #expect(fixture.store.control.setRemoteNotes(.changes))
         // Something else is in its place.
         try FileManager.default.createDirectory(
@@ -103,7 +103,7 @@ import Testing
         #expect(fixture.store.counters[.remoteDropped] == 1)
     }
 
-    @Test func `removing many has nothing older taken from there`() throws {
+    @Test func `a removal rule raises the remote barrier`() throws {
         let before = Timestamp.now
         #expect(fixture.store.enact(.remove, .all, now: .now))
         #expect(fixture.store.control.remoteBarrier >= before.wholeMilliseconds)
@@ -112,7 +112,7 @@ import Testing
         #expect(fixture.store.control.remoteBarrier == barrier, "it never falls")
     }
 
-    @Test func `processes that open a new directory at once take all values from remote stores`() throws {
+    @Test func `processes that open a new directory at the same time accept all remote values`() throws {
         for _ in 0..<50 {
             let fixture = try StoreFixture()
             let stores = try (0..<4).map { _ in try StoreFixture.open(fixture.path) }
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `after a time without notes older values are not taken from remote stores`() throws {
+    @Test func `after a period without records older remote values are not accepted`() throws {
         let store = fixture.store
         store.note(.changes)
         #expect(store.control.remoteNotes == .changes && store.control.remoteBarrier.milliseconds == 0)
@@ -136,7 +136,7 @@ import Testing
         #expect(store.control.remoteBarrier >= before.wholeMilliseconds)
     }
 
-    @Test func `a barrier at the end of time is appended once`() throws {
+    @Test func `a barrier with the maximum time is appended once`() throws {
         let store = fixture.store
         try #require(store.control.writableWords).store(UInt64.max, at: .remoteBarrier)
         var known = Timestamp(milliseconds: 0)
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test func `a directory of which little but the outbox is left still notes changes`() throws {
+    @Test func `a directory whose control file and entries are lost still records changes`() throws {
         fixture.store.note(.changes)
         for name in ["control", "entries", "format"] {
             try FileManager.default.removeItem(atPath: fixture.path + "/" + name)
@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test(arguments: [0, OutboxFile.longest])
-    func `a new control file beside an outbox has changes noted`(length: Int64) throws {
+    func `changes are recorded if a new control file finds an outbox`(length: Int64) throws {
         fixture.store.note(.changes)
         #expect(truncate(fixture.path + "/outbox", off_t(length)) == 0)
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
@@ -173,7 +173,7 @@ import Testing
         )
     }
 
-    @Test func `eight servers have a word each, which others find`() throws {
+    @Test func `eight servers have one circuit breaker word each, shared by all processes`() throws {
         let control = fixture.store.control
         for name in UInt64(1)...8 {
             #expect(control.breaker(ofServer: name) == 0)

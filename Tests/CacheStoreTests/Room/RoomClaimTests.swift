@@ -17,7 +17,7 @@ import Testing
         store = fixture.store
     }
 
-    @Test func `nothing is claimed once puts have ended, whichever way`() throws {
+    @Test func `successful and failed puts release their claims`() throws {
         try limit { $0.limits.maximumEntries = 100 }
         try put("one", in: store)
         try put("one", in: store)
@@ -28,7 +28,7 @@ import Testing
         #expect(store.control.claimedBytes == 0)
     }
 
-    @Test func `a claim keeps others from the room`() throws {
+    @Test func `a put cannot use room that another put has claimed`() throws {
         try limitToBlocks(10)
         try put("first", in: store)
         var room = RoomTerms()
@@ -42,7 +42,7 @@ import Testing
         lock?.release()
     }
 
-    @Test func `what others are about to store is waited for, as it can be evicted then`() throws {
+    @Test func `a put waits for claimed values, which can be evicted once stored`() throws {
         try limitToBlocks(8)
         var room = RoomTerms()
         let claim = try #require(try store.claimRoom(forLength: 7 * 4096, record: 0, now: .now, &room))
@@ -57,7 +57,7 @@ import Testing
         #expect(store.counters[.roomFailure] == 0)
     }
 
-    @Test func `entries are claimed, too, so that many writers at once keep within their number`() throws {
+    @Test func `a claim includes the entry, so concurrent writers keep the entry limit`() throws {
         try limit { $0.limits.maximumEntries = 10 }
         for index in 0..<9 { try put("key \(index)", in: store) }
         var terms = RoomTerms()
@@ -71,7 +71,7 @@ import Testing
         lock?.release()
     }
 
-    @Test func `writers on many threads never pass the limit of keys`() throws {
+    @Test func `writers on many threads never exceed the entry limit`() throws {
         try limit { $0.limits.maximumEntries = 20 }
         let most = Locked(0)
         var options = StoreOptions()
@@ -91,7 +91,7 @@ import Testing
         #expect(store.control.usage == fixture.usageOnDisk() && fixture.entries.count <= 20)
     }
 
-    @Test func `claims of killed processes are forgotten, and no others`() throws {
+    @Test func `claims of killed processes expire, and no others`() throws {
         try limit { $0.limits.maximumEntries = 100 }
         _ = store.control.claim(1000)
         try pass(1)
@@ -111,7 +111,7 @@ import Testing
         store.room.giveBack(last)
     }
 
-    @Test func `what is given back late takes nothing off that others have claimed`() throws {
+    @Test func `the late release of an expired claim does not reduce other claims`() throws {
         try limit { $0.limits.maximumEntries = 100 }
         let late = try #require(store.control.claim(1000))
         try pass(1)
@@ -128,7 +128,7 @@ import Testing
         #expect(store.control.claimedBytes == 10)
     }
 
-    @Test func `a thread that is held up as it looks at the clock does not make others' claims forgotten`()
+    @Test func `a thread delayed while it reads the clock does not expire other claims`()
         throws
     {
         let words = try #require(store.control.writableWords)
@@ -148,8 +148,7 @@ import Testing
     }
 
     @Test(arguments: [PutStep.claimed, .written, .objectLocked])
-    func `a writer that others overtook by a minute keeps within the limit all the same`(step: PutStep) throws
-    {
+    func `a writer whose claim has expired still keeps the size limit`(step: PutStep) throws {
         try limitToBlocks(10)
         let slow = Locked<Store?>(nil)
         var options = StoreOptions()
@@ -173,7 +172,7 @@ import Testing
         #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
     }
 
-    @Test func `the room for a file is claimed before it is copied, and again where that took too long`()
+    @Test func `room for a file is claimed before the copy, and again if the copy outlasts the claim`()
         throws
     {
         try limitToBlocks(10)

@@ -32,7 +32,7 @@ import Testing
         #expect(error { try fixture.put("the same", "after") }?.code == .valueTooLarge)
     }
 
-    @Test func `a file as long as a file can be is too long for any limit`() async {
+    @Test func `a file of the maximum possible length is too large for any limit`() async {
         // It once was the end of the process.
         await #expect(processExitsWith: .success) {
             // In memory a file may be that long.
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `a copy that turns out too long is given up`() throws {
+    @Test func `a copy of a file or pipe fails if it exceeds the value size limit`() throws {
         try limit { $0.limits.maximumValueSize = .bytes(300_000) }
         let path = fixture.directory.path + "/source"
         try Data(repeating: 1, count: 300_001).write(to: URL(fileURLWithPath: path))
@@ -82,7 +82,7 @@ import Testing
         #expect(piped?.code == .valueTooLarge)
     }
 
-    @Test func `a put that finds no room evicts what was used longest ago`() throws {
+    @Test func `a put without room evicts the least recently used entries`() throws {
         let start = Timestamp.now - .seconds(100)
         try limit { $0.limits.maximumEntries = 10 }
         for index in 0..<10 { try put("key \(index)", in: store, at: start + .seconds(index)) }
@@ -95,7 +95,7 @@ import Testing
         #expect(store.counters[.roomWait] > 0 && store.counters[.roomFailure] == 0)
     }
 
-    @Test func `at the limit of keys an overwrite counts as no new key`() throws {
+    @Test func `at the entry limit an overwrite does not count as a new entry`() throws {
         try limit { $0.limits.maximumEntries = 2 }
         try put("a", in: store, at: .now - .seconds(100))
         try put("b", in: store, at: .now - .seconds(50))
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a key that is gone before it is overwritten is claimed as a new one`(isRoomTaken: Bool) throws {
+    func `a key removed during its overwrite is claimed as a new entry`(isRoomTaken: Bool) throws {
         try limit { $0.limits.maximumEntries = 1 }
         try put("a", in: store)
         let slow = Locked<Store?>(nil)
@@ -129,7 +129,7 @@ import Testing
         #expect(store.control.usage == fixture.usageOnDisk())
     }
 
-    @Test func `at the limit of size values that are replaced evict no others`() throws {
+    @Test func `at the size limit replacing a value evicts no other entries`() throws {
         let count = 300
         try limitToBlocks(Int64(count))
         for index in 0..<count { try put("key \(index)", in: store, at: .now - .seconds(1000 - index)) }
@@ -144,7 +144,7 @@ import Testing
         #expect(store.control.usage == fixture.usageOnDisk())
     }
 
-    @Test func `a large value that is replaced goes first where there is no room for both`() throws {
+    @Test func `a large value is removed before its replacement if there is no room for both`() throws {
         try limit { $0.limits.maximumSize = .mebibytes(20) }
         for index in 0..<30 { try put("key \(index)", 100_000, in: store, at: .now - .seconds(100 - index)) }
         for round in 0..<3 {
@@ -158,7 +158,8 @@ import Testing
         #expect(store.control.usage == fixture.usageOnDisk())
     }
 
-    @Test func `a value that goes first is counted and logged, as its successor may fail`() throws {
+    @Test func `a value removed before its replacement is counted and logged, even if the put fails`() throws
+    {
         try limit {
             $0.limits.maximumSize = .mebibytes(20)
             $0.limits.eventLogSize = .mebibytes(1)
@@ -184,7 +185,7 @@ import Testing
         #expect(causes == [.collected(.size)])
     }
 
-    @Test func `a limit of size holds for what the directory takes on disk`() throws {
+    @Test func `the size limit applies to the allocated space on disk`() throws {
         try limitToBlocks(64)
         let start = Timestamp.now - .seconds(1000)
         for index in 0..<300 { try put("key \(index)", in: store, at: start + .seconds(index)) }
@@ -195,7 +196,7 @@ import Testing
         #expect(try store.entries.read(Digest(ofKey: "key 0")) == nil)
     }
 
-    @Test func `what a sweep spares each time is found once to be beyond it`() throws {
+    @Test func `room that two sweeps in a row cannot reclaim is reported as impossible`() throws {
         try limit { $0.limits.maximumSize = .gibibytes(1) }
         for index in 0..<5 { try put("value \(index)", in: store) }
         for index in 0..<5 { #expect(try store.remove(Digest(ofKey: "value \(index)"), now: .now)) }
@@ -217,7 +218,7 @@ import Testing
         #expect(fixture.objects.isEmpty)
     }
 
-    @Test func `values that several keys share make room too`() throws {
+    @Test func `entries that share a value can be evicted to make room`() throws {
         try limit { $0.limits.maximumEntries = 2 }
         let bytes = Array("shared".utf8)
         for key in ["a", "b"] {
@@ -229,7 +230,7 @@ import Testing
         #expect(hasty.counters[.roomFailure] == 0 && store.control.usage?.entries ?? 3 <= 2)
     }
 
-    @Test func `where the control file was lost limits hold all the same`() throws {
+    @Test func `the limits hold after the control file is lost`() throws {
         let start = Timestamp.now - .seconds(1000)
         for index in 0..<20 { try put("key \(index)", in: store, at: start + .seconds(index)) }
         try limitToBlocks(24)
@@ -241,7 +242,7 @@ import Testing
         #expect(fixture.directory.files(below: "cache/objects").count <= 24)
     }
 
-    @Test func `where not all can be read puts go on, and do not look each time`() throws {
+    @Test func `puts continue if part of the directory is unreadable, without a scan each time`() throws {
         try put("old", in: store)
         try limitToBlocks(24)
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
@@ -253,7 +254,7 @@ import Testing
         #expect(other.control.usage?.isCounted == false && other.counters[.sweep] == 0)
     }
 
-    @Test func `keys that share a value count as well`() throws {
+    @Test func `each key of a shared value counts towards the entry limit`() throws {
         try limit { $0.limits.maximumEntries = 10 }
         let bytes = Array("shared".utf8)
         for index in 0..<40 {
@@ -264,7 +265,7 @@ import Testing
     }
 
     @Test(arguments: [UInt64.max, 1 << 63, UInt64.max >> 1, UInt64.max >> 1 - 4096])
-    func `whatever the control file says, nothing overflows`(word: UInt64) throws {
+    func `no number in the control file causes an overflow`(word: UInt64) throws {
         try limit {
             $0.limits.maximumSize = .gibibytes(1)
             $0.limits.maximumEntries = 1000
@@ -286,7 +287,7 @@ import Testing
         #expect(store.control.usage.map { $0.entries <= 4 } ?? false)
     }
 
-    @Test func `values that were replaced go before any that is in use`() throws {
+    @Test func `replaced values are deleted before values in use`() throws {
         let start = Timestamp.now - .seconds(1000)
         for index in 0..<30 { try put("key \(index)", in: store, at: start + .seconds(index)) }
         // Leaves a list of who is to go: key 0 first.
@@ -303,7 +304,7 @@ import Testing
     }
 
     @Test(arguments: [RemovalReason.size, .entries])
-    func `entries that have expired go before any that is in use`(limit: RemovalReason) throws {
+    func `expired entries are deleted before entries in use`(limit: RemovalReason) throws {
         try self.limit {
             if limit == .size { $0.limits.maximumSize = .mebibytes(16) }
             if limit == .entries { $0.limits.maximumEntries = 65 }
@@ -322,7 +323,7 @@ import Testing
         #expect(store.counters[.sweptExpired] > 5)
     }
 
-    @Test func `entries that a rule has removed go before any that is in use`() throws {
+    @Test func `entries removed by a rule are deleted before entries in use`() throws {
         try limit { $0.limits.maximumSize = .mebibytes(16) }
         let start = Timestamp.now - .seconds(1000)
         for index in 0..<60 { try put("key \(index)", 100_000, in: store, at: start + .milliseconds(index)) }
@@ -338,7 +339,7 @@ import Testing
     }
 
     /// As a janitor does, which does not know what puts have replaced.
-    @Test func `large values that were replaced go before small ones that are in use`() throws {
+    @Test func `large replaced values are deleted before small values in use`() throws {
         try limit { $0.limits.maximumSize = .mebibytes(16) }
         let start = Timestamp.now - .seconds(1000)
         for index in 0..<60 { try put("key \(index)", 100_000, in: store, at: start + .seconds(index)) }
@@ -356,7 +357,7 @@ import Testing
     }
 
     @Test(.enabled(if: Mount.canFormat("ext4"), "mounting a file system needs root"))
-    func `values that were stored while the clock was ahead make room like others`() throws {
+    func `values stored while the clock was ahead are evicted like others`() throws {
         let mount = try Mount(imageOf: "ext4", megabytes: 100)
         let path = mount.path + "/cache"
         do {
@@ -383,7 +384,7 @@ import Testing
         #expect(report.removed[.orphan]?.count == 1 && report.spared == 0)
     }
 
-    @Test func `a minimum of free space that nobody can bring about fails puts, and only those`() throws {
+    @Test func `an unattainable minimum of free space fails puts without repeated sweeps`() throws {
         try put("there", in: store)
         let free = try store.directory.root.descriptor.fileSystemSpace().availableBytes
         try limit { $0.limits.minimumFree = .bytes(ByteCount(free * 2)) }
@@ -397,7 +398,7 @@ import Testing
         try put("more", in: store)
     }
 
-    @Test func `whoever is told of pressure is called as directly the last time as the first`() throws {
+    @Test func `the call depth of the pressure listener does not grow with each call`() throws {
         try limit { $0.limits.maximumEntries = 10 }
         let depths = Locked<[Int]>([])
         store.room.onPressure {
@@ -412,7 +413,7 @@ import Testing
         #expect(Set(found).count <= 2)
     }
 
-    @Test func `who is pressed is told when the high mark is passed`() throws {
+    @Test func `the pressure listener is called when the high mark is passed`() throws {
         let calls = Locked(0)
         store.room.onPressure { calls.withLock { $0 += 1 } }
         try limit { $0.limits.maximumEntries = 100 }
@@ -424,7 +425,7 @@ import Testing
         #expect(try store.room.overflow()?.entries == 6)
     }
 
-    @Test func `a miss of a key that was just evicted is told from others, once`() throws {
+    @Test func `a miss of a recently evicted key counts as a ghost hit once`() throws {
         let sampled = try #require((0..<10_000).first { Digest(ofKey: "key \($0)").word(3) & 63 == 0 })
         let key = "key \(sampled)"
         try put(key, in: store, at: .now - .seconds(60))
@@ -436,7 +437,7 @@ import Testing
         #expect(store.counters[.ghostHit] == 1 && store.counters[.miss] == 2)
     }
 
-    @Test func `accesses are noted the finer the sooner entries are evicted`() throws {
+    @Test func `access times are recorded more finely if entries are evicted sooner`() throws {
         let store = try Store(at: fixture.path)
         #expect(store.accesses.granularity == Accesses.defaultGranularity.saturatingNanoseconds)
         // A directory that is seconds old.

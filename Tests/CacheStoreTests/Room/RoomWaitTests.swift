@@ -23,7 +23,7 @@ import Testing
         return lock
     }
 
-    @Test func `nobody waits for a sweep that does not get on, and once that is known not at all`() throws {
+    @Test func `puts do not wait for a sweep that makes no progress`() throws {
         try limit { $0.limits.maximumEntries = 1 }
         let store = try self.store(patience: .seconds(3600))
         try put("first", in: store)
@@ -42,7 +42,7 @@ import Testing
         try put("second", in: store)
     }
 
-    @Test func `the limits hold where nothing is counted yet and the process that counts stands still`()
+    @Test func `the limits hold before the first count if the counting process makes no progress`()
         throws
     {
         try limit { $0.limits.maximumEntries = 2 }
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `the limits hold while the directory is not counted, as counting takes long`(isOwn: Bool) throws {
+    func `the limits hold while a count of the directory takes long`(isOwn: Bool) throws {
         try limit { $0.limits.maximumEntries = 100 }
         for index in 0..<100 { try put("\(index)", in: store) }
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
@@ -84,7 +84,7 @@ import Testing
         lock.release()
     }
 
-    @Test func `however long the patience is said to be, nothing overflows`() throws {
+    @Test func `no patience causes an overflow, however long`() throws {
         // So many seconds as fit a number are a twentieth of what a duration can be.
         let (longest, shortest) = (Duration(attoseconds: .max), Duration(attoseconds: .min))
         for patience in [longest, shortest, .zero] {
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `who has left its number and holds no lock any more is not named`() throws {
+    @Test func `a process that has released the janitor lock is not named as the hindrance`() throws {
         let lock = try janitorLock()
         let name = "process \(CurrentProcess.identifier),"
         #expect(store.parts.janitor.hindrance.contains(name))
@@ -114,7 +114,7 @@ import Testing
         #expect(!store.parts.janitor.hindrance.contains(name))
     }
 
-    @Test func `a sweep that gets on is waited for`() throws {
+    @Test func `a put waits as long as a sweep makes progress`() throws {
         let store = try self.store(patience: .seconds(3600))
         let lock = try janitorLock()
         var wait = store.room.wait(RoomTerms())
@@ -126,7 +126,7 @@ import Testing
         lock.release()
     }
 
-    @Test func `where it takes more than a moment, who waits for the caller is let go`() throws {
+    @Test func `a put releases its waiters before it waits for room`() throws {
         try limit { $0.limits.maximumEntries = 1 }
         let store = try self.store(patience: .seconds(3600))
         try put("first", in: store)
@@ -144,7 +144,7 @@ import Testing
         #expect(calls.withLock { $0 } == 1)
     }
 
-    @Test func `what was waited for room is not waited for stripes as well`() {
+    @Test func `time spent waiting for room is deducted from the wait for stripe locks`() {
         var room = RoomTerms()
         #expect(room.stripePatience == Stripes.writerPatience)
         for spent in [1, 100, 400, 800] {
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func `a stripe that was waited for in vain is not waited for again and again`() throws {
+    @Test func `after a timeout on a stripe lock, later calls do not each wait the full time`() throws {
         let name = StoreLayout.lockName(.entries, Digest(ofKey: "a").stripe)
         let lock = try LockFile.acquire(name, in: store.directory.locks, patience: .zero)
         #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
@@ -183,7 +183,7 @@ struct StoreFullDiskTests {
         store = try Store(at: mount.path + "/cache", options: options)
     }
 
-    @Test func `nobody waits long for a sweep that does not get on`() throws {
+    @Test func `on a full disk puts do not wait long for a sweep that makes no progress`() throws {
         guard let lock = try store.parts.janitor.take() else { throw Errno.wouldBlock }
         var (stored, failure) = (0, CacheError?.none)
         let time = ContinuousClock().measure {

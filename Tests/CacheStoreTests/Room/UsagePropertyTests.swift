@@ -39,7 +39,10 @@ enum TriedFileSystem: String, CaseIterable, Sendable, CustomTestStringConvertibl
     private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
 
     @Test(arguments: TriedFileSystem.allCases, RecordForm.both)
-    func `the usage is what a walk finds after each call`(system: TriedFileSystem, form: RecordForm) throws {
+    func `the usage equals what a walk finds after each call`(
+        system: TriedFileSystem,
+        form: RecordForm
+    ) throws {
         let mount = try system.mount()
         if mount == nil, system != .usual { return }
         try withExtendedLifetime(mount) {

@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: [1, 16, 17, 60, 1000, 3500, 5000, 30_000])
-    func `what a put adds and a removal takes off is what the entry takes on disk`(keyLength: Int) throws {
+    func `puts and removals change the usage by the entry's size on disk`(keyLength: Int) throws {
         try put("a", keyLength: keyLength)
         try expectUsageOfDirectory("one")
         try put("b", keyLength: keyLength)
@@ -58,8 +58,7 @@ import Testing
     }
 
     @Test(arguments: Beginning.allCases)
-    func `an object that is counted and has no name yet is not taken off by a sweep`(begin: Beginning) throws
-    {
+    func `a sweep does not subtract a counted object that has no name yet`(begin: Beginning) throws {
         try put("a", keyLength: 1)
         let (counted, sweepEnded, ended) = (
             DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
@@ -97,7 +96,7 @@ import Testing
         try expectUsageOfDirectory("the object has its name")
     }
 
-    @Test func `what a killed writer had counted and not named is taken off by a sweep`() throws {
+    @Test func `a sweep subtracts an object that a killed writer counted but did not name`() throws {
         try put("a", keyLength: 1)
         store.control.noteUnnamed(1_000_000, stripe: 7)
         store.control.addUsage(bytes: 1_000_000, entries: 0)
@@ -131,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: Beginning.allCases)
-    func `a download that grows beside a sweep stays counted`(begin: Beginning) throws {
+    func `a download that grows during a sweep stays counted`(begin: Beginning) throws {
         try put("a", keyLength: 1)
         let others = fixture.usageOnDisk()
         let partial = try downloaded("b")
@@ -206,7 +205,7 @@ import Testing
     }
 
     @Test(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
-    func `a shard takes a cluster where the file system allocates clusters`() throws {
+    func `each shard counts as one cluster if the file system allocates clusters`() throws {
         let options = ["-O", "bigalloc", "-C", "65536"]
         let mount = try Mount(imageOf: "ext4", megabytes: 100, options)
         let store = try StoreFixture.open(mount.path + "/cache")
@@ -216,7 +215,7 @@ import Testing
 
     /// ext4 allocates a block for the extents of a file in many pieces when it writes the file to the medium.
     @Test(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
-    func `blocks that tell where the others are count where free space is in pieces`() throws {
+    func `extent blocks are counted if free space is fragmented`() throws {
         // With a journal: without one ext4 looks at each file that was deleted lately before it makes another.
         let mount = try Mount(imageOf: "ext4", megabytes: 24, ["-b", "1024", "-N", "30000"])
         let contents = Data(repeating: 1, count: 1000)
@@ -255,7 +254,7 @@ import Testing
         #expect(try store.control.usage?.bytes ?? 0 >= onDisk(), "\(taken)")
     }
 
-    @Test func `such a block is claimed before the value is written, too`() {
+    @Test func `claims for long values include an index block once one has been found`() {
         let (control, short, long) = (store.control, 1000, 100_000)
         let before = [short, long].map { control.expectedAllocation(of: $0) }
         control.noteIndexBlocks(true)
@@ -266,14 +265,14 @@ import Testing
         #expect(control.expectedAllocation(of: long) == before[1])
     }
 
-    @Test func `a record that outgrows its inode is counted, and one that shrinks again too`() throws {
+    @Test func `the usage follows a record that outgrows its inode and shrinks again`() throws {
         for metadata in [0, 100, 0, 3000, 100, 6000, 0, 10, 6000, 3000, 10] {
             try put("a", keyLength: 1, metadata: metadata)
             try expectUsageOfDirectory("metadata of \(metadata) bytes")
         }
     }
 
-    @Test func `a record that is renewed with more metadata is counted`() throws {
+    @Test func `the usage follows a record that is renewed with other metadata`() throws {
         try put("a", keyLength: 1)
         let key = Digest(ofKey: "a")
         for metadata in [100, 0, 6000, 3000] {
@@ -285,7 +284,7 @@ import Testing
         }
     }
 
-    @Test func `a renewed record claims what it takes more`() throws {
+    @Test func `renewing a record claims the additional space`() throws {
         try limitToBlocks(4)
         for name in ["a", "b", "c", "d"] { try put(name, keyLength: 1) }
         let key = Digest(ofKey: "d")
@@ -298,7 +297,7 @@ import Testing
         try expectUsageOfDirectory("renewed")
     }
 
-    @Test func `another process's long records are taken off too`() throws {
+    @Test func `long records of another process are subtracted, too`() throws {
         let other = try Store(at: fixture.path)
         try put("a", keyLength: 60)
         try put("b", keyLength: 60)
@@ -313,7 +312,7 @@ import Testing
         try expectUsageOfDirectory("replaced")
     }
 
-    @Test func `where the control file was made anew what was there is taken off all the same`() throws {
+    @Test func `existing entries are subtracted correctly after the control file is recreated`() throws {
         for name in ["a", "b", "c"] { try put(name, keyLength: 60) }
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
         let other = try Store(at: fixture.path)
@@ -332,7 +331,7 @@ import Testing
         #expect(!other.control.entriesTakeNoSpace)
     }
 
-    @Test func `an object that takes a damaged one's place is counted once`() throws {
+    @Test func `an object that replaces a damaged one is counted once`() throws {
         try fixture.put("value", "a")
         let object = fixture.objectPath("value")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: object)
@@ -344,7 +343,7 @@ import Testing
         #expect(store.control.usage?.bytes == usage.bytes - damage)
     }
 
-    @Test func `with keys of 60 bytes a limit of size holds for what the directory takes on disk`() throws {
+    @Test func `with keys of 60 bytes the size limit applies to the allocated space on disk`() throws {
         let limit = 8 << 20
         try self.limit { $0.limits.maximumSize = .bytes(limit) }
         let start = Timestamp.now - .seconds(10_000)
@@ -363,7 +362,7 @@ import Testing
 
 /// What is learned of allocation.
 @Suite(.takesTurns) struct LearnedAllocationTests {
-    @Test func `what lies between two lengths that take the same takes it too, and nothing else is known`() {
+    @Test func `a length between two of equal allocation has the same, and other lengths are unknown`() {
         let known = LearnedAllocation()
         known.note(0, ofLength: 10)
         known.note(0, ofLength: 60)
@@ -377,7 +376,7 @@ import Testing
     }
 
     @Test(arguments: [(0, 95), (8192, 95), (8192, 30), (4096, 50)])
-    func `where a longer file takes less than a shorter one, nothing is known any more`(
+    func `all lengths become unknown if a longer file takes less than a shorter one`(
         size: Int64,
         length: Int
     ) {

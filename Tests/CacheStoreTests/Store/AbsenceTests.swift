@@ -29,7 +29,7 @@ import Testing
         _ = try other.entries.write(bytes, for: key, accessed: nil)
     }
 
-    @Test func `an absence is told without the disk until another store has put the key`() throws {
+    @Test func `an absence is reported without disk access until another store puts the key`() throws {
         #expect(try fixture.get("key") == nil)
         // By hand, which raises no word.
         try publishUnnoticed("value")
@@ -38,7 +38,7 @@ import Testing
         #expect(try fixture.get("key") == "value")
     }
 
-    @Test func `an absence seen while somebody writes is not kept`() throws {
+    @Test func `an absence seen during a write is not kept`() throws {
         let writing = try #require(try other.control.beginWriting(key))
         #expect(try fixture.get("key") == nil)
         // What the writer publishes may be seen by others before it ends.

@@ -22,13 +22,13 @@ import Testing
         return try fixture.store.adopt(bytes.span, for: key, record, since: absence, now: .now, RoomTerms())
     }
 
-    @Test func `what came is there, and may be held`() throws {
+    @Test func `an adopted value can be read and held`() throws {
         let absence = try #require(try fixture.store.absence(of: key, now: .now))
         #expect(try adopt(since: absence).generation != nil)
         #expect(try fixture.get("key") == "theirs")
     }
 
-    @Test func `a removal in between wins, also of nothing`() throws {
+    @Test func `a removal in between wins, even if it removes nothing`() throws {
         let absence = try #require(try fixture.store.absence(of: key, now: .now))
         _ = try fixture.store.remove(key, now: .now)
         #expect(try adopt(since: absence) == .conflict)
@@ -36,7 +36,7 @@ import Testing
         #expect(!fixture.store.isCurrent(absence))
     }
 
-    @Test func `a removal of many in between wins`() throws {
+    @Test func `a removal rule in between wins`() throws {
         let absence = try #require(try fixture.store.absence(of: key, now: .now))
         #expect(fixture.store.enact(.remove, .all, now: .now))
         #expect(try adopt(since: absence) == .conflict)
@@ -50,7 +50,7 @@ import Testing
         #expect(try fixture.get("key") == "ours")
     }
 
-    @Test func `nobody is asked for what is there, or is known to be nothing`() throws {
+    @Test func `remote servers are not asked for a present key or a negative entry`() throws {
         try fixture.put("ours", "key")
         #expect(try fixture.store.absence(of: key, now: .now) == nil)
         var record = fixture.record("")
@@ -60,7 +60,7 @@ import Testing
         #expect(try fixture.store.absence(of: key, now: .now) == nil)
     }
 
-    @Test func `what has expired is replaced`() throws {
+    @Test func `an adopted value replaces an expired one`() throws {
         let now = Timestamp.now
         try fixture.put("ours", "key", expires: now)
         let absence = try #require(try fixture.store.absence(of: key, now: now + .seconds(1)))
@@ -68,7 +68,7 @@ import Testing
         #expect(try fixture.get("key") == "theirs")
     }
 
-    @Test func `what came is not told to others again`() throws {
+    @Test func `an adopted value is not sent to other machines again`() throws {
         #expect(fixture.store.control.setRemoteNotes(.changes))
         let absence = try #require(try fixture.store.absence(of: key, now: .now))
         #expect(try adopt(since: absence).isPublished)
@@ -83,7 +83,7 @@ import Testing
         #expect(status.accessed + .seconds(60) > before)
     }
 
-    @Test func `a record travels without its key and comes with the terms it had`() throws {
+    @Test func `a record is sent without its key and arrives with its terms`() throws {
         var record = fixture.record("theirs", created: .now + .seconds(100))
         record.key = "key"
         record.staleFor = .seconds(7)

@@ -34,7 +34,7 @@ import Testing
     private static let errors = [EIO, ENOSPC, EMFILE, EACCES, ENOMEM].map { Errno(rawValue: $0) }
 
     @Test(arguments: Operation.allCases, RecordForm.both)
-    func `whichever system call fails, nothing is wrong, leaked or left behind`(
+    func `a failure of any one system call causes no wrong value, leak or leftover`(
         operation: Operation,
         form: RecordForm
     ) throws {
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: Operation.allCases, errors)
-    func `a call that fails from now on leaves nothing behind either`(operation: Operation, error: Errno)
+    func `a system call that fails each time leaves nothing behind either`(operation: Operation, error: Errno)
         throws
     {
         let fixture = try StoreFixture()
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 100])
-    func `reads and writes that move few bytes at a time move all`(most: Int) throws {
+    func `short reads and writes are continued until all bytes are moved`(most: Int) throws {
         let fixture = try StoreFixture()
         let isShort = Locked(false)
         try SystemCall.withFaults { call in

@@ -20,7 +20,8 @@ import Testing
     }
 
     @Test(arguments: RecordForm.both)
-    func `is a miss that is counted until it expires, whatever is asked`(form: RecordForm) throws {
+    func `a negative entry is a counted miss for each kind of read until it expires`(form: RecordForm) throws
+    {
         let fixture = try StoreFixture(form)
         let now = Timestamp.now
         try fixture.put("old", "key")
@@ -41,14 +42,14 @@ import Testing
         #expect(try fixture.get("key") == "new")
     }
 
-    @Test func `removing it removes nothing, and leaves no entry`() throws {
+    @Test func `removing a negative entry reports no removal and leaves no entry`() throws {
         let fixture = try StoreFixture()
         try put(in: fixture, created: .now, expires: .now + .seconds(10))
         #expect(try fixture.store.remove(key) == false)
         #expect(fixture.entries.isEmpty)
     }
 
-    @Test func `a collection removes it once it has expired`() throws {
+    @Test func `a collection removes an expired negative entry`() throws {
         let fixture = try StoreFixture()
         let now = Timestamp.now
         try put(in: fixture, created: now, expires: now + .seconds(10))
@@ -58,7 +59,7 @@ import Testing
         #expect(fixture.entries.isEmpty)
     }
 
-    @Test func `nothing but an item says so, which older versions skip`() throws {
+    @Test func `only an optional item, which older versions skip, marks a negative entry`() throws {
         var record = Record(content: Content(of: [UInt8]().span), created: .now)
         record.details.isNothing = true
         let bytes = RecordCodec.encode(record, for: key)

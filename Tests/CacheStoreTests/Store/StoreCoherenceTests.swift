@@ -13,7 +13,7 @@ import Testing
     /// No access is ever noted here, so no record lives beyond its first date.
 
     @Test(arguments: RecordForm.both)
-    func `an expired sliding record is not prolonged by the file time of the one that replaces it`(
+    func `the file time of a replacement does not extend an expired sliding record`(
         form: RecordForm
     ) throws {
         final class State: Sendable { let stop = Atomic<Bool>(false) }
@@ -50,7 +50,7 @@ import Testing
         #expect(late == 0, "\(late) of \(reads)")
     }
 
-    @Test func `what putIfAbsent finds damaged it does not build upon`() throws {
+    @Test func `putIfAbsent does not reuse a damaged object`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try fixture.damage(fixture.objectPath("value"), Array("xalue".utf8))
@@ -68,7 +68,7 @@ import Testing
         #expect(try fixture.get("key") == "value")
     }
 
-    @Test func `damaged content that is had by its digest is removed`() throws {
+    @Test func `damaged content that is read by its digest is removed`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try fixture.damage(fixture.objectPath("value"), Array("xalue".utf8))

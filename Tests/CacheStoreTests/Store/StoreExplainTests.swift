@@ -19,7 +19,7 @@ import Testing
         try fixture.store.explain(Digest(ofKey: key), now: now)
     }
 
-    @Test func `what a get would come across is told as it is`() throws {
+    @Test func `an explanation shows the record and object that a get would find`() throws {
         let (past, future) = (now - .seconds(10), now + .seconds(3600))
         try fixture.put("v", "hit", expires: future)
         var expired = fixture.record("v", created: now - .seconds(100))
@@ -54,7 +54,7 @@ import Testing
         #expect(staleHit?.isStale == true)
     }
 
-    @Test func `a stale value that is gone is gone`() throws {
+    @Test func `a stale entry without its object is explained without an object length`() throws {
         var stale = fixture.record("v", created: now - .seconds(100))
         stale.expires = now - .seconds(10)
         stale.staleFor = .seconds(20)
@@ -64,7 +64,7 @@ import Testing
         #expect(explanation.stored.record != nil && explanation.objectLength == nil)
     }
 
-    @Test func `explaining is no access`() throws {
+    @Test func `an explanation does not count as an access`() throws {
         try fixture.put("v", "key")
         let before = try #require(try fixture.store.directory.status(of: Digest(ofKey: "key"), .entries))
         _ = try explain("key")
@@ -72,7 +72,7 @@ import Testing
         #expect(try fixture.store.directory.status(of: Digest(ofKey: "key"), .entries) == before)
     }
 
-    @Test func `a rank counts those that were used longer ago`() throws {
+    @Test func `an eviction rank counts the entries that were used longer ago`() throws {
         for number in 0..<10 {
             let key = Digest(ofKey: "key \(number)")
             let record = fixture.record("v \(number)", created: now - .seconds(1000))

@@ -34,8 +34,7 @@ import Testing
         #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
     }
 
-    @Test func `before Linux 6.13, too, what is in an entry's place is a miss, and a put replaces it`() async
-    {
+    @Test func `before Linux 6.13, a foreign file in place of an entry is a replaceable miss`() async {
         await #expect(processExitsWith: .success) {
             KernelSupport.hasAttributeCallsAt.store(false, ordering: .relaxed)
             let fixture = try StoreFixture()
@@ -61,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: lacking)
-    func `a file is stored, and an unusable object replaced`(capabilities: Capabilities) throws {
+    func `a file is stored, and an unusable object is replaced`(capabilities: Capabilities) throws {
         let fixture = try StoreFixture(assuming: capabilities)
         let path = fixture.directory.path + "/in"
         makeFile(path, "value")
@@ -78,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: lacking)
-    func `after many new objects one that is there is kept, and counted once`(
+    func `after many new objects an existing one is kept and counted once`(
         capabilities: Capabilities
     ) throws {
         let fixture = try StoreFixture(assuming: capabilities)
@@ -107,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `who may not set attributes still reads them`() throws {
+    @Test func `a process that cannot set attributes still reads them`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         let confined = Capabilities(attributes: .readable, unnamedFiles: true)
@@ -121,7 +120,7 @@ import Testing
         #expect(try fixture.get("key") == "new")
     }
 
-    @Test func `an entry that may not be opened is an error and no damage`() throws {
+    @Test func `an entry that may not be opened is an error, not damage`() throws {
         let fixture = try StoreFixture(assuming: Capabilities(attributes: .absent, unnamedFiles: true))
         try fixture.put("value", "key")
         let refused = #expect(throws: CacheError.self) {
@@ -133,7 +132,7 @@ import Testing
         #expect(try fixture.get("key") == "value")
     }
 
-    @Test func `a record that promises an absurd length is a miss`() throws {
+    @Test func `a record with an absurd length is a miss`() throws {
         let fixture = try StoreFixture()
         var record = fixture.record("value")
         try fixture.put("value", "key")
@@ -143,7 +142,7 @@ import Testing
         #expect(try fixture.get("key") == nil)
     }
 
-    @Test func `a pipe, a directory or a link in the place of an object is a miss and no hang`() throws {
+    @Test func `a pipe, directory or link in place of an object is a miss and does not block`() throws {
         let fixture = try StoreFixture()
         let makers: [(String) -> Bool] = [
             { mkfifo($0, 0o600) == 0 }, { mkdir($0, 0o700) == 0 }, { symlink("/etc/hostname", $0) == 0 },

@@ -52,7 +52,7 @@ import Testing
     // MARK: What is removed
 
     @Test(arguments: RecordForm.both)
-    func `what a rule removes is gone for every store, known or not, and the rest is there`(
+    func `a rule removes its entries for all stores, and no others`(
         form: RecordForm
     ) throws {
         let fixture = try StoreFixture(form)
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test
-    func `what is stored afterwards is there, in the same millisecond and with a clock that was put back`()
+    func `values stored after a rule stay, even with a clock that was set back`()
         throws
     {
         let now = Timestamp.now
@@ -96,7 +96,7 @@ import Testing
         for store in [store, other] { #expect(try get("key", in: store, now: now) == nil) }
     }
 
-    @Test func `what was stored by a clock that runs ahead goes too`() throws {
+    @Test func `a rule also removes values stored by a clock that runs ahead`() throws {
         let now = Timestamp.now
         try put("early", "key", in: other, created: now + .seconds(3600))
         #expect(store.enact(.remove, .all, now: now))
@@ -105,7 +105,7 @@ import Testing
         for store in [store, other] { #expect(try get("key", in: store, now: now) == "new") }
     }
 
-    @Test func `who wants to replace what a rule has removed meanwhile is told`() throws {
+    @Test func `replacing or removing an entry that a rule has removed in between is a conflict`() throws {
         try put("old", "key", in: store) { $0.staleFor = .seconds(60) }
         let (key, bytes) = (Digest(ofKey: "key"), Array("new".utf8))
         for effect in [RemovalRule.Effect.expire(staleFor: nil), .remove] {
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test(arguments: [RemovalRule.Effect.remove, .expire(staleFor: nil)])
-    func `what is put after a rule stays, though a put from before it is slow`(effect: RemovalRule.Effect)
+    func `a value put after a rule stays although an earlier put is slow`(effect: RemovalRule.Effect)
         throws
     {
         try put("old", "key", in: store)
@@ -172,7 +172,7 @@ import Testing
 
     // MARK: What expires
 
-    @Test func `what a rule has expire is stale for all until its period is over, then the rule goes`()
+    @Test func `a rule makes entries stale for its period and is then deleted`()
         throws
     {
         let now = Timestamp.now
@@ -193,7 +193,7 @@ import Testing
         #expect(try rulesInFile == 0 && control.rulesVersion == 0)
     }
 
-    @Test func `an expired value can be given new terms`() throws {
+    @Test func `a rewrite renews a value that a rule has expired`() throws {
         let now = Timestamp.now
         try put("value", "key", in: store, created: now)
         #expect(store.enact(.expire(staleFor: .seconds(60)), .all, now: now))
@@ -209,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func `one entry is made to expire by itself where there can be no rule`() throws {
+    @Test func `a single entry can be expired without a rule`() throws {
         let now = Timestamp.now
         try put("value", "key", in: store, created: now)
         let key = Digest(ofKey: "key")
@@ -222,7 +222,7 @@ import Testing
 
     // MARK: The file
 
-    @Test func `what can't be read is nobody's value, until a sweep has removed everything`() throws {
+    @Test func `with damaged rules all reads miss until a sweep has removed everything`() throws {
         try put("value", "key", in: store)
         #expect(store.enact(.remove, .prefix("other"), now: .now))
         #expect(try get("key", in: store) == "value")
@@ -241,7 +241,7 @@ import Testing
     }
 
     @Test(arguments: [Errno.accessDenied, .notPermitted, .inputOutput])
-    func `rules that this process can't read are an error to it, and remove nothing`(error: Errno) throws {
+    func `rules that a process cannot read cause an error and remove nothing`(error: Errno) throws {
         try put("value", "key", in: store)
         #expect(store.enact(.remove, .prefix("other"), now: .now))
         // The file is the first that whoever has not read it opens.
@@ -278,7 +278,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a verification without the rules reports them, and repairs no entry for it`(isRepairing: Bool)
+    func `a verification reports unreadable rules and repairs no entry because of them`(isRepairing: Bool)
         throws
     {
         try hideRules()
@@ -290,7 +290,7 @@ import Testing
         try restoreRules()
     }
 
-    @Test func `with a directory in the place of the rules a collection ends, and removes nothing for it`()
+    @Test func `a collection completes with a directory in place of the rules`()
         throws
     {
         try put("old", "over", in: store, created: .now - .seconds(100))
@@ -310,7 +310,7 @@ import Testing
     }
 
     @Test(arguments: [.accessDenied, .inputOutput] as [Errno])
-    func `a collection that can't read the rules ends, and removes nothing for them`(error: Errno) throws {
+    func `a collection that cannot read the rules completes without applying them`(error: Errno) throws {
         try put("old", "over", in: store, created: .now - .seconds(100))
         for key in ["a", "b", "c"] { try put(key, key, in: store) }
         #expect(store.enact(.remove, .prefix("other"), now: .now))
@@ -332,7 +332,7 @@ import Testing
         for key in ["a", "b", "c"] { #expect(try get(key, in: store) == key) }
     }
 
-    @Test func `who can't read the rules makes no control file`() throws {
+    @Test func `a process that cannot read the rules creates no control file`() throws {
         try put("value", "key", in: store)
         #expect(store.enact(.remove, .prefix("other"), now: .now))
         let third = try StoreFixture.open(fixture.path)
@@ -349,7 +349,7 @@ import Testing
     }
 
     @Test(arguments: [1, .max, 1 << 63, 1 << 62 + 1] as [UInt64])
-    func `whatever number the control file says that nobody has written, a sweep ends it`(
+    func `a sweep resets an invalid rules version in the control file`(
         number: UInt64
     ) throws {
         try put("value", "key", in: store)
@@ -362,7 +362,7 @@ import Testing
         for store in [store, other] { #expect(try get("key", in: store) == nil) }
     }
 
-    @Test func `a file that is gone, or older than the word, is made up for by the next rule`() throws {
+    @Test func `the next rule compensates for a missing or outdated rules file`() throws {
         try put("value", "a", in: store)
         #expect(store.enact(.remove, .prefix("b"), now: .now))
         try FileManager.default.removeItem(atPath: fixture.path + "/rules")
@@ -374,7 +374,7 @@ import Testing
         for store in [store, other, third] { #expect(try get("a", in: store) == "new") }
     }
 
-    @Test func `a control file that is made anew knows the rules, and takes new ones after a sweep`() throws {
+    @Test func `a recreated control file knows the rules and accepts new ones after a sweep`() throws {
         try put("value", "key", in: store)
         #expect(store.enact(.remove, .all, now: .now))
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
@@ -389,7 +389,7 @@ import Testing
         #expect(try get("key", in: third) == nil)
     }
 
-    @Test func `without a control file that can be there is no rule, and the file counts for nothing`()
+    @Test func `no rule can be enacted if a control file is impossible`()
         throws
     {
         let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
@@ -400,7 +400,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: fixture.path + "/rules"))
     }
 
-    @Test func `rules hold if there can be no control file any more, and a sweep takes them off`() throws {
+    @Test func `rules hold if a control file has become impossible, and a sweep removes them`() throws {
         try put("gone", "gone", in: store) { $0.details.tags = ["tag"] }
         try put("kept", "kept", in: store)
         try put("stale", "stale", in: store) { $0.details.tags = ["old"] }
@@ -419,7 +419,7 @@ import Testing
         #expect(try get("kept", in: store) == "kept", "the control file still has the rules' number")
     }
 
-    @Test func `without a possible control file, a damaged file of rules removes everything once`() throws {
+    @Test func `if a control file is impossible, a damaged rules file removes everything once`() throws {
         let blind = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: blind)
         try fixture.put("old", "old")
@@ -433,7 +433,7 @@ import Testing
         #expect(try fixture.get("new") == "new")
     }
 
-    @Test func `when there are as many as there may be, a sweep makes room for one more`() throws {
+    @Test func `a sweep makes room for another rule at the maximum number of rules`() throws {
         for number in 0..<RemovalRules.most { #expect(store.enact(.remove, .tagged("\(number)"), now: .now)) }
         #expect(try rulesInFile == RemovalRules.most)
         try put("value", "key", in: store) { $0.details.tags = ["last"] }
@@ -444,7 +444,7 @@ import Testing
     }
 
     @Test
-    func `any number of tags may expire one after the other, and stale values stay as long as they were to`()
+    func `any number of tags can expire, and stale values stay for their full period`()
         throws
     {
         let begin = Timestamp.now - .seconds(3600)
@@ -474,7 +474,7 @@ import Testing
         }
     }
 
-    @Test func `one tag may expire any number of times, and no call has to collect`() throws {
+    @Test func `a tag can expire any number of times without a collection`() throws {
         let begin = Timestamp.now
         for number in 0..<RemovalRules.most + 20 {
             let now = begin + .seconds(number)
@@ -492,7 +492,7 @@ import Testing
         }
     }
 
-    @Test func `who reads the file late, as later rules have taken the place of one, goes by these`() throws {
+    @Test func `a store that reads the rules late applies the rules that replaced others`() throws {
         try put("value", "a", in: store)
         #expect(store.enact(.remove, .prefix("a"), now: .now))
         let isFirst = Locked(true)
@@ -509,7 +509,7 @@ import Testing
         #expect(try rulesInFile == 2, "the first is not there any more")
     }
 
-    @Test func `a rule whose maker was killed does not come into force as others are taken off`() throws {
+    @Test func `the rule of a killed process does not take effect when others are removed`() throws {
         let now = Timestamp.now
         try put("value", "key", in: store, created: now)
         #expect(store.enact(.remove, .tagged("none"), now: now))
@@ -528,7 +528,7 @@ import Testing
         }
     }
 
-    @Test func `a rule whose maker was killed does not come into force with another one`() throws {
+    @Test func `the rule of a killed process does not take effect with a later rule`() throws {
         let now = Timestamp.now
         // A clock that is ahead has stored something: so late is any rule that is made now.
         try put("later", "later", in: store, created: now + .seconds(50))
@@ -557,7 +557,7 @@ import Testing
         #expect(try rulesInFile == 0)
     }
 
-    @Test func `a rule stays while a stripe is not to be had, behind which somebody may publish`() throws {
+    @Test func `a rule stays while a stripe is held, whose lock holder may publish`() throws {
         try put("value", "key", in: store)
         #expect(store.enact(.remove, .all, now: .now))
         let digest = Digest(of: Array("another".utf8).span)
@@ -571,7 +571,7 @@ import Testing
         #expect(try rulesInFile == 0)
     }
 
-    @Test func `a sweep of some keys leaves all others, and what is to be done for them`() throws {
+    @Test func `a sweep of selected keys leaves all others, and the rules for them`() throws {
         for key in ["a/1", "a/2", "b/1"] { try put(key, key, in: store, created: .now - .seconds(1000)) }
         let report = try fixture.sweep {
             $0.selection = .prefix("a/")
@@ -585,7 +585,7 @@ import Testing
         #expect(try rulesInFile == 1 && fixture.entries.count == 1)
     }
 
-    @Test func `a control file that a killed process has left forming is ready for whoever opens it`()
+    @Test func `a control file left half-formed by a killed process is ready once it is opened`()
         throws
     {
         try put("value", "key", in: store)

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.takesTurns) struct StoreTests {
     @Test(arguments: RecordForm.both)
-    func `what was put is got, byte for byte, until it is replaced or removed`(form: RecordForm) throws {
+    func `a value is returned byte for byte until it is replaced or removed`(form: RecordForm) throws {
         let fixture = try StoreFixture(form)
         #expect(try fixture.get("key") == nil)
         try fixture.put("one", "key")
@@ -21,7 +21,7 @@ import Testing
         #expect(try !fixture.store.remove(Digest(ofKey: "key")))
     }
 
-    @Test func `what was stored by a clock that was ahead is a miss for everybody until that time has come`()
+    @Test func `a value stored by a clock that was ahead is a miss until that time`()
         throws
     {
         let fixture = try StoreFixture()
@@ -59,7 +59,7 @@ import Testing
         #expect(try fixture.get("key") == "new")
     }
 
-    @Test func `a touch asks for the time once it has the stripe`() throws {
+    @Test func `a touch reads the clock after it has locked the stripe`() throws {
         let fixture = try StoreFixture()
         let now = Timestamp.now
         let (key, value) = (Digest(ofKey: "key"), Array("value".utf8))
@@ -79,7 +79,7 @@ import Testing
         #expect(try fixture.store.touch(key) { now + .seconds(9) })
     }
 
-    @Test func `what was stored by a clock that was ahead goes first where there is no room`() throws {
+    @Test func `values stored by a clock that was ahead are evicted first`() throws {
         let fixture = try StoreFixture()
         let now = Timestamp.now
         for (index, key) in ["a", "b", "c"].enumerated() {
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: RecordForm.both)
-    func `what is vacated is gone, fresh or not, and what takes its place may be held until the next write`(
+    func `a vacated key is a miss, and its generation is current until the next write`(
         form: RecordForm
     ) throws {
         let fixture = try StoreFixture(form)
@@ -113,7 +113,7 @@ import Testing
         #expect(store.isCurrent(absent) == false)
     }
 
-    @Test func `a vacated key that somebody else is writing leaves nothing to hold by`() throws {
+    @Test func `vacating a key that another process is writing returns no generation`() throws {
         let fixture = try StoreFixture()
         let (store, key) = (fixture.store, Digest(ofKey: "key"))
         let writing = try #require(try store.control.beginWriting(key))
@@ -122,7 +122,7 @@ import Testing
         #expect(try store.vacate(key) != nil)
     }
 
-    @Test func `an object is named by its bytes, an entry by its key, and equal bytes are stored once`()
+    @Test func `objects are named by content, entries by key, and equal bytes are stored once`()
         throws
     {
         let fixture = try StoreFixture()
@@ -137,7 +137,7 @@ import Testing
         #expect(fixture.temporaries.isEmpty)
     }
 
-    @Test func `each form is read whatever form is written, and the later record counts`() throws {
+    @Test func `both record forms are read, and the later record counts`() throws {
         let fixture = try StoreFixture(.attribute)
         let sidecars = try StoreFixture.open(fixture.path, .sidecar)
         let key = Digest(ofKey: "key")
@@ -156,7 +156,7 @@ import Testing
         #expect(try fixture.get("key") == "4 sidecar")
     }
 
-    @Test func `a record too large for an attribute goes to a sidecar and back`() throws {
+    @Test func `a record too large for an attribute moves to a sidecar and back`() throws {
         let fixture = try StoreFixture()
         let key = Digest(ofKey: "key")
         var record = fixture.record("value")
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test(arguments: RecordForm.both)
-    func `from the instant of expiry on it is a miss`(form: RecordForm) throws {
+    func `an entry is a miss from the instant of its expiration`(form: RecordForm) throws {
         let fixture = try StoreFixture(form)
         let expiry = Timestamp(nanoseconds: Timestamp.now.nanoseconds / 1_000_000 * 1_000_000) + .seconds(5)
         try fixture.put("value", "key", expires: expiry)
@@ -189,7 +189,7 @@ import Testing
         #expect(try fixture.get("key", now: expiry) == nil)
     }
 
-    @Test func `an access prolongs a sliding expiration`() throws {
+    @Test func `an access extends a sliding expiration`() throws {
         let fixture = try StoreFixture(granularity: .seconds(3600))
         let start = Timestamp.now.wholeMilliseconds
         var record = fixture.record("value", created: start)
@@ -204,7 +204,7 @@ import Testing
         #expect(try fixture.get("key", now: start + .seconds(117)) == nil)
     }
 
-    @Test func `a damaged object is a miss, is counted, and is gone afterwards`() throws {
+    @Test func `a damaged object is a miss, is counted, and is deleted`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try fixture.damage(fixture.objectPath("value"), Array("valuE".utf8))
@@ -254,7 +254,7 @@ import Testing
         #expect(fixture.store.counters[.dangling] == 1)
     }
 
-    @Test func `a put takes the place of a link with an entry's name, and leaves its target alone`() throws {
+    @Test func `a put replaces a link in place of an entry and leaves its target alone`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         let target = fixture.directory.path + "/target"
@@ -267,7 +267,7 @@ import Testing
         #expect(FileManager.default.contents(atPath: target) == Data("mine".utf8))
     }
 
-    @Test func `a value replaced and swept between two calls of a read is followed to the new one`() throws {
+    @Test func `a read returns the new value if the old one is replaced and swept during the read`() throws {
         let fixture = try StoreFixture()
         try fixture.put("old", "key")
         var values: [String] = []
@@ -284,7 +284,7 @@ import Testing
         #expect(fixture.store.counters[.dangling] == 0)
     }
 
-    @Test func `what is no record is a miss`() throws {
+    @Test func `an invalid record is a miss`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
@@ -310,7 +310,7 @@ import Testing
         }
     }
 
-    @Test func `a conditional put succeeds only on the record that was seen`() throws {
+    @Test func `a conditional put succeeds only if the observed record is unchanged`() throws {
         let fixture = try StoreFixture()
         let key = Digest(ofKey: "key")
         let bytes = Array("new".utf8)
@@ -326,7 +326,7 @@ import Testing
         #expect(try fixture.get("key") == "other")
     }
 
-    @Test func `a rewrite keeps the value and fails where its object is gone`() throws {
+    @Test func `a rewrite keeps the value, and fails if its object is gone`() throws {
         let fixture = try StoreFixture()
         let key = Digest(ofKey: "key")
         try fixture.put("value", "key")
@@ -343,7 +343,7 @@ import Testing
         )
     }
 
-    @Test func `a reader does not take away an entry whose object a put has just made again`() throws {
+    @Test func `a reader does not remove an entry whose object a put has just recreated`() throws {
         let fixture = try StoreFixture()
         let key = Digest(ofKey: "key")
         let record = fixture.record("value")
@@ -357,7 +357,7 @@ import Testing
         #expect(try fixture.get("key") == "value")
     }
 
-    @Test func `a removal beside puts says that there was a value whenever it has taken one away`() throws {
+    @Test func `a removal concurrent with puts reports each value that it removes`() throws {
         let fixture = try StoreFixture()
         let key = Digest(ofKey: "key")
         let expired = {
@@ -382,7 +382,7 @@ import Testing
         }
     }
 
-    @Test func `an access is noted once in a granularity`() throws {
+    @Test func `an access is recorded once per granularity`() throws {
         let fixture = try StoreFixture(granularity: .seconds(100))
         let start = (Timestamp.now - .seconds(10)).wholeMilliseconds
         let key = Digest(ofKey: "key")
@@ -399,7 +399,7 @@ import Testing
     }
 
     @Test(arguments: RecordForm.both)
-    func `looking at an entry is no access`(form: RecordForm) throws {
+    func `reading a record, sweeping and verifying do not count as accesses`(form: RecordForm) throws {
         let fixture = try StoreFixture(form)
         let key = Digest(ofKey: "key")
         let created = (Timestamp.now - .seconds(10 * 86_400)).wholeMilliseconds
@@ -410,7 +410,7 @@ import Testing
         #expect(try fixture.store.directory.status(of: key, .entries)?.accessed == created)
     }
 
-    @Test func `a value is read back as a file that was checked before`() throws {
+    @Test func `a value is opened as a verified file, which stays readable after a sweep`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         let key = Digest(ofKey: "key")
@@ -428,7 +428,7 @@ import Testing
         #expect(!isFound)
     }
 
-    @Test func `threads that put, get and sweep at once see only whole values`() throws {
+    @Test func `concurrent puts, gets and sweeps see only whole values`() throws {
         let fixture = try StoreFixture()
         let failures = FailureCount()
         onThreads(6) { thread in

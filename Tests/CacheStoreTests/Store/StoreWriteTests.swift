@@ -10,7 +10,7 @@ import Testing
 /// What a put leaves on disk, and how it gets on beside others.
 @Suite(.takesTurns) struct StoreWriteTests {
     @Test(arguments: RecordForm.both)
-    func `a new entry has the file system's time, unless that would count as an access`(
+    func `a new entry has the file system's time, unless that counts as an access`(
         form: RecordForm
     ) throws {
         let fixture = try StoreFixture(form)
@@ -39,8 +39,7 @@ import Testing
         return fixture
     }
 
-    @Test func `an object that is there is kept, though it was expected to be new, and counted once`() throws
-    {
+    @Test func `an existing object is kept and counted once although it was expected to be new`() throws {
         let fixture = try fixtureThatGuesses()
         let object = fixture.objectPath("value 3")
         let before = try FileStatus.of(object)
@@ -58,7 +57,7 @@ import Testing
         #expect(try fixture.get("another key") == "value 3")
     }
 
-    @Test func `an entry that is there is replaced, though it was expected to be new, and counted once`()
+    @Test func `an existing entry is replaced and counted once although it was expected to be new`()
         throws
     {
         let fixture = try fixtureThatGuesses()
@@ -68,7 +67,7 @@ import Testing
         #expect(fixture.store.control.usage?.entries == entries)
     }
 
-    @Test func `a damaged object is replaced, though it was expected to be new`() throws {
+    @Test func `a damaged object is replaced although it was expected to be new`() throws {
         let fixture = try fixtureThatGuesses()
         let object = fixture.objectPath("value 3")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: object)
@@ -77,7 +76,7 @@ import Testing
         #expect(try fixture.get("key 3") == "value 3")
     }
 
-    @Test func `novelty is expected after eight new ones in a row, and no more after an old one`() {
+    @Test func `novelty is expected after eight new objects in a row, until an old one`() {
         let novelty = Novelty()
         var guesses: [Bool] = []
         for _ in 0..<8 {

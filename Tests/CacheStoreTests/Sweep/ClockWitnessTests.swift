@@ -7,7 +7,7 @@ import Testing
 @testable import CacheStore
 
 @Suite(.takesTurns) struct ClockWitnessTests {
-    @Test func `a clock that was put back is noticed, one that runs or leaps ahead is steady`() {
+    @Test func `a clock that was set back is unsteady, one that runs or leaps ahead is steady`() {
         #expect(ClockWitness().isSteady)
         #expect(ClockWitness(time: .now - .seconds(100)).isSteady)
         #expect(!ClockWitness(time: .now + .seconds(100)).isSteady)

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 4])
-    func `each task is done once, and those of a lane one after the other`(threads: Int) throws {
+    func `each task runs once, and the tasks of a lane run one after the other`(threads: Int) throws {
         let seen = Locked<Seen>.Box(Seen())
         let lanes = (0..<400).map { $0 / 4 }
         var worker = 0
@@ -37,7 +37,7 @@ import Testing
         #expect(result.overlaps == 0)
     }
 
-    @Test func `after a task that says so no other is begun`() throws {
+    @Test func `no further task starts after a task returns false`() throws {
         let done = Locked<Int>.Box(0)
         var worker = 0
         try SweepCrew.run([Int](0..<1000), threads: 2, worker: &worker, progress: { _ in }) { (_, number) in
@@ -47,7 +47,7 @@ import Testing
         #expect(done.value.withLock { $0 } <= 12)
     }
 
-    @Test func `what a task throws is thrown, after all have ended`() throws {
+    @Test func `an error of a task is thrown after all tasks have ended`() throws {
         let atWork = Locked<Int>.Box(0)
         var worker = 0
         #expect(throws: CacheError.self) {
@@ -62,7 +62,7 @@ import Testing
         #expect(atWork.value.withLock { $0 } == 0)
     }
 
-    @Test func `progress is told on the caller's thread alone`() throws {
+    @Test func `progress is reported only on the caller's thread`() throws {
         var told: [Int] = []
         var worker = 0
         try SweepCrew.run([Int](0..<500), threads: 3, worker: &worker, progress: { told.append($0) }) {

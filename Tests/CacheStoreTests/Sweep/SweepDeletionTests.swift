@@ -45,7 +45,7 @@ import Testing
         #expect(isDone)
     }
 
-    @Test func `where the clock was put back, change times do not tell that nobody was at an entry`() throws {
+    @Test func `an overwritten entry is spared although the clock was set back`() throws {
         try fixture.put("old", "key")
         let later = Timestamp.now + .seconds(3600)
         var sweep = Sweep(
@@ -62,7 +62,7 @@ import Testing
         #expect(sweep.state.value.withLock { $0.report.spared } == 1)
     }
 
-    @Test func `where the clock was put back, no object goes`() throws {
+    @Test func `no object is deleted if the clock was set back`() throws {
         try fixture.put("value", "key")
         let later = Timestamp.now + .seconds(3600)
         let digest = Digest(of: Array("value".utf8).span)
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `an entry that was overwritten since the stamp is read again, and stays`() throws {
+    @Test func `an entry overwritten since the stamp is read again and stays`() throws {
         try fixture.put("old", "key")
         var sweep = Sweep(SweepRequest(), on: fixture.store.parts, now: .now)
         sweep.stamp.time = try FileStatus.of(fixture.entryPath("key")).changed + .nanoseconds(1)
@@ -96,7 +96,7 @@ import Testing
         #expect(try fixture.get("key") == "new")
     }
 
-    @Test func `a stripe is held for a millisecond at most, and then for the next few`() throws {
+    @Test func `a stripe lock is released after at most a millisecond of deletions`() throws {
         // All in one shard, which is one stripe's.
         let keys = (0...).lazy.map { "key \($0)" }.filter { Digest(ofKey: $0).bytes[0] == 0 }.prefix(40)
         for key in keys { try fixture.put(key, key) }

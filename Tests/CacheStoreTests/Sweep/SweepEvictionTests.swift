@@ -47,7 +47,7 @@ import Testing
 
     private var listPath: String { fixture.path + "/candidates" }
 
-    @Test func `the least recently used go, with their objects, as many as are asked for`() throws {
+    @Test func `the requested number of least recently used entries is evicted with their objects`() throws {
         try fill(40)
         #expect(try evict(entries: 1)?.isExhausted == true, "no sweep has left a list yet")
         let kept = try sweep()
@@ -72,7 +72,7 @@ import Testing
         #expect(try evict(entries: 1)?.isExhausted == true)
     }
 
-    @Test func `of several limits the list names the same ones as a sweep`() throws {
+    @Test func `evictions from the list report the same limits as a sweep`() throws {
         try fill(9)
         try sweep()
         let one = try #require(try evict(entries: 1)).removedInAll.bytes
@@ -100,7 +100,7 @@ import Testing
         #expect(events.count == 2 && events.allSatisfy { $0.cause == .collected(.entries) })
     }
 
-    @Test func `sizes that somebody has made up add up to no overflow`() throws {
+    @Test func `forged sizes in the list cause no overflow`() throws {
         let count = 2100
         try fill(count)
         try sweep { $0.limits.maximumEntries = count }
@@ -122,7 +122,7 @@ import Testing
         #expect(try evict(entries: count)?.removedInAll.count == count)
     }
 
-    @Test func `what was used or changed since the sweep stays`() throws {
+    @Test func `entries used or changed since the sweep stay`() throws {
         try fill(6)
         try sweep()
         try fixture.put("other value", "key 0")
@@ -136,7 +136,7 @@ import Testing
         #expect(try fixture.get("key 0") == "other value")
     }
 
-    @Test func `an object that was stored again since the sweep stays, though its entry goes`() throws {
+    @Test func `an object stored again since the sweep stays, although its old entry is evicted`() throws {
         try fill(2)
         try sweep()
         try fixture.put("value 0", "another key")
@@ -145,7 +145,7 @@ import Testing
         #expect(fixture.objects.count == 1)
     }
 
-    @Test func `an object that several entries name is not in the list, nor are they`() throws {
+    @Test func `the list omits entries that share an object`() throws {
         try fill(3)
         try fixture.put("value 0", "another key")
         try sweep()
@@ -154,7 +154,7 @@ import Testing
         #expect(left(of: 3) == [0])
     }
 
-    @Test func `what a stripe guards that the mark could not pass is not in the list`() throws {
+    @Test func `the list omits entries of a stripe that the barrier could not pass`() throws {
         try fill(2)
         let digest = Digest(of: Array("value 0".utf8).span)
         let other = try StoreFixture.open(fixture.path)
@@ -168,7 +168,7 @@ import Testing
         #expect(fixture.objects.count == 1)
     }
 
-    @Test func `where another process sweeps there is no eviction`() throws {
+    @Test func `no entry is evicted from the list while another process sweeps`() throws {
         try fill(1)
         try sweep()
         let lock = try LockFile.acquire(
@@ -183,7 +183,7 @@ import Testing
     }
 
     @Test
-    func `a dry run leaves no list, nor one without limits, and one for expired entries the list as it was`()
+    func `only a full sweep with limits writes the list`()
         throws
     {
         try fill(3)
@@ -195,7 +195,7 @@ import Testing
         #expect(try evict(entries: 3)?.removedInAll.count == 3)
     }
 
-    @Test func `once the clock was put back the list is good for nothing`() throws {
+    @Test func `a list from before the clock was set back is ignored`() throws {
         try fill(3)
         try sweep()
         let file = try fixture.store.directory.root.open(StoreLayout.candidates, .readOnly)
@@ -211,7 +211,7 @@ import Testing
     }
 
     @Test(arguments: [0, 8, 12, 20, 40, 58])
-    func `a list whose header is damaged is none`(offset: Int) throws {
+    func `a list with a damaged header is ignored`(offset: Int) throws {
         try fill(3)
         try sweep()
         try flip(offset)
@@ -219,7 +219,7 @@ import Testing
         #expect(report.removedInAll.count == 0 && report.isExhausted)
     }
 
-    @Test func `a list ends where a record is damaged or cut off`() throws {
+    @Test func `a list ends at a damaged or truncated record`() throws {
         try fill(6)
         try sweep()
         try flip(72 + 92 * 3 + 50)
@@ -232,7 +232,7 @@ import Testing
         #expect(left(of: 6) == [4, 5])
     }
 
-    @Test func `what is no file in the list's place is no list, and stays`() throws {
+    @Test func `a link or FIFO in place of the list is ignored and not followed`() throws {
         try fill(2)
         let outside = fixture.directory.path + "/outside"
         makeFile(outside, "outside")
@@ -253,7 +253,7 @@ import Testing
         try bytes.write(to: URL(fileURLWithPath: listPath))
     }
 
-    @Test func `a deadline ends an eviction, and the list stays good`() throws {
+    @Test func `a deadline ends an eviction, and the list stays valid`() throws {
         try fill(3)
         try sweep()
         var pace = SweepPace()

@@ -29,7 +29,7 @@ struct SweepMountTests {
         try store.directory.root.descriptor.fileSystemSpace().availableBytes
     }
 
-    @Test func `for free space go as many as it takes, and a dry run knows how many`() throws {
+    @Test func `entries are evicted until enough space is free, as a dry run predicts`() throws {
         for index in 0..<50 { try put("\(index) " + String(repeating: "x", count: 8000), "key \(index)") }
         let before = try available()
         var request = SweepRequest()
@@ -46,7 +46,7 @@ struct SweepMountTests {
         #expect(try available() >= before + 100_000 - 8192)
     }
 
-    @Test func `where change times tell too little the record tells who was used or changed`() throws {
+    @Test func `the record shows use and changes if change times do not`() throws {
         for index in 0..<6 { try put("value \(index)", "key \(index)") }
         var request = SweepRequest()
         request.limits.maximumEntries = 100

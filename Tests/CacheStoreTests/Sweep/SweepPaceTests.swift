@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `one that is called off is incomplete, and the next goes on`(expiredOnly: Bool) throws {
+    func `a cancelled sweep is incomplete, and the next one completes it`(expiredOnly: Bool) throws {
         let fixture = try filled(40)
         // 64 stripes of the barrier and two kinds of leftovers come before.
         let first = try fixture.sweep {
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: [Duration?.none, .zero])
-    func `who calls it off is heard at any pace`(slice: Duration?) throws {
+    func `a sweep can be cancelled at any pace`(slice: Duration?) throws {
         let fixture = try filled(40)
         let questions = Locked<Int>.Box(0)
         let report = try fixture.sweep {
@@ -68,7 +68,7 @@ import Testing
         #expect(try fixture.sweep().isComplete && fixture.entries.isEmpty)
     }
 
-    @Test func `one that may be called off deletes what has expired soon after it was read`() throws {
+    @Test func `a sweep that may be cancelled deletes expired entries soon after it reads them`() throws {
         let fixture = try StoreFixture()
         // All in one shard, which is listed at once.
         let keys = (0...).lazy.map { "key \($0)" }.filter { Digest(ofKey: $0).bytes[0] == 0 }.prefix(40)
@@ -82,7 +82,7 @@ import Testing
         #expect(report.removed[.expired]?.count ?? 0 >= 8)
     }
 
-    @Test func `one whose deadline has passed deletes no more, and says so`() throws {
+    @Test func `a sweep past its deadline deletes nothing more and reports that it is incomplete`() throws {
         let fixture = try filled(10)
         let report = try fixture.sweep { $0.pace.deadline = .now }
         #expect(!report.isComplete && report.removed.isEmpty)
@@ -91,7 +91,7 @@ import Testing
         #expect(record.isUnfinished && record.ended != nil && record.lastFull == nil)
     }
 
-    @Test func `a deadline holds also where a stripe's holder is stopped`() throws {
+    @Test func `the deadline holds although a stripe's lock holder is stopped`() throws {
         let fixture = try filled(10)
         let other = try StoreFixture.open(fixture.path)
         let digest = Digest(of: Array("value 1".utf8).span)
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func `rests come between single things, while no stripe is held`() throws {
+    @Test func `a sweep rests between single files, while it holds no stripe`() throws {
         let fixture = try filled(30, expires: nil)
         for index in 0..<10 { _ = try fixture.store.remove(Digest(ofKey: "key \(index)")) }
         let other = try StoreFixture.open(fixture.path)
@@ -128,7 +128,7 @@ import Testing
         #expect(rests.load(ordering: .relaxed) > 64 + 20 + 20 + 10)
     }
 
-    @Test func `a sparing one works a fifth of the time`() throws {
+    @Test func `a sparing sweep works a fifth of the time`() throws {
         // As many entries as keep this machine busy for two slices.
         var (count, busy, rest) = (300, Duration.zero, Duration.zero)
         while busy < .milliseconds(8), count < 100_000 {
@@ -149,7 +149,7 @@ import Testing
 
     // MARK: What it notes
 
-    @Test func `what a sweep did can be read by all, also that it was killed`() throws {
+    @Test func `any process can read the record of a running, ended or killed sweep`() throws {
         let fixture = try filled(3)
         #expect(SweepRecord.last(in: fixture.store.directory) == nil)
         let seen = Locked<SweepRecord?>.Box(nil)
@@ -170,7 +170,7 @@ import Testing
         #expect(SweepRecord.last(in: fixture.store.directory) == last, "a rehearsal leaves no word")
     }
 
-    @Test func `the longest record fits, and what is no record is none`() throws {
+    @Test func `the longest record fits, and malformed records are rejected`() throws {
         var report = CollectionReport()
         report.worked = .nanoseconds(Int64.max)
         for reason in RemovalReason.allCases {
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func `who is elected asks again whether a sweep is due, and one is elected`() throws {
+    @Test func `a process checks again whether a sweep is due once it holds the janitor lock`() throws {
         let fixture = try filled(3)
         let request = SweepRequest()
         #expect(
@@ -216,7 +216,7 @@ import Testing
 
     // MARK: Leftovers
 
-    @Test func `locks of computations go with their process, and nothing else in their place`() throws {
+    @Test func `flight locks without a holder are deleted, and no other files`() throws {
         let fixture = try StoreFixture()
         let locks = fixture.path + "/locks/"
         let key = Digest(ofKey: "key").description
@@ -236,7 +236,7 @@ import Testing
         other?.release()
     }
 
-    @Test func `files that stay are dated anew once they are old, so that no cleaner takes them`() throws {
+    @Test func `permanent files get a new modification time once they are old`() throws {
         let fixture = try StoreFixture()
         let names =
             fixture.directory.files(below: "cache/locks").map { "locks/" + $0 }

@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: [SweepCandidates.most, 7])
-    func `a dry run reports of everything what the run after it does`(candidates: Int) throws {
+    func `a dry run reports exactly the removals of the next run`(candidates: Int) throws {
         try makeEverything()
         try fixture.sweep { $0.expiredOnly = true }
         let overhead = try #require(fixture.store.control.overhead)
@@ -99,7 +99,8 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `more than there can be candidates go in several passes, in the same order`(isDryRun: Bool) throws {
+    func `evictions beyond the candidate limit take several passes, in the same order`(isDryRun: Bool) throws
+    {
         for index in 0..<60 { try put("value \(index / 2)", "key \(index)", age: 1000 - index) }
         let report = try fixture.sweep {
             $0.limits.maximumEntries = 15
@@ -118,7 +119,7 @@ import Testing
         #expect(horizon > .seconds(950) && horizon < .seconds(1500))
     }
 
-    @Test func `where all candidates are in use there is no further pass`() throws {
+    @Test func `there is no further pass if all candidates are in use`() throws {
         for index in 0..<30 { try put("value \(index)", "key \(index)", age: 1000 - index) }
         let passes = Locked<Int>.Box(0)
         var request = SweepRequest()
@@ -138,7 +139,7 @@ import Testing
         #expect((4...5).contains(report.spared) && report.removed.isEmpty && report.isComplete)
     }
 
-    @Test func `the whole directory stays within the size, as du counts it`() throws {
+    @Test func `the size limit applies to the whole directory as du counts it`() throws {
         for index in 0..<300 { try put("value \(index)", "key \(index)", age: 1000 - index) }
         let before = try fixture.sweep()
         // Shards that are not there yet are reckoned with as if they were.
@@ -163,7 +164,7 @@ import Testing
         return try #require(Int64(String(decoding: data, as: UTF8.self).prefix { $0.isNumber }))
     }
 
-    @Test func `for free space go the least recently used, until enough was removed`() throws {
+    @Test func `entries are evicted for free space only while too little is free`() throws {
         for index in 0..<20 { try put("value \(index)", "key \(index)", age: 1000 - index) }
         // All that there is would not do.
         let rehearsal = try fixture.sweep {
@@ -175,7 +176,7 @@ import Testing
         #expect(fixture.entries.count == 20)
     }
 
-    @Test func `what was replaced before the mark is no orphan any more after it`() throws {
+    @Test func `a full sweep resets the count of values replaced before it`() throws {
         for _ in 0..<5 { fixture.store.control.noteReplacement(bytes: 4096) }
         try fixture.sweep { $0.expiredOnly = true }
         #expect(fixture.store.control.replacedEntries == 5)
@@ -196,7 +197,7 @@ import Testing
         #expect(fixture.store.control.replacedEntries == 0)
     }
 
-    @Test func `what grows with use is overhead beside what is reckoned with for directories`() throws {
+    @Test func `files that grow with use count as overhead`() throws {
         let fixture = try StoreFixture()
         try fixture.sweep()
         let before = try #require(fixture.store.control.overhead)

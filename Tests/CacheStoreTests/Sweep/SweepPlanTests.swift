@@ -31,7 +31,7 @@ import Testing
             .verdict
     }
 
-    @Test func `without limits only what has expired or can't be read goes`() {
+    @Test func `without limits only expired and corrupt entries are removed`() {
         #expect(verdict(age: 1000, used: 1000) == nil)
         #expect(verdict(age: 1, used: 1, expired: true) == .expired)
         let status = FileStatus(stat())
@@ -39,7 +39,7 @@ import Testing
         #expect(corrupt.verdict == .corrupt)
     }
 
-    @Test func `age counts from writing, idle time from the last use`() {
+    @Test func `age counts from the write, idle time from the last use`() {
         #expect(verdict(age: 100, used: 1) { $0.maximumAge = .seconds(50) } == .age)
         #expect(verdict(age: 10, used: 10) { $0.maximumAge = .seconds(50) } == nil)
         #expect(verdict(age: 100, used: 1) { $0.maximumAge = .seconds(100) } == nil)
@@ -84,7 +84,7 @@ import Testing
 
     private let five: [Seen] = (0..<5).map { ("k\($0)", "c\($0)", 512) }
 
-    @Test func `the first go, as many as are too many`() {
+    @Test func `the first entries are evicted until the excess is gone`() {
         #expect(plan(five, Excess()).isEmpty)
         #expect(plan(five, Excess(entries: 2)) == [.entries, .entries])
         #expect(plan(five, Excess(size: 1)) == [.size])
@@ -95,20 +95,20 @@ import Testing
         #expect(plan([], Excess(size: 1)).isEmpty)
     }
 
-    @Test func `what goes for one limit counts towards the others`() {
+    @Test func `an eviction for one limit counts towards the others`() {
         #expect(plan(five, Excess(entries: 1, size: 512)) == [.entries])
         #expect(plan(five, Excess(entries: 1, size: 1024)) == [.entries, .size])
         let all: [RemovalReason] = [.entries, .size, .freeSpace]
         #expect(plan(five, Excess(entries: 1, size: 1024, freeSpace: 1536)) == all)
     }
 
-    @Test func `shared content takes its space until its last entry goes`() {
+    @Test func `shared content takes its space until its last entry is evicted`() {
         let entries: [Seen] = [("a", "S", 512), ("b", "S", 512), ("c", "T", 512)]
         #expect(plan(entries, Excess(size: 1)).count == 2)
         #expect(plan(entries.reversed(), Excess(size: 1)).count == 1)
     }
 
-    @Test func `content that is not there takes no space`() {
+    @Test func `missing content takes no space`() {
         var marks = ContentMarks(vacant: ContentMark())
         marks[Digest(ofKey: "c0")].noteReference(sizeClass: 0)
         let plan = SweepPlan([entry(five[0])], marks: marks, excess: Excess(size: 1))
@@ -143,7 +143,7 @@ import Testing
         return evicted
     }
 
-    @Test func `who goes is who would go from an exact list of the least recently used`() {
+    @Test func `the plan evicts the same entries as an exact LRU list`() {
         var generator = SeededGenerator(seed: 1)
         for _ in 0..<200 {
             let cache: [Seen] = (0..<Int.random(in: 1...300, using: &generator)).map { index in

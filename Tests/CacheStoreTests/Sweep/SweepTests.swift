@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.takesTurns) struct SweepTests {
     @Test(arguments: RecordForm.both)
-    func `what is in use stays, and what no entry names goes at once`(form: RecordForm) throws {
+    func `values in use stay, and orphans are deleted at once`(form: RecordForm) throws {
         let fixture = try StoreFixture(form)
         try fixture.put("old", "key")
         try fixture.put("new", "key")
@@ -25,7 +25,7 @@ import Testing
         #expect(try fixture.get("b") == "shared")
     }
 
-    @Test func `any number of stripes that are held cost a sweep little more than one`() throws {
+    @Test func `many held stripes delay a sweep little more than one`() throws {
         let fixture = try StoreFixture()
         for index in 0..<50 { try fixture.put("value \(index)", "key \(index)", expires: .now) }
         var locks: [Int32] = []
@@ -48,7 +48,8 @@ import Testing
         #expect(time < limit)
     }
 
-    @Test func `an expired entry goes with its object, counted once with the bytes of both`() throws {
+    @Test func `an expired entry is removed with its object and counted once with the bytes of both`() throws
+    {
         let fixture = try StoreFixture()
         try fixture.put("value", "key", expires: .now + .seconds(1))
         let report = try fixture.sweep(now: .now + .seconds(2))
@@ -60,7 +61,7 @@ import Testing
         #expect(report.entries.count == 0 && report.entries.bytes == 0)
     }
 
-    @Test func `a link to itself in the place of a shard keeps nothing else from being swept`() throws {
+    @Test func `a link to itself in place of a shard does not stop the sweep`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try fixture.put("gone", "expired", expires: .now)
@@ -73,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: [1, 1 << 20])
-    func `what a sweep has noted is read whatever follows it`(count: Int) throws {
+    func `the record of a sweep can be read if other bytes follow it`(count: Int) throws {
         let fixture = try StoreFixture()
         try fixture.sweep()
         let record = try #require(SweepRecord.last(in: fixture.store.directory))
@@ -95,7 +96,7 @@ import Testing
         #expect(try fixture.sweep(now: start + .seconds(20)).removed[.expired]?.count == 1)
     }
 
-    @Test func `a dry run reports what the run after it does, and deletes nothing`() throws {
+    @Test func `a dry run deletes nothing and reports what the next run deletes`() throws {
         let fixture = try StoreFixture()
         for index in 0..<20 {
             try fixture.put("value \(index / 2)", "key \(index)", expires: index < 5 ? .now : nil)
@@ -119,7 +120,7 @@ import Testing
         #expect(report.entries.count == 7)
     }
 
-    @Test func `expired-only leaves orphans and whatever is over a limit`() throws {
+    @Test func `an expired-only sweep leaves orphans and entries over a limit`() throws {
         let fixture = try StoreFixture()
         try fixture.put("old", "key")
         try fixture.put("new", "key")
@@ -133,7 +134,7 @@ import Testing
         #expect(try fixture.get("key") == "new")
     }
 
-    @Test func `trimming takes the least recently used and keeps what was just read`() throws {
+    @Test func `a sweep evicts the least recently used entries and keeps those just read`() throws {
         let fixture = try StoreFixture()
         let start = Timestamp.now
         for index in 0..<10 {
@@ -150,7 +151,7 @@ import Testing
         #expect(left == [0, 8, 9])
     }
 
-    @Test func `leftovers of killed writers go, files of live ones stay`() throws {
+    @Test func `leftovers of killed writers are deleted, files of live writers stay`() throws {
         let fixture = try StoreFixture()
         let entry = fixture.entryPath("half")
         try fixture.put("x", "half")
@@ -167,7 +168,7 @@ import Testing
         #expect(isThere == 1)
     }
 
-    @Test func `files that are not ours are reported and never touched`() throws {
+    @Test func `unrecognised files are reported and never touched`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         let object = Digest(of: Array("value".utf8).span).description
@@ -189,7 +190,7 @@ import Testing
         for name in names { #expect(FileManager.default.fileExists(atPath: fixture.path + "/" + name)) }
     }
 
-    @Test func `a stray name beside the shards is taken for none of them`() throws {
+    @Test func `a stray directory beside the shards is not treated as a shard`() throws {
         let fixture = try StoreFixture()
         for index in 0..<600 { try fixture.put("value", "key \(index)") }
         for name in ["0g", "g0", "FF", "f", "fff", "\u{e9}"] {
@@ -203,7 +204,7 @@ import Testing
         #expect(try fixture.sweep().entries.count == 600)
     }
 
-    @Test func `an object that a put has touched since the stamp is spared`() throws {
+    @Test func `an object reused by a put since the stamp is spared`() throws {
         // A put comes in between, once all entries are read.
         let fixture = try StoreFixture()
         try fixture.put("value", "old")
@@ -221,7 +222,7 @@ import Testing
         #expect(try fixture.get("new") == "value")
     }
 
-    @Test func `an entry that was overwritten or read since the scan is spared`() throws {
+    @Test func `an entry overwritten or read since the scan is spared`() throws {
         let fixture = try StoreFixture()
         for key in ["overwritten", "read", "idle"] { try fixture.put("value of \(key)", key) }
         let isDone = FailureCount()
@@ -240,7 +241,7 @@ import Testing
         #expect(report.spared >= 2)
     }
 
-    @Test func `an entry whose object's place holds a link goes, and the link stays`() throws {
+    @Test func `an entry with a link in place of its object is removed, and the link stays`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try FileManager.default.removeItem(atPath: fixture.objectPath("value"))
@@ -251,7 +252,7 @@ import Testing
         #expect(link == "/nowhere")
     }
 
-    @Test func `only one sweeps at a time, and the other says that it can't`() throws {
+    @Test func `only one process sweeps at a time, and another one gets the error busy`() throws {
         let fixture = try StoreFixture()
         let lock = try LockFile.acquire(
             StoreLayout.janitorLock,
@@ -265,7 +266,7 @@ import Testing
         try fixture.sweep()
     }
 
-    @Test func `a stripe whose holder is stopped is skipped and named, and what it guards stays`() throws {
+    @Test func `a stripe with a stopped lock holder is skipped and named, and its objects stay`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         _ = try fixture.store.remove(Digest(ofKey: "key"))
@@ -281,7 +282,7 @@ import Testing
     }
 
     /// Its object, too, which was not there, or not listed, when its entry was read, or the other way round.
-    @Test func `what is put while a sweep reads stays, at whatever moment`() throws {
+    @Test func `values stored at any time of a scan stay`() throws {
         let fixture = try StoreFixture()
         for number in 0..<200 { try fixture.put("value \(number)", "key \(number)") }
         let names = Locked.Box([String]())
@@ -299,7 +300,7 @@ import Testing
         for name in all { #expect(try fixture.get(name) == name) }
     }
 
-    @Test func `what a skipped stripe guards stays also when its holder goes on during the sweep`() throws {
+    @Test func `objects of a skipped stripe stay if its lock holder continues during the sweep`() throws {
         // He may publish an entry that the sweep has not seen.
         let fixture = try StoreFixture()
         try fixture.put("value", "key")

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 @Suite(.takesTurns) struct VerificationTests {
-    @Test func `keys that were stored by a clock that was ahead are counted, and no damage`() throws {
+    @Test func `keys stored by a clock that was ahead are counted and are no damage`() throws {
         let fixture = try StoreFixture()
         for (key, created) in [("now", Timestamp.now), ("later", .now + .seconds(3600))] {
             var record = fixture.record(key, created: created)
@@ -19,7 +19,7 @@ import Testing
         #expect(report.futureEntries == 1 && report.entries == 2 && report.isClean)
     }
 
-    @Test func `a sound store is clean, and orphans are no fault`() throws {
+    @Test func `an intact store is clean, even with orphans`() throws {
         let fixture = try StoreFixture()
         try fixture.put("one", "a")
         try fixture.put("two", "a")
@@ -28,7 +28,7 @@ import Testing
         #expect(report.objects == 2 && report.entries == 1 && report.orphans == 1 && report.objectBytes == 6)
     }
 
-    @Test func `each kind of damage is found, and repaired on request`() throws {
+    @Test func `each kind of damage is found and repaired on request`() throws {
         let fixture = try StoreFixture()
         for name in ["sound", "flipped", "gone", "record", "empty"] { try fixture.put("v " + name, name) }
         try fixture.damage(fixture.objectPath("v flipped"), Array("w flipped".utf8))
@@ -50,7 +50,7 @@ import Testing
         #expect(fixture.entries.count == 1)
     }
 
-    @Test func `damage behind a lock that is held is reported, and stays until it is free`() throws {
+    @Test func `damage behind a held lock is reported, and repaired once the lock is free`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try fixture.changeRecord(of: "key") { $0 = Array("garbage".utf8) }
@@ -64,7 +64,7 @@ import Testing
         #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
     }
 
-    @Test func `what a killed put leaves is no fault`() throws {
+    @Test func `leftovers of a killed put are no damage`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try fixture.changeRecord(of: "key") { $0 = [] }
@@ -72,7 +72,7 @@ import Testing
         #expect(report.isClean && report.unfinishedEntries == 1 && report.orphans == 1)
     }
 
-    @Test func `keys that have lost their records, as in a copy, are a fault, and gc removes them`() throws {
+    @Test func `keys without records, as in a copy, are damage, and a sweep removes them`() throws {
         let fixture = try StoreFixture()
         for number in 0..<8 { try fixture.put("value \(number)", "key \(number)") }
         try fixture.changeRecord(of: "key 0") { $0 = [] }
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test
-    func `an object that was lengthened is found by its length, and no more of it read than its record says`()
+    func `a lengthened object is found by its length and not read beyond its record's`()
         throws
     {
         let fixture = try StoreFixture()
@@ -115,7 +115,7 @@ import Testing
         #expect(fixture.objects.isEmpty && fixture.entries.isEmpty)
     }
 
-    @Test func `a lengthened object that no key names is not read at all`() throws {
+    @Test func `a lengthened object without a key is not read`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try lengthen(fixture.objectPath("value"))
@@ -126,7 +126,7 @@ import Testing
         #expect(fixture.objects.count == 1)
     }
 
-    @Test func `reading a lengthened object is a miss at once, and removes it`() throws {
+    @Test func `reading a lengthened object is an immediate miss and removes it`() throws {
         let fixture = try StoreFixture()
         let digest = Digest(of: Array("value".utf8).span)
         let reads: [(Store) throws -> Bool] = [
@@ -146,7 +146,7 @@ import Testing
         #expect(fixture.objects.isEmpty)
     }
 
-    @Test func `a value with holes that is as it was put is sound`() throws {
+    @Test func `an unchanged sparse value is intact`() throws {
         let fixture = try StoreFixture()
         let file = fixture.directory.path + "/file"
         makeFile(file)
@@ -176,7 +176,7 @@ import Testing
         return try Verification.run(request, on: fixture.store.parts)
     }
 
-    @Test func `a sample reads so many, and says of how many`() throws {
+    @Test func `a sample reads the requested number and reports the total`() throws {
         let fixture = try StoreFixture()
         for number in 0..<200 { try fixture.put("value \(number)", "key \(number)") }
         let counted = try verify(fixture, .count(50))
@@ -193,13 +193,13 @@ import Testing
         #expect(try verify(fixture, .percent(0)).objects == 0)
     }
 
-    @Test func `a share of few is one at least`() throws {
+    @Test func `a sample by percentage has at least one object`() throws {
         let fixture = try StoreFixture()
         for number in 0..<5 { try fixture.put("value \(number)", "key \(number)") }
         for _ in 0..<20 { #expect(try verify(fixture, .percent(1e-4)).objects == 1) }
     }
 
-    @Test func `each object is as likely to be in a sample as any other`() throws {
+    @Test func `all objects are equally likely to be in a sample`() throws {
         let fixture = try StoreFixture()
         for number in 0..<20 {
             try fixture.put("v \(number)", "key \(number)")
@@ -215,7 +215,7 @@ import Testing
         #expect(hits.count == 20 && hits.values.allSatisfy { (22..<128).contains($0) })
     }
 
-    @Test func `keys of a sample are held against values that were not read`() throws {
+    @Test func `the keys of a sample are compared with values that were not read`() throws {
         let fixture = try StoreFixture()
         for name in ["gone", "short", "sound"] { try fixture.put("v " + name, name) }
         try FileManager.default.removeItem(atPath: fixture.objectPath("v gone"))
@@ -244,7 +244,7 @@ import Testing
 
     // MARK: Many
 
-    @Test func `of what is damaged the first thousand are named, and all are counted and told`() throws {
+    @Test func `the first thousand findings are listed, and all are counted and reported`() throws {
         let fixture = try StoreFixture()
         for number in 0..<1100 { try fixture.put("same value", "key \(number)") }
         try FileManager.default.removeItem(atPath: fixture.objectPath("same value"))
@@ -257,7 +257,7 @@ import Testing
         #expect(told.value.withLock { $0.count } == 1100)
     }
 
-    @Test func `progress goes to its end in both phases`() throws {
+    @Test func `the progress reaches its end in both phases`() throws {
         let fixture = try StoreFixture()
         for number in 0..<300 { try fixture.put("value \(number)", "key \(number)") }
         let heard = Locked<[CacheProgress]>.Box([])
@@ -281,7 +281,7 @@ import Testing
         #expect(all.last { $0.phase == .verifying }?.bytes == 2590)
     }
 
-    @Test func `only the calling thread hears of the progress`() throws {
+    @Test func `progress is reported only on the calling thread`() throws {
         let fixture = try StoreFixture()
         for number in 0..<300 { try fixture.put("value \(number)", "key \(number)") }
         let threads = Locked<Set<Int>>.Box([])
@@ -295,7 +295,7 @@ import Testing
         #expect(threads.value.withLock { $0 } == [threadNumber])
     }
 
-    @Test func `threads that share the work find the same`() throws {
+    @Test func `the findings are the same for any number of threads`() throws {
         let fixture = try StoreFixture()
         for number in 0..<300 { try fixture.put("value \(number)", "key \(number % 290)") }
         for number in 0..<20 { try fixture.damage(fixture.objectPath("value \(number + 100)"), [1]) }

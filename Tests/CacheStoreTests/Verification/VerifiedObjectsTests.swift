@@ -9,7 +9,7 @@ import Testing
 @Suite(.takesTurns) struct VerifiedObjectsTests {
     private func content(_ number: Int) -> Content { Content(of: Array("value \(number)".utf8).span) }
 
-    @Test func `each of many is known, and no other`() {
+    @Test func `each of many noted objects is known, and no other`() {
         let objects = VerifiedObjects()
         for number in 0..<40_000 { objects.note(content(number).digest, content(number)) }
         for number in stride(from: 0, to: 40_000, by: 7) {
@@ -41,7 +41,7 @@ import Testing
         #expect(objects.unreferenced == 0)
     }
 
-    @Test func `a corrupt one is known as that, and is no orphan`() {
+    @Test func `a corrupt object is known to be corrupt and is no orphan`() {
         let objects = VerifiedObjects()
         objects.note(content(1).digest, content(2))
         guard case .corrupt = objects.compare(content(1)) else {

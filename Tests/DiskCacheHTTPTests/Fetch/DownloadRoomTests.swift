@@ -9,9 +9,9 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// Downloads within the limits of their directory.
+/// Downloads and the size limits of their directory.
 @Suite(.takesTurns) struct DownloadRoomTests {
-    /// Of which the files of the cache itself take 6 MiB.
+    /// The size limit of the directory; the cache's own files take 6 MiB of it.
     static let limit: Int64 = 24 << 20
 
     private func place(
@@ -27,7 +27,7 @@ import Testing
         try place.cache.directory.updateLimits { $0.maximumValueSize = ByteCount(length) }
     }
 
-    /// Bytes on disk of all files that have a name.
+    /// The allocated size of all named files in bytes.
     private func size(_ place: FetchFixture) throws -> Int64 {
         let root = place.directory.path + "/cache/"
         var size: Int64 = 0
@@ -35,7 +35,7 @@ import Testing
             do throws(Errno) {
                 size += try FileStatus.of(root + file).allocatedSize
             } catch {
-                // The janitor has deleted it meanwhile.
+                // The janitor deleted it in the meantime.
                 guard error == .noEntry else { throw error }
             }
         }
@@ -49,7 +49,7 @@ import Testing
         )
     }
 
-    @Test func `downloads that broke off stay below the limit, and one collection leaves nothing of them`()
+    @Test func `interrupted downloads stay below the limit, and one collection removes them all`()
         async throws
     {
         let place = try place { Self.cut($0.path, sent: 2 << 20, of: "4194304") }
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: ["1125899906842624", "9223372036854775807"])
-    func `a server that promises more than there can be is refused at once, and nothing makes way for it`(
+    func `a response that no disk can hold fails at once and evicts nothing`(
         length: String
     ) async throws {
         for limit in [nil, Self.limit] {
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `what the limits don't allow is handed on and not kept, and nothing makes way for it`(
+    func `a body over the value size limit is returned but not stored, and evicts nothing`(
         isChunked: Bool
     ) async throws {
         let body = noise(count: 5 << 20, seed: 1)
@@ -98,7 +98,7 @@ import Testing
         #expect(try size(place) <= Self.limit)
     }
 
-    @Test func `downloads that go on at once keep below the limit together`() throws {
+    @Test func `concurrent downloads together stay below the limit`() throws {
         let place = try place { _ in WebServer.Answer() }
         let cache = place.cache
         let request = try HTTPRequest(place.request())
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func `a download that broke off is counted, and left to the next one for a while`() async throws {
+    @Test func `an interrupted download is counted and kept until the next full collection`() async throws {
         let place = try place(limit: 64 << 20) { request in
             let body = noise(count: 3 << 20, seed: 2)
             if request["Range"] == nil { return Self.cut("", sent: 1 << 20, of: "3145728") }
@@ -160,7 +160,7 @@ import Testing
         }
         #expect(await place.failure()?.code == .truncated)
         #expect(try await place.fetch().length == 3 << 20)
-        // One block or two for entries and what is beside them.
+        // One or two blocks for the entries and the files beside them.
         #expect(abs(try await drift() ?? 0) < 1 << 20)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// The file that a body comes into.
+/// The file that receives a body.
 @Suite(.takesTurns) struct DownloadTests {
     private let directory: TemporaryDirectory
     private let cache: SharedCache
@@ -29,7 +29,7 @@ import Testing
         return try Download(partial, in: cache, terms)
     }
 
-    @Test func `whoever ends it lets others go on, though a thread may still know of it`() throws {
+    @Test func `an ended download frees its key, even while a thread still references it`() throws {
         let first = try download()
         #expect(try cache.partialFile(forKey: "key") == nil)
         first.abandon()

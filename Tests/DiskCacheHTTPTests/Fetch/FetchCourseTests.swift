@@ -5,7 +5,7 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// The pure part of asking an origin.
+/// The pure part of a request to an origin: decisions without I/O.
 @Suite(.takesTurns) struct FetchCourseTests {
     private static let begin = HTTPDate(seconds: 1_700_000_000)
     private let down = FetchError(.unreachable, "down")
@@ -38,7 +38,7 @@ import Testing
         FetchCourse.Moment(date: Self.begin.adding(seconds), left: left, jitter: jitter)
     }
 
-    @Test func `pauses double, and half of them is chance`() throws {
+    @Test func `pauses double, and half of each is random`() throws {
         var course = try course(retries: 3)
         var pauses: [FetchCourse.Action] = []
         for jitter in [1.0, 0, 1] {
@@ -53,7 +53,7 @@ import Testing
         #expect(course.action == .finish(.fail(down)))
     }
 
-    @Test func `there is no retry without time for it, nor of what may change something`() throws {
+    @Test func `there is no retry without enough time, for unsafe methods or for lasting errors`() throws {
         var late = try course()
         late.failed(down, at: moment(left: .milliseconds(100)))
         #expect(late.action == .finish(.fail(down)))
@@ -66,7 +66,7 @@ import Testing
         #expect(other.action == .finish(.fail(large)))
     }
 
-    @Test func `Retry-After counts, in seconds or as a date, up to a limit`() throws {
+    @Test func `Retry-After is honored in seconds or as a date, up to a limit`() throws {
         let texts = ["3": 3, Self.begin.adding(107).text: 7]
         for (text, seconds) in texts {
             var course = try course()
@@ -79,7 +79,7 @@ import Testing
         #expect(course.action == .finish(.pass(response, removes: false)))
     }
 
-    @Test func `where something stale will do nobody waits for a retry`() throws {
+    @Test func `a usable stale response is returned instead of a retry`() throws {
         var course = try course(stored: ["Cache-Control": "max-age=60, stale-if-error=60"])
         course.failed(down, at: moment())
         guard case .finish(.stale(let answer, let error)) = course.action else {
@@ -90,7 +90,7 @@ import Testing
         #expect(error == down)
     }
 
-    @Test func `a 304 for something else is asked once more, without conditions`() throws {
+    @Test func `a 304 for another response is retried without conditions`() throws {
         var course = try course(stored: ["ETag": "\"1\""])
         let response = HTTPResponse(304, ["ETag": "\"2\""])
         course.received(response, requested: Self.begin, at: moment())
@@ -101,7 +101,7 @@ import Testing
         #expect(!request.fields.contains("If-None-Match"))
     }
 
-    @Test func `a head is read as it was written`() throws {
+    @Test func `a stored head and a choice survive a round trip`() throws {
         let url = try #require(HTTPURL("https://a/"))
         let request = HTTPRequest("GET", url, ["Accept-Language": "de", "A": ""])
         let variant = Variant(of: request, fields: ["a", "accept-language", "b"]) { $0 }

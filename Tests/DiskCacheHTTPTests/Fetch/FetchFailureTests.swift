@@ -8,9 +8,9 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// Servers that fail, break off, or do what they should not.
+/// Servers that fail, interrupt a response, or misbehave.
 @Suite(.takesTurns) struct FetchFailureTests {
-    @Test func `a download that breaks off goes on where it was`() async throws {
+    @Test func `an interrupted download resumes where it stopped`() async throws {
         let body = noise(count: 1_000_000, seed: 3)
         let place = try FetchFixture { request in
             var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: [401, 403, 500])
-    func `a refusal does not cost what has come, and is not kept with its bytes`(status: Int) async throws {
+    func `an error response leaves the partial download intact and is not stored`(status: Int) async throws {
         let body = noise(count: 1_000_000, seed: 3)
         let place = try FetchFixture { request in
             var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
@@ -49,7 +49,7 @@ import Testing
         #expect(place.partials.isEmpty)
     }
 
-    @Test func `within one fetch, too`() async throws {
+    @Test func `a retry within one fetch resumes the download`() async throws {
         let body = noise(count: 300_000, seed: 4)
         let place = try FetchFixture { request in
             var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
@@ -60,7 +60,7 @@ import Testing
         #expect(place.server.requests.map { $0["Range"] } == [nil, "bytes=150000-"])
     }
 
-    @Test func `what has changed meanwhile is fetched anew`() async throws {
+    @Test func `a body that has changed is downloaded from the start`() async throws {
         let place = try FetchFixture { request in
             let isFirst = request["Range"] == nil
             let body = noise(count: 200_000, seed: isFirst ? 5 : 6)
@@ -73,7 +73,7 @@ import Testing
         #expect(try await place.fetch().body == noise(count: 200_000, seed: 6))
     }
 
-    @Test func `without a strong validator nothing is continued`() async throws {
+    @Test func `without a strong validator a download is not resumed`() async throws {
         let place = try FetchFixture { request in
             let cut = request["DNT"] == nil ? 9 : nil
             return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data(count: 100_000), cut: cut)
@@ -84,7 +84,7 @@ import Testing
         #expect(place.server.requests.allSatisfy { $0["Range"] == nil })
     }
 
-    @Test func `an error is answered with what is stale, within its allowance`() async throws {
+    @Test func `on an error a stale response is returned within its allowance`() async throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=60, stale-if-error=100"], Data("a".utf8))
         }
@@ -100,7 +100,7 @@ import Testing
         #expect(await place.failure { $0.staleIfError = .zero }?.code == .unreachable)
     }
 
-    @Test func `a reload is not answered with what a response allows in the place of an error`() async throws
+    @Test func `a reload ignores the response's stale-if-error, but not the caller's allowance`() async throws
     {
         let place = try FetchFixture { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=60, stale-if-error=100"], Data("a".utf8))
@@ -116,7 +116,7 @@ import Testing
         #expect(own.text == "a")
     }
 
-    @Test func `a status that may pass is asked again, as late as the server wants`() async throws {
+    @Test func `a transient status is retried after the server's Retry-After`() async throws {
         let count = Locked(0)
         let place = try FetchFixture { _ in
             let number = count.withLock {
@@ -130,7 +130,7 @@ import Testing
         #expect(place.server.requests.count == 3)
     }
 
-    @Test func `what is stale is returned at once and renewed behind`() async throws {
+    @Test func `a stale response is returned at once and revalidated in the background`() async throws {
         let place = try FetchFixture {
             let control = "Cache-Control: max-age=60, stale-while-revalidate=60"
             return WebServer.Answer.resource($0, Data("a".utf8), tag: "1", [control])
@@ -144,7 +144,7 @@ import Testing
         #expect(try await place.fetch().cacheStatus.detail == nil)
     }
 
-    @Test func `what is too long for one is still gone on with by another`() async throws {
+    @Test func `a partial download too large for one caller is resumed by another`() async throws {
         let body = noise(count: 1_000_000, seed: 3)
         let place = try FetchFixture { request in
             var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
@@ -157,7 +157,7 @@ import Testing
         #expect(place.server.requests.last?["Range"] == "bytes=400000-")
     }
 
-    @Test func `what does wrong is one clear error, and nothing is stored`() async throws {
+    @Test func `each violation results in a specific error, and nothing is stored`() async throws {
         let place = try FetchFixture { request in
             switch request.path {
             case "/circle": WebServer.Answer(302, ["Location: /circle"])
@@ -173,7 +173,7 @@ import Testing
         #expect(place.directory.files(below: "cache/objects").isEmpty && place.partials.isEmpty)
     }
 
-    @Test func `no error says what is secret`() async throws {
+    @Test func `no error message contains secrets`() async throws {
         let place = try FetchFixture { _ in WebServer.Answer() }
         place.server.stop()
         let error = await place.failure {
@@ -183,7 +183,7 @@ import Testing
         #expect(!text.contains("pAss") && !text.contains("tOken1") && text.contains("127.0.0.1"))
     }
 
-    @Test func `a task that is cancelled ends at once`() async throws {
+    @Test func `a cancelled task ends at once`() async throws {
         let gate = Gate()
         let place = try FetchFixture { _ in
             gate.wait()
@@ -197,7 +197,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
-    @Test func `a limit of time holds`() async throws {
+    @Test func `a time limit is enforced`() async throws {
         let gate = Gate()
         let place = try FetchFixture { _ in
             gate.wait()

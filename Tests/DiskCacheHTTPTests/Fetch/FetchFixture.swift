@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// A cache with a clock of its own, and a server.
+/// A cache with a manual clock, and a server.
 final class FetchFixture: Sendable {
     let directory: TemporaryDirectory
     let clock = ManualClock()
@@ -25,7 +25,7 @@ final class FetchFixture: Sendable {
         configuration.now = { [clock] in clock.now }
         cache = try SharedCache(at: directory.path + "/cache", configuration: configuration)
         var options = options
-        // Never the key of who runs the tests.
+        // Never use the key of the user who runs the tests.
         let isDefault = options.keyFile == HTTPCacheOptions().keyFile
         if isDefault { options.keyFile = directory.path + "/home/data/key" }
         http = HTTPCache(cache, options: options)
@@ -45,7 +45,7 @@ final class FetchFixture: Sendable {
         try await http.fetch(request(path, change))
     }
 
-    /// The code of the error that comes.
+    /// The error of the fetch, or nil if it succeeds.
     func failure(_ path: String = "/", _ change: (inout FetchRequest) -> Void = { _ in }) async -> FetchError?
     {
         do {
@@ -56,7 +56,7 @@ final class FetchFixture: Sendable {
         }
     }
 
-    /// Downloads that have not ended.
+    /// The files of incomplete downloads.
     var partials: [String] { directory.files(below: "cache/tmp").filter { $0.hasPrefix("part-") } }
 
     deinit { server.stop() }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// Servers that want to know who asks, and whom to believe.
+/// Client certificates and certificate authorities.
 @Suite(.takesTurns, .enabled(if: TLSServer.isInstalled, "needs nginx-light and openssl"))
 struct FetchIdentityTests {
     private let server: TLSServer
@@ -34,7 +34,7 @@ struct FetchIdentityTests {
         return try await HTTPCache(cache, options: options).fetch(FetchRequest(server.url("/x")))
     }
 
-    @Test func `what came for one certificate is not given out to another`() async throws {
+    @Test func `a response for one client certificate is not returned for another`() async throws {
         for isStored in [false, true] {
             for (certificate, name) in [(nil, ""), ("client", "CN=client"), ("server", "CN=server")] {
                 let response = try await fetch(certificate)
@@ -44,7 +44,7 @@ struct FetchIdentityTests {
         }
     }
 
-    @Test func `who is not believed, or can't show who he is, gets one error`() async throws {
+    @Test func `an untrusted server or a missing client certificate is a TLS error`() async throws {
         let strangers = HTTPCache(cache)
         await #expect { _ = try await strangers.fetch(FetchRequest(server.url())) } throws: {
             ($0 as? FetchError)?.code == .tls

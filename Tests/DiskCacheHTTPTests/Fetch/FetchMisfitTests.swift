@@ -7,23 +7,23 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// Responses that fit no question, or another one than it seems.
+/// Responses that do not match their request.
 @Suite(.takesTurns) struct FetchMisfitTests {
     @Test(arguments: [
         WebServer.Answer(206, ["Content-Range: bytes 5-9/100"], Data("56789".utf8)),
         WebServer.Answer(304, ["ETag: \"other\""], Data()),
     ])
-    func `a part, or a 304, that nobody has asked for is an error`(answer: WebServer.Answer) async throws {
+    func `an unrequested 206 or 304 is an error`(answer: WebServer.Answer) async throws {
         let place = try FetchFixture { _ in answer }
         #expect(await place.failure()?.code == .protocolViolation)
         #expect(place.server.requests.count == 2, "asked once more")
-        // Who asks for it gets it.
+        // A caller that asks for it gets it.
         let own = answer.status == 206 ? ("Range", "bytes=5-9") : ("If-None-Match", "\"other\"")
         let response = try await place.fetch { $0.fields = [own] }
         #expect(response.status == answer.status)
     }
 
-    @Test func `a 304 to a validation and another to what was asked then is an error`() async throws {
+    @Test func `a 304 to the unconditional request after a mismatched 304 is an error`() async throws {
         let place = try FetchFixture { request in
             guard request["DNT"] == nil else { return WebServer.Answer(304, ["ETag: \"b\""], Data()) }
             return WebServer.Answer(200, ["Cache-Control: max-age=1", "ETag: \"a\""], Data("hello".utf8))
@@ -37,7 +37,7 @@ import Testing
         ("If-Match", "\"b\"", 412), ("If-None-Match", "*", 412), ("If-Unmodified-Since", "x", 412),
         ("Range", "bytes=99-", 416), ("If-None-Match", "\"a\"", 404),
     ])
-    func `what a server says to one caller's condition is not stored for others`(
+    func `the response to one caller's condition is not stored for others`(
         name: String,
         value: String,
         status: Int
@@ -52,7 +52,7 @@ import Testing
         #expect(other.status == 200 && other.text == "a" && !other.cacheStatus.isHit)
     }
 
-    @Test func `a part does not have the digest of the whole`() async throws {
+    @Test func `a partial response does not satisfy the digest of the whole`() async throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(206, ["Content-Range: bytes 0-4/100"], Data("hello".utf8))
         }
@@ -63,7 +63,7 @@ import Testing
         #expect(failure?.code == .digestMismatch)
     }
 
-    @Test func `a host of one's own must be the URL's`() async throws {
+    @Test func `a Host field from the caller must match the URL`() async throws {
         let place = try FetchFixture { WebServer.Answer(200, [], Data(($0["Host"] ?? "").utf8)) }
         #expect(await place.failure { $0.fields = [("Host", "other.example")] }?.code == .invalidRequest)
         let host = "127.0.0.1:\(place.server.port)"
@@ -71,7 +71,7 @@ import Testing
         #expect(place.server.requests.count == 1)
     }
 
-    @Test func `a host in other letters than ASCII is an error that says what to write`() async throws {
+    @Test func `a non-ASCII host is an error that mentions Punycode`() async throws {
         let place = try FetchFixture { _ in WebServer.Answer(200, [], Data()) }
         let request = FetchRequest("http://b\u{FC}cher.invalid/")
         await #expect { _ = try await place.http.fetch(request) } throws: {
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `a 304 that chooses by other fields than before renews nothing`() async throws {
+    @Test func `a 304 with a different Vary renews nothing`() async throws {
         let place = try FetchFixture { request in
             let language = request["Accept-Language"] ?? ""
             if request["If-None-Match"] != nil {
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `a redirect may have a blank in it`() async throws {
+    @Test func `a redirect location may contain a space`() async throws {
         let place = try FetchFixture { request in
             guard request.path == "/" else { return WebServer.Answer(200, [], Data(request.path.utf8)) }
             return WebServer.Answer(302, ["Location: /a b"])
@@ -102,7 +102,7 @@ import Testing
         #expect(try await place.fetch().text == "/a%20b")
     }
 
-    @Test func `fields come back as they were, on one line`() async throws {
+    @Test func `fields are returned unchanged, except that line breaks become spaces`() async throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=60", "X-A: a\rB: c", "X-B: \u{301} b"])
         }

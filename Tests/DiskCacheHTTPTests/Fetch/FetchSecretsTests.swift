@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// Credentials in whatever fields callers send them.
+/// Credentials in any request field.
 @Suite(.takesTurns) struct FetchSecretsTests {
     static let names = [
         "Authorization", "Cookie", "Cookie2", "Proxy-Authorization", "X-Api-Key", "Private-Token",
@@ -16,7 +16,7 @@ import Testing
         "X-Vault-Token", "Job-Token", "X-JFrog-Art-Api", "X-Anything",
     ]
 
-    @Test(arguments: names) func `no redirect takes them to another server`(name: String) async throws {
+    @Test(arguments: names) func `redirects send no credentials to other servers`(name: String) async throws {
         let other = try FetchFixture { _ in WebServer.Answer(200, [], Data("b".utf8)) }
         let target = other.server.url("/b")
         let place = try FetchFixture { request in
@@ -36,7 +36,7 @@ import Testing
         #expect(!last.fields.contains { $0.value.contains("tOken1") })
     }
 
-    @Test(arguments: names) func `nobody gets the response to another's`(name: String) async throws {
+    @Test(arguments: names) func `a response is only for the same credentials`(name: String) async throws {
         let place = try FetchFixture { request in
             WebServer.Answer(200, ["Cache-Control: max-age=60"], Data((request[name] ?? "none").utf8))
         }
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [names, []]) func `they are written down nowhere, though responses vary by them`(
+    @Test(arguments: [names, []]) func `credentials are never written to disk, even if Vary names them`(
         vary: [String]
     ) async throws {
         let body = Data(count: 1000)
@@ -66,7 +66,7 @@ import Testing
         let response = try await place.fetch { $0.fields = fields }
         #expect(response.cacheStatus.isStored && response.cacheStatus.key?.contains("tOken1") == false)
         #expect(try await place.fetch { $0.fields = fields }.cacheStatus.isHit)
-        // A download that broke off is noted, too.
+        // An interrupted download also has a note on disk.
         #expect(await place.failure("/cut") { $0.fields = fields }?.code == .truncated)
         #expect(place.partials.count == 1)
         let root = place.directory.path
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(arguments: ["authorization", "Cookie", "Proxy-Authorization"])
-    func `what always holds credentials can't be named as plain`(name: String) async throws {
+    func `a field that always holds credentials can't be declared plain`(name: String) async throws {
         let place = try FetchFixture { _ in WebServer.Answer() }
         #expect(await place.failure { $0.plainFields = [name] }?.code == .invalidRequest)
     }

@@ -8,11 +8,11 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// What is asked, what is answered, and what is kept.
+/// Requests to the server, responses to the caller, and stored responses.
 @Suite(.takesTurns) struct FetchTests {
     private let bytes = Data("hello".utf8)
 
-    @Test func `a fresh response is not asked for again`() async throws {
+    @Test func `a fresh response is returned without a request`() async throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("hello".utf8))
         }
@@ -28,7 +28,7 @@ import Testing
         #expect(place.partials.isEmpty)
     }
 
-    @Test func `a stale one is asked about, and a 304 renews it without writing an object`() async throws {
+    @Test func `a stale response is revalidated, and a 304 writes no object`() async throws {
         let place = try FetchFixture {
             WebServer.Answer.resource($0, Data("hello".utf8), tag: "1", ["Cache-Control: max-age=60"])
         }
@@ -47,7 +47,7 @@ import Testing
         #expect(place.server.requests.count == 2)
     }
 
-    @Test func `what came a moment before is asked about, however short the moment`() async throws {
+    @Test func `a response with max-age=0 is revalidated each time, even at once`() async throws {
         let place = try FetchFixture {
             WebServer.Answer.resource($0, Data("hello".utf8), tag: "1", ["Cache-Control: max-age=0"])
         }
@@ -58,7 +58,7 @@ import Testing
         #expect(place.server.requests.count == 3)
     }
 
-    @Test func `what may not be stored is not stored`() async throws {
+    @Test func `a no-store response is not stored`() async throws {
         let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: no-store"], Data("a".utf8))
         }
         for _ in 0..<2 {
@@ -69,7 +69,7 @@ import Testing
         #expect(place.directory.files(below: "cache/objects").isEmpty && place.partials.isEmpty)
     }
 
-    @Test func `variants are told apart by what Vary names`() async throws {
+    @Test func `variants are distinguished by the fields that Vary names`() async throws {
         let place = try FetchFixture { request in
             let language = request["Accept-Language"] ?? "-"
             let fields = ["Cache-Control: max-age=60", "Vary: Accept-Language"]
@@ -84,7 +84,7 @@ import Testing
         #expect(place.server.requests.count == 2)
     }
 
-    @Test func `credentials are not stored, and others don't get the response`() async throws {
+    @Test func `credentials are not stored, and other callers don't get the response`() async throws {
         let place = try FetchFixture { request in
             let fields = ["Cache-Control: max-age=60", "Set-Cookie: a=tOken1"]
             return WebServer.Answer(200, fields, Data((request["Authorization"] == nil ? "no" : "yes").utf8))
@@ -102,7 +102,7 @@ import Testing
         #expect(heads.count >= 4 && heads.allSatisfy { !$0.contains("tOken1") })
     }
 
-    @Test func `cookies come back to who was given them, and nobody reads them in a file`() async throws {
+    @Test func `cookies are returned only with the right key and are encrypted on disk`() async throws {
         let place = try FetchFixture { _ in
             let fields = ["Cache-Control: max-age=60", "Set-Cookie: a=cOOkie1", "Set-Cookie: b=cOOkie2"]
             return WebServer.Answer(200, fields, Data("x".utf8))
@@ -136,7 +136,7 @@ import Testing
         #expect(hit.cacheStatus.isHit && hit.cookies == [])
     }
 
-    @Test func `an unsafe method that does not fail ends what is stored`() async throws {
+    @Test func `a successful unsafe request invalidates the stored response`() async throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8))
         }
@@ -151,7 +151,7 @@ import Testing
         #expect(place.server.requests.count == 3)
     }
 
-    @Test(arguments: [false, true]) func `an unsafe method ends what is on its way, too`(
+    @Test(arguments: [false, true]) func `an unsafe request also invalidates fetches in progress`(
         isStoredMeanwhile: Bool
     ) async throws {
         let gate = Gate()
@@ -188,7 +188,7 @@ import Testing
         #expect(place.server.requests.count == 1)
     }
 
-    @Test func `HEAD is answered from what GET has stored`() async throws {
+    @Test func `HEAD is answered from a stored GET response`() async throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=9"], Data("abc".utf8))
         }
@@ -197,7 +197,7 @@ import Testing
         #expect(head.cacheStatus.isHit && head.body.isEmpty && head.field("content-length") == "3")
     }
 
-    @Test func `modes say what may be asked and what will do`() async throws {
+    @Test func `modes decide whether the server is asked and which responses are used`() async throws {
         let place = try FetchFixture {
             WebServer.Answer.resource($0, Data("a".utf8), tag: "1", ["Cache-Control: max-age=9"])
         }
@@ -205,7 +205,7 @@ import Testing
         #expect(try await place.fetch { $0.mode = .onlyIfCached }.status == 504)
         #expect(place.server.requests.isEmpty)
         _ = try await place.fetch()
-        // What has come in the same moment will do for any mode.
+        // A response received at the same instant satisfies any mode.
         place.clock.advance(by: 1)
         #expect(try await place.fetch { $0.mode = .revalidate }.cacheStatus.forwardStatus == 304)
         place.clock.advance(by: 1)
@@ -217,14 +217,14 @@ import Testing
         #expect(place.server.requests.count == 3)
     }
 
-    @Test func `the caller's lifetime counts whatever the headers say`() async throws {
+    @Test func `the caller's lifetime overrides the headers`() async throws {
         let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: no-store"], Data("a".utf8))
         }
         _ = try await place.fetch { $0.timeToLive = .seconds(60) }
         #expect(try await place.fetch { $0.timeToLive = .seconds(60) }.cacheStatus.isHit)
     }
 
-    @Test func `each redirect is a response of its own`() async throws {
+    @Test func `each redirect is stored as a separate response`() async throws {
         let place = try FetchFixture { request in
             let fields = ["Cache-Control: max-age=60"]
             if request.path == "/a" { return WebServer.Answer(301, fields + ["Location: b"]) }
@@ -238,7 +238,7 @@ import Testing
         #expect(place.server.requests.count == 2)
     }
 
-    @Test func `a body goes into a file or a descriptor`() async throws {
+    @Test func `a body is written to a file or a descriptor`() async throws {
         let body = noise(count: 3_000_000, seed: 1)
         let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: max-age=60"], body) }
         let path = place.directory.path + "/out"
@@ -256,7 +256,7 @@ import Testing
         #expect(read == body)
     }
 
-    @Test func `a body comes in pieces`() async throws {
+    @Test func `a body can be read in pieces`() async throws {
         let body = noise(count: 700_000, seed: 2)
         let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: max-age=60"], body) }
         var pieces: [Data] = []
@@ -265,7 +265,7 @@ import Testing
         #expect(pieces.reduce(Data(), +) == body)
     }
 
-    @Test func `threads that may block get the same`() throws {
+    @Test func `blocking callers get the same response`() throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(404, ["Cache-Control: max-age=60"], Data("no".utf8))
         }
@@ -274,7 +274,7 @@ import Testing
         #expect(try place.http.fetchAndWait(request).cacheStatus.isHit)
     }
 
-    @Test func `a body with another digest is an error, and not stored`() async throws {
+    @Test func `a body with the wrong digest is an error and is not stored`() async throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8))
         }

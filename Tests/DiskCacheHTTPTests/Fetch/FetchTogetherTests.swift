@@ -8,9 +8,9 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// Many who want the same at once.
+/// Concurrent fetches of the same response.
 @Suite(.takesTurns) struct FetchTogetherTests {
-    /// Fetches the same as many times at once; the answers.
+    /// Starts `count` concurrent fetches of the same response and returns the successful ones.
     private func crowd(_ place: FetchFixture, _ count: Int, _ gate: Gate) async throws -> [FetchResponse] {
         await withThrowingTaskGroup(of: FetchResponse.self) { group in
             for _ in 0..<count {
@@ -18,7 +18,7 @@ import Testing
                 group.addTask { [http = place.http] in try await http.fetch(request) }
             }
             group.addTask { [server = place.server, cache = place.cache] in
-                // As many wait as can.
+                // All but the leader wait.
                 await waitUntil("they have come together") {
                     server.requests.count == 1 && cache.directory.activity.waits >= count - 1
                 }
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `one asks for all`() async throws {
+    @Test func `concurrent fetches share one request`() async throws {
         let gate = Gate()
         let place = try FetchFixture { _ in
             gate.wait()
@@ -45,7 +45,7 @@ import Testing
         #expect(responses.filter { $0.cacheStatus.forwardStatus == 200 }.count == 1)
     }
 
-    @Test func `also what is stale as soon as it comes`() async throws {
+    @Test func `concurrent fetches share a response that is stale on arrival`() async throws {
         let gate = Gate()
         let place = try FetchFixture { _ in
             gate.wait()
@@ -56,7 +56,7 @@ import Testing
         #expect(responses.filter(\.cacheStatus.isCollapsed).count == 7)
     }
 
-    @Test func `what may not be stored each asks for himself`() async throws {
+    @Test func `concurrent fetches of a no-store response send one request each`() async throws {
         let gate = Gate()
         let place = try FetchFixture { _ in
             gate.wait()
@@ -66,7 +66,7 @@ import Testing
         #expect(responses.count == 4 && place.server.requests.count == 4)
     }
 
-    @Test func `an error is one for all`() async throws {
+    @Test func `concurrent fetches share an error`() async throws {
         let gate = Gate()
         let place = try FetchFixture { _ in
             gate.wait()
@@ -84,7 +84,7 @@ import Testing
         ("retries", { $0.retries = 0 }, .truncated),
     ]
 
-    @Test(arguments: limits) func `one caller's limits fail nobody else`(
+    @Test(arguments: limits) func `one caller's limits fail no other caller`(
         name: String,
         change: @Sendable (inout FetchRequest) -> Void,
         code: FetchError.Code
@@ -115,7 +115,7 @@ import Testing
         #expect(place.server.requests.count == 2)
     }
 
-    @Test func `one caller who gives up fails nobody else`() async throws {
+    @Test func `a cancelled caller fails no other caller`() async throws {
         let gate = Gate()
         defer { gate.open() }
         let count = Locked(0)
@@ -137,7 +137,7 @@ import Testing
         #expect(try await second.text == "a")
     }
 
-    @Test func `who waits for a download that stands still asks for himself`() async throws {
+    @Test func `a waiter for a stalled download sends its own request`() async throws {
         let gate = Gate()
         let count = Locked(0)
         let place = try FetchFixture { _ in
@@ -150,7 +150,7 @@ import Testing
         }
         async let first = place.fetch()
         await waitUntil("the first asks") { place.server.requests.count == 1 }
-        // As another process does.
+        // A second cache, as in another process.
         let other = HTTPCache(try SharedCache(at: place.cache.directory.path), options: place.http.options)
         let second = try await other.fetch(place.request { $0.stallLimit = .milliseconds(100) })
         #expect(second.text == "a" && place.server.requests.count == 2)
@@ -158,7 +158,7 @@ import Testing
         #expect(try await first.text == "a")
     }
 
-    @Test func `no more than so many ask one server at once`() async throws {
+    @Test func `the number of concurrent requests per host is limited`() async throws {
         let gate = HostGate(limit: 2)
         #expect(try await gate.enter("a"))
         #expect(try await gate.enter("a"))
@@ -176,7 +176,7 @@ import Testing
         #expect(try await gate.enter("a", until: .now))
     }
 
-    @Test func `a limit of time holds while others keep the server busy`() async throws {
+    @Test func `a time limit is enforced while a request waits for its host`() async throws {
         let gate = Gate()
         defer { gate.open() }
         var options = HTTPCacheOptions()
@@ -204,7 +204,7 @@ import Testing
     }
 }
 
-/// Holds up who waits until it is open.
+/// Blocks waiters until it is opened.
 final class Gate: Sendable {
     private let isOpen = Monitored(false)
 

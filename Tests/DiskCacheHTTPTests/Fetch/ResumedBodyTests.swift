@@ -8,19 +8,19 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// Servers that break off, and then send something else than the rest.
+/// Servers that interrupt a body and then send something other than its rest.
 @Suite(.takesTurns) struct ResumedBodyTests {
-    /// What a server sends when it is asked for the rest of a body of 1000 bytes, of which 100 have come.
+    /// A server's response to a request for the rest of a body of 1000 bytes, 100 of which have been received.
     struct Case: Sendable, CustomTestStringConvertible {
         var name: String
-        /// Lines of the head of the first response, beside its status.
+        /// Head lines of the first response, without its status line.
         var first = ["Content-Length: 1000", "ETag: \"a\""]
-        /// Of the second one.
+        /// Head lines of the second response.
         var head: [String]
-        /// Of the whole body, or of another one.
+        /// The bytes of the second response, from the same body or from another one.
         var body: Data
         var isChunked = false
-        /// Whether all of the body is there then.
+        /// Whether the second response completes the body.
         var isRest = false
 
         var testDescription: String { name }
@@ -178,7 +178,7 @@ import Testing
         ),
     ]
 
-    @Test(arguments: cases) func `nothing is taken for the rest but the rest`(_ one: Case) async throws {
+    @Test(arguments: cases) func `only the actual rest completes a partial body`(_ one: Case) async throws {
         let isWhole = Locked(false)
         let place = try FetchFixture { request in
             if request["Range"] != nil { return one.answer }
@@ -206,7 +206,7 @@ import Testing
         #expect(place.partials.isEmpty)
     }
 
-    @Test func `the rest may come in several ranges`() async throws {
+    @Test func `the rest may arrive in several ranges`() async throws {
         let place = try FetchFixture { request in
             guard let range = request["Range"], let first = Int(range.dropFirst(6).dropLast()) else {
                 return .raw(
@@ -222,7 +222,7 @@ import Testing
         #expect(place.server.requests.compactMap { $0["Range"] } == ["bytes=100-", "bytes=550-"])
     }
 
-    @Test(arguments: [false, true]) func `a limit of bytes is one of the whole body`(isKnown: Bool)
+    @Test(arguments: [false, true]) func `a size limit applies to the whole body`(isKnown: Bool)
         async throws
     {
         let place = try FetchFixture { request in
@@ -246,7 +246,7 @@ import Testing
     }
 
     @Test(arguments: [900, 1100])
-    func `a first body of another length than its head says is an error`(count: Int) async throws {
+    func `a first body that contradicts its Content-Length is an error`(count: Int) async throws {
         let place = try FetchFixture { _ in
             .raw(
                 ["HTTP/1.1 200 OK", Self.control, "Transfer-Encoding: chunked", "Content-Length: 1000"],
@@ -257,7 +257,7 @@ import Testing
         #expect(place.directory.files(below: "cache/objects").isEmpty)
     }
 
-    @Test(arguments: [3, 7]) func `a part that the caller asks for has the bytes that its head says`(
+    @Test(arguments: [3, 7]) func `a part with another length than its Content-Range is an error`(
         count: Int
     ) async throws {
         let place = try FetchFixture { _ in
@@ -270,7 +270,7 @@ import Testing
     }
 
     @Test(arguments: [("bytes */100", "a", true), ("bytes */100", "b", false), ("bytes */99", "a", false)])
-    func `all bytes are there where a server says so of the same body`(
+    func `a 416 completes a body only if it has the same ETag and length`(
         range: String,
         tag: String,
         isWhole: Bool
@@ -281,7 +281,7 @@ import Testing
             }
             return WebServer.Answer(200, [Self.control, "ETag: \"b\""], Self.part(100..<200))
         }
-        // As if a process had been killed between the last byte and the entry.
+        // As if a process had been killed after it wrote the last byte and before it stored the entry.
         let request = try HTTPRequest(place.request())
         let key = place.http.shelf.flightKey(request, nil, Seal(key: Data()))
         let partial = try #require(try place.http.shelf.cache.partialFile(forKey: key))
@@ -302,7 +302,7 @@ import Testing
     }
 }
 
-/// In chunks of HTTP/1.1, with the last one or without.
+/// Encodes a body in HTTP/1.1 chunks, with or without the last chunk.
 private func chunked(_ body: Data, isWhole: Bool = true) -> Data {
     var bytes = Data()
     var rest = body

@@ -103,7 +103,7 @@ import Testing
         Row("9110 13.2.2", stored: tag, request: "INM: \"b\" | Range: bytes=0-1", "206 0..<2 bytes 0-1/10"),
     ]
 
-    @Test(arguments: ranges + ifRange + conditions) func `what is answered`(_ row: Row) throws {
+    @Test(arguments: ranges + ifRange + conditions) func `the answer fits the request`(_ row: Row) throws {
         let stored = try #require(try row.storedResponse())
         let answer = HTTPCachePolicy().answer(try row.request(), from: stored, now: row.moment)
         let range = answer?.fields.first("Content-Range").map { " " + $0 } ?? ""
@@ -140,7 +140,7 @@ import Testing
         ),
     ]
 
-    @Test(arguments: fields) func `which fields are answered`(_ row: Row) throws {
+    @Test(arguments: fields) func `an answer has the right fields`(_ row: Row) throws {
         let stored = try #require(try row.storedResponse())
         let answer = HTTPCachePolicy().answer(try row.request(), from: stored, now: row.moment)
         #expect(answer.map { Row.text($0.fields) } == row.expected)

@@ -49,12 +49,12 @@ import Testing
         Case("9211 2.8", #"diskcache; hit; detail="""#) { ($0.isHit, $0.detail) = (true, "") },
     ]
 
-    @Test(arguments: cases) func `what a cache says that it did`(_ line: Case) {
+    @Test(arguments: cases) func `Cache-Status is formatted as in RFC 9211`(_ line: Case) {
         #expect(line.status.description == line.expected)
     }
 
     @Test(arguments: [("a cache", "\"a cache\"; hit"), ("*", "*; hit"), ("a.b:80", "a.b:80; hit")])
-    func `the cache's name`(_ name: String, _ expected: String) {
+    func `the cache's name is a token or a quoted string`(_ name: String, _ expected: String) {
         var status = CacheStatus()
         status.isHit = true
         #expect(status.text(cache: name) == expected)

@@ -116,7 +116,7 @@ import Testing
     ]
 
     @Test(arguments: ofRequests + ofResponses + ofModes)
-    func `what is done about a request`(_ row: Row) throws {
+    func `each request is answered or forwarded as the RFC says`(_ row: Row) throws {
         let decision = HTTPCachePolicy().decide(
             try row.request(),
             stored: try row.storedResponse(),
@@ -133,7 +133,7 @@ import Testing
         #expect(found == row.expected)
     }
 
-    @Test func `a miss by Vary is another one than by URL`() throws {
+    @Test func `a Vary miss is distinguished from a URL miss`() throws {
         let request = try Row("", "").request()
         let decision = HTTPCachePolicy().decide(
             request,
@@ -145,7 +145,7 @@ import Testing
         #expect(decision == .forward(ForwardedRequest(request: request, reason: .varyMiss, validates: false)))
     }
 
-    @Test func `what is answered while it is validated is validated by its tag`() throws {
+    @Test func `a background revalidation of a stale answer uses its ETag`() throws {
         let stored = try Row.stored("\(Self.behind) | ETag: \"a\"")
         let request = try Row("", "").request()
         guard
@@ -200,7 +200,7 @@ import Testing
         Row("9111 5.2.1.4", stored: "ETag: \"a\"", request: "CC: max-stale", mode: .reload, "CC: no-cache"),
     ]
 
-    @Test(arguments: forwarded) func `what the origin is asked`(_ row: Row) throws {
+    @Test(arguments: forwarded) func `a forwarded request has the right conditions`(_ row: Row) throws {
         let later = row.moment.adding(99_999)
         let decision = HTTPCachePolicy().decide(
             try row.request(),

@@ -43,7 +43,7 @@ import Testing
         Row("9111 4.2.2", stored: "200", "0 none"),
     ]
 
-    @Test(arguments: lifetimes) func `how long it is fresh`(_ row: Row) throws {
+    @Test(arguments: lifetimes) func `the freshness lifetime has the right source`(_ row: Row) throws {
         let stored = try #require(try row.storedResponse())
         let freshness = HTTPCachePolicy().freshness(of: stored, now: row.moment)
         #expect("\(freshness.lifetime) \(freshness.source)" == row.expected)
@@ -68,7 +68,7 @@ import Testing
         Row("9111 1.2.2", stored: "Age: 99999999999", "2147483648"),
     ]
 
-    @Test(arguments: ages) func `how old it is`(_ row: Row) throws {
+    @Test(arguments: ages) func `the age follows RFC 9111 4.2.3`(_ row: Row) throws {
         let stored = try #require(try row.storedResponse())
         #expect(String(HTTPCachePolicy.age(of: stored, now: row.moment)) == row.expected)
     }
@@ -85,7 +85,7 @@ import Testing
         Row("5.2.2.4", stored: "404 | CC: max-age=100, no-cache", "stale 100"),
     ]
 
-    @Test(arguments: chosen) func `a lifetime of one's own`(_ row: Row) throws {
+    @Test(arguments: chosen) func `the caller's lifetime applies, except to errors`(_ row: Row) throws {
         var policy = HTTPCachePolicy()
         policy.lifetime = 30
         let stored = try #require(try row.storedResponse())
@@ -100,21 +100,21 @@ import Testing
     }
 
     @Test(arguments: [(Int.max, 2_147_483_648), (-1, 0), (Int.min, 0)])
-    func `a lifetime of one's own has its bounds`(_ lifetime: Int, _ expected: Int) throws {
+    func `the caller's lifetime is clamped to its bounds`(_ lifetime: Int, _ expected: Int) throws {
         var policy = HTTPCachePolicy()
         policy.lifetime = lifetime
         #expect(policy.freshness(of: try Row.stored("200"), now: Row.begin).lifetime == expected)
     }
 
-    @Test func `heuristics can be left out`() throws {
+    @Test func `heuristic freshness can be disabled`() throws {
         var policy = HTTPCachePolicy()
         policy.heuristic = .none
         #expect(!policy.freshness(of: try Row.stored("LM: @-1000"), now: Row.begin).isFresh)
     }
 
-    /// How long a response may be used stale.
+    /// Bounds on how long a response may be used stale.
     ///
-    /// `unasked` and `most` are the policy's own bounds for it, `staleness` the seconds since it is stale.
+    /// `unasked` and `most` are the policy's bounds; `staleness` is the number of seconds since the response became stale.
     typealias Bound = (section: String, stored: String, unasked: Int, most: Int, staleness: Int, isUsed: Bool)
 
     static let bounds: [Bound] = [
@@ -134,7 +134,7 @@ import Testing
         ("5861 4", "CC: max-age=0, proxy-revalidate, X=20", 0, .max, 1, true),
     ]
 
-    @Test(arguments: bounds) func `how long it may be used stale`(_ row: Bound) throws {
+    @Test(arguments: bounds) func `a stale response is used within its allowance`(_ row: Bound) throws {
         var policy = HTTPCachePolicy()
         policy.staleIfError = HTTPCachePolicy.Allowance(unasked: row.unasked, most: row.most)
         policy.staleWhileRevalidate = policy.staleIfError

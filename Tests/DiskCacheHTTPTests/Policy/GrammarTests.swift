@@ -24,11 +24,11 @@ import Testing
     ]
 
     @Test(arguments: members)
-    func `members of a list`(_ section: String, _ text: String, _ expected: String) {
+    func `a list is split at commas outside quotes`(_ section: String, _ text: String, _ expected: String) {
         #expect(HTTPText.members(text).joined(separator: "·") == expected)
     }
 
-    @Test func `a long line of quotation marks without end is one pass`() {
+    @Test func `a long unterminated quoted string is parsed in one pass`() {
         let text = "\"" + String(repeating: "\\\"", count: 500_000)
         #expect(HTTPText.members(text).count == 1)
     }
@@ -53,7 +53,7 @@ import Testing
         Case("9110 5.6.7", "Sun,  06 Nov 1994 08:49:37 GMT", "nil"),
     ]
 
-    @Test(arguments: dates) func `dates in three forms`(_ line: Case) {
+    @Test(arguments: dates) func `dates are parsed in all three formats`(_ line: Case) {
         let date = HTTPDate(line.text, now: HTTPDate(seconds: 1_700_000_000))
         #expect(date.map { String($0.seconds) } ?? "nil" == line.expected)
         if let date { #expect(HTTPDate(date.text, now: date) == date) }
@@ -74,7 +74,7 @@ import Testing
         Case("9111 5.2", "public,max-age=0060", "60"), Case("9111 5.2", "xmax-age=5", "nil"),
     ]
 
-    @Test(arguments: seconds) func `max-age`(_ line: Case) {
+    @Test(arguments: seconds) func `max-age is a number of seconds or invalid`(_ line: Case) {
         let found: String
         switch CacheControl(["Cache-Control": line.text]).seconds("max-age") {
         case .seconds(let seconds): found = String(seconds)
@@ -92,7 +92,7 @@ import Testing
         Case("9111 5.2.2.4", "no-cachex", ""),
     ]
 
-    @Test(arguments: noCache) func `no-cache with and without fields`(_ line: Case) {
+    @Test(arguments: noCache) func `no-cache applies to all fields or to those named`(_ line: Case) {
         let control = CacheControl(["Cache-Control": line.text])
         let names = control.fieldsToValidate.sorted().joined(separator: " ")
         #expect((control.forbidsUnvalidatedUse ? "all" : names) == line.expected)
@@ -119,7 +119,7 @@ import Testing
         Case("3986 2.1", "http://a/ü", "http://a/%C3%BC"),
     ]
 
-    @Test(arguments: urls) func `urls in normal form`(_ line: Case) {
+    @Test(arguments: urls) func `URLs are normalized`(_ line: Case) {
         #expect(HTTPURL(line.text)?.text ?? "nil" == line.expected)
     }
 
@@ -130,7 +130,7 @@ import Testing
         Case("3986 5.4", "https://x", "https://x/"), Case("3986 5.4", "file:///x", "nil"),
     ]
 
-    @Test(arguments: references) func `what a reference means`(_ line: Case) throws {
+    @Test(arguments: references) func `references are resolved against a base URL`(_ line: Case) throws {
         let base = try #require(HTTPURL("http://a/b/c?q"))
         #expect(base.resolving(line.text)?.text ?? "nil" == line.expected)
     }
@@ -145,7 +145,7 @@ import Testing
         Case("9110 14.1.2", "bytes=0-99999999999999999999", "0..<10"), Case("9110 14.1.2", "bytes=-", "nil"),
     ]
 
-    @Test(arguments: ranges) func `ranges of ten bytes`(_ line: Case) {
+    @Test(arguments: ranges) func `byte ranges are resolved against a body of ten bytes`(_ line: Case) {
         let found = RequestedRange(line.text).map { range in range.bytes(of: 10).map { "\($0)" } ?? "416" }
         #expect(found ?? "nil" == line.expected)
     }
@@ -157,7 +157,7 @@ import Testing
         Case("9110 14.4", "bytes=0-4/10", "nil"), Case("9110 14.4", "bytes 0-4", "nil"),
     ]
 
-    @Test(arguments: contentRanges) func `content ranges are read and written`(_ line: Case) {
+    @Test(arguments: contentRanges) func `Content-Range is parsed and formatted`(_ line: Case) {
         #expect(ContentRange(line.text)?.text ?? "nil" == line.expected)
     }
 }

@@ -30,7 +30,7 @@ import Testing
         Row("9111 5.2.2.7", response: "CC: private=\"x\" | X: a", "CC: private=\"x\" | X: a"),
     ]
 
-    @Test(arguments: cases) func `which fields are kept`(_ row: Row) {
+    @Test(arguments: cases) func `hop-by-hop and credential fields are dropped`(_ row: Row) {
         #expect(Row.text(KeptFields.of(row.response().fields)) == row.expected)
     }
 }

@@ -87,7 +87,7 @@ import Testing
             now: 70,
             "pass"
         ),
-        // Fresh, but the request insists.
+        // The stored response is fresh, but the request was forwarded all the same.
         Row("9111 5.2.1.4", stored: "CC: max-age=60", response: "503", now: 1, "pass"),
         Row("9111 5.2.1.4", stored: ifError, response: "503", now: 1, "stale"),
     ]
@@ -163,7 +163,7 @@ import Testing
     ]
 
     @Test(arguments: others + errors + notModified + heads)
-    func `what becomes of a response`(_ row: Row) throws {
+    func `a response is stored, passed on or replaced as the RFC says`(_ row: Row) throws {
         let policy = HTTPCachePolicy()
         let (request, stored) = (try row.request(), try row.storedResponse())
         let forwarded = policy.forwarded(request, .stale, validating: stored, mode: .standard)
@@ -267,7 +267,7 @@ import Testing
         Row("9110 6.6.1", stored: "\(tag) | Date: @0", response: "304", "Date: @9 | \(tag)"),
     ]
 
-    @Test(arguments: renewals) func `what a 304 changes`(_ row: Row) throws {
+    @Test(arguments: renewals) func `a 304 updates the stored fields`(_ row: Row) throws {
         let policy = HTTPCachePolicy()
         let (request, stored) = (try row.request(), try #require(try row.storedResponse()))
         let reception = policy.receive(
@@ -288,10 +288,10 @@ import Testing
         #expect(renewed.received == Row.begin.adding(9))
     }
 
-    @Test func `a 304 makes it as fresh as it says`() throws {
+    @Test func `a renewed response has the age of the 304`() throws {
         let stored = try Row.stored("\(Self.tag) | CC: max-age=60 | Age: 50 | Date: @-50")
         let (later, now) = (Row.begin.adding(100), Row.begin.adding(105))
-        // It took 100 seconds to come, and was 20 seconds old before.
+        // The 304 was in transit for 100 seconds and was 20 seconds old before.
         let aged = stored.renewed(
             by: HTTPResponse(304, ["Age": "20"]),
             requested: Row.begin,

@@ -23,7 +23,7 @@ import Testing
         Row("9110 14.2", stored: "200 | \(tag)", "nil"),
     ]
 
-    @Test(arguments: requests) func `how a broken download is continued`(_ row: Row) throws {
+    @Test(arguments: requests) func `a strong validator is needed to resume a download`(_ row: Row) throws {
         let stored = try #require(try row.storedResponse())
         #expect(stored.resumingFields.map(Row.text) ?? "nil" == row.expected)
     }
@@ -189,7 +189,7 @@ import Testing
         Row("9110 15.3.7", stored: "200 | \(tag)", response: "200", "complete"),
     ]
 
-    @Test(arguments: responses) func `what the response to it means`(_ row: Row) throws {
+    @Test(arguments: responses) func `a response is appended only if it fits`(_ row: Row) throws {
         let stored = try #require(try row.storedResponse())
         let found =
             switch stored.resumption(by: row.response(), received: row.moment) {
@@ -210,7 +210,7 @@ import Testing
         (5, 5, nil, 10, .incomplete), (5, .max, .max, 10, .incomplete),
     ]
 
-    @Test(arguments: verdicts) func `which bytes are a whole body`(
+    @Test(arguments: verdicts) func `a body is whole only at its expected length`(
         held: Int,
         added: Int?,
         total: Int?,
@@ -228,7 +228,7 @@ import Testing
         ("206 | CR: bytes */10", nil),
     ]
 
-    @Test(arguments: bodies) func `what a head says of its body`(head: String, added: Int?) {
+    @Test(arguments: bodies) func `the body's length is read from the head`(head: String, added: Int?) {
         let response = Row("", response: head, "").response()
         #expect(ExpectedBody(response) == ExpectedBody(held: 0, added: added, total: nil))
     }

@@ -4,14 +4,13 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// A line of a table: messages as texts, and what is expected of them.
+/// A row of a test table: messages as texts, and the expected result.
 ///
-/// A message is `word | word | Name: value | …`, each part of which can be left out. Words are a status, a
-/// method, a URL, a part of a body (`0-4/10`), and `requested=-5`, `received=2` (seconds). The longest names
-/// are short: CC is Cache-Control, CR Content-Range, IMS If-Modified-Since, INM If-None-Match, LM
-/// Last-Modified. A value like `@60` is the date so many seconds after ``begin``. A request is GET of
-/// `https://a/x` unless it says otherwise; a stored response has ten bytes, all of them there, and came at
-/// ``begin``.
+/// A message is `word | word | Name: value | …`; each part is optional. Words are a status, a method, a URL, a
+/// body range (`0-4/10`), and `requested=-5`, `received=2` (seconds). The longest names are abbreviated: CC is
+/// Cache-Control, CR Content-Range, IMS If-Modified-Since, INM If-None-Match, LM Last-Modified. A value like
+/// `@60` is the date that many seconds after ``begin``. The default request is GET of `https://a/x`; a stored
+/// response by default has a complete body of ten bytes and was received at ``begin``.
 struct Row: Sendable, CustomTestStringConvertible {
     static let begin = HTTPDate(seconds: 1_700_000_000)
 
@@ -41,10 +40,10 @@ struct Row: Sendable, CustomTestStringConvertible {
             .filter { !$0.isEmpty }.joined(separator: "  ")
     }
 
-    /// The moment of ``now``.
+    /// The date ``now`` seconds after ``begin``.
     var moment: HTTPDate { Self.begin.adding(now) }
 
-    /// The request, or what `text` says.
+    /// Parses ``request``, or `text` instead.
     func request(_ text: String? = nil) throws -> HTTPRequest {
         let words = Self.words(text ?? request)
         let url = words.first { $0.contains("://") } ?? "https://a/x"
@@ -56,7 +55,7 @@ struct Row: Sendable, CustomTestStringConvertible {
         HTTPResponse(Self.words(response).compactMap { Int($0) }.first ?? status, Self.fields(response))
     }
 
-    /// The stored response; nil if the text is empty.
+    /// The stored response, or nil if the text is empty.
     func storedResponse() throws -> StoredResponse? { stored.isEmpty ? nil : try Self.stored(stored) }
 
     static func stored(_ text: String) throws -> StoredResponse {
@@ -91,7 +90,7 @@ struct Row: Sendable, CustomTestStringConvertible {
         return fields
     }
 
-    /// The other way round, with the lines in the order of their names.
+    /// Formats fields as a text, sorted by name.
     static func text(_ fields: HTTPFields) -> String {
         fields.lines.sorted { ($0.name, $0.value) < ($1.name, $1.value) }.map { line in
             let name = names.first { $0.value == line.name }?.key ?? line.name

@@ -76,7 +76,7 @@ import Testing
         Row("9110 14.6", response: "206 | Content-Type: multipart/byteranges; boundary=x", "unusableRange"),
     ]
 
-    /// With a lifetime of one's own.
+    /// Cases with a lifetime set by the caller.
     static let chosen: [Row] = [
         Row("5.2.2.5", response: "CC: no-store", "complete"), Row("3", response: "302", "complete"),
         Row("3", response: "500", "nothingSaid"), Row("3", response: "429", "nothingSaid"),
@@ -93,11 +93,11 @@ import Testing
         }
     }
 
-    @Test(arguments: statuses + cases) func `what may be kept`(_ row: Row) throws {
+    @Test(arguments: statuses + cases) func `only permitted responses are stored`(_ row: Row) throws {
         #expect(try found(row, HTTPCachePolicy()) == row.expected)
     }
 
-    @Test(arguments: chosen) func `what may be kept by a lifetime of one's own`(_ row: Row) throws {
+    @Test(arguments: chosen) func `a caller's lifetime overrides no-store of a success`(_ row: Row) throws {
         var policy = HTTPCachePolicy()
         policy.lifetime = 60
         #expect(try found(row, policy) == row.expected)
@@ -124,7 +124,7 @@ import Testing
         Row("9111 4.4", request: "POST", response: "404 | Location: /y", ""),
     ]
 
-    @Test(arguments: invalidations) func `what a request makes unusable`(_ row: Row) throws {
+    @Test(arguments: invalidations) func `a successful unsafe request invalidates URLs`(_ row: Row) throws {
         let urls = HTTPCachePolicy().invalidated(by: row.response(), to: try row.request())
         #expect(urls.allSatisfy { $0.origin == "https://a" })
         #expect(urls.map { $0.text.dropFirst("https://a".count) }.joined(separator: " ") == row.expected)

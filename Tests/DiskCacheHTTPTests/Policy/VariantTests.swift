@@ -6,7 +6,7 @@ import Testing
 @testable import DiskCacheHTTP
 
 @Suite(.takesTurns) struct VariantTests {
-    /// `response` is what chose by its Vary the response to `request`, `stored` a later request.
+    /// `response` is the response to `request`; `stored` is a later request that is compared by the response's Vary.
     static let cases: [Row] = [
         Row("9111 4.1", stored: "A: 2", request: "A: 1", response: "200", "same"),
         Row("9111 4.1", stored: "A: 1", request: "A: 1", response: "Vary: A", "same"),
@@ -80,8 +80,7 @@ import Testing
         Row("9111 4.1", stored: "Cookie: a=b", request: "Cookie: a=c", response: "Vary: Cookie", "other"),
     ]
 
-    /// The same without Vary: credentials are told apart whatever a response says, also those in fields that nobody
-    /// knows.
+    /// The same without Vary: credentials always separate responses, even if they are in unknown fields.
     static let credentials: [Row] = [
         Row("9111 7.1", stored: "Authorization: Basic a", request: "Authorization: Basic b", "other"),
         Row("9111 7.1", stored: "GET", request: "Authorization: Basic b", "other"),
@@ -107,13 +106,13 @@ import Testing
         Row("9111 7.1", stored: "Range: bytes=0-1 | If-Range: \"a\"", request: "Pragma: no-cache", "same"),
     ]
 
-    @Test(arguments: cases) func `which requests get the same response`(_ row: Row) throws {
+    @Test(arguments: cases) func `requests with equal Vary fields share a response`(_ row: Row) throws {
         var policy = HTTPCachePolicy()
         policy.separatesCredentials = false
         try check(row, policy)
     }
 
-    @Test(arguments: credentials) func `which requests have the same credentials`(_ row: Row) throws {
+    @Test(arguments: credentials) func `different credentials separate responses`(_ row: Row) throws {
         try check(row, HTTPCachePolicy())
     }
 
@@ -145,7 +144,7 @@ import Testing
         #expect(variant.text.contains("sealed") && !variant.text.contains("secret"))
     }
 
-    @Test func `what is stored without a word of credentials is for nobody`() throws {
+    @Test func `a response stored without credential information matches no request`() throws {
         let stored = try Row.stored("200")
         #expect(!HTTPCachePolicy().matches(stored, try Row("", "").request(), seal: { $0 }))
     }
@@ -158,14 +157,14 @@ import Testing
         #expect(variant?.values == ["@credentials": "sealed", "x-mine": "a"])
     }
 
-    @Test func `credentials may be left to Vary`() throws {
+    @Test func `without credential separation, only Vary distinguishes variants`() throws {
         var policy = HTTPCachePolicy()
         policy.separatesCredentials = false
         let request = try Row("", "").request("Authorization: a")
         #expect(policy.variant(of: [:], to: request, seal: { $0 }) == Variant())
     }
 
-    @Test func `a variant's text tells values apart, whatever is in them`() throws {
+    @Test func `a variant's text is unambiguous whatever its values contain`() throws {
         let one = try Row("", "").request("A: 1")
         var two = one
         two.fields = ["A": "1\nb=1:2"]
@@ -177,7 +176,7 @@ import Testing
         #expect(text(one, []).isEmpty)
     }
 
-    /// Stored responses apart by a semicolon, and which of them is chosen.
+    /// Stored responses separated by semicolons, and the X field of the chosen one.
     static let choices: [Row] = [
         Row("9111 4.1", stored: "X: 0 | Date: @1; X: 1 | Date: @2", "1"),
         Row("9111 4.1", stored: "X: 0 | Date: @2; X: 1 | Date: @1", "0"),
@@ -188,7 +187,7 @@ import Testing
         Row("9111 4.1", stored: "X: 0 | Vary: *", "none"),
     ]
 
-    @Test(arguments: choices) func `which of several is chosen`(_ row: Row) throws {
+    @Test(arguments: choices) func `a response with Vary comes first, then the newest`(_ row: Row) throws {
         let candidates = try row.stored.split(separator: ";").map { try Row.stored(String($0)) }
         var policy = HTTPCachePolicy()
         policy.separatesCredentials = false
@@ -196,7 +195,7 @@ import Testing
         #expect(choice?.fields.first("X") ?? "none" == row.expected)
     }
 
-    @Test func `the index has each list of names once, the newest first, and not too many`() throws {
+    @Test func `the index holds a bounded number of distinct field lists, newest first`() throws {
         var index = VariantIndex()
         let request = try Row("", "").request()
         func add(_ names: [String]) { index.add(Variant(of: request, fields: names, seal: { $0 })) }

@@ -11,7 +11,7 @@ import Testing
     private let cipher = FieldCipher(key: Array(0..<32))
 
     @Test(arguments: ["", "a", "Set-Cookie: a=b", String(repeating: "ä", count: 1000)])
-    func `what was sealed is opened for its place, and differs each time`(_ text: String) {
+    func `a sealed text opens only for its place and key, and differs each time`(_ text: String) {
         let sealed = cipher.sealed(text, for: "place")
         #expect(cipher.opened(sealed, for: "place") == text)
         #expect(sealed != cipher.sealed(text, for: "place"))
@@ -19,7 +19,7 @@ import Testing
         #expect(FieldCipher(key: Array(1..<33)).opened(sealed, for: "place") == nil)
     }
 
-    @Test func `what was changed or cut is not opened`() throws {
+    @Test func `a modified or truncated ciphertext is rejected`() throws {
         let sealed = try #require(Data(base64Encoded: cipher.sealed("secret", for: "place")))
         #expect(sealed.count == 16 + 6 + 16)
         for index in sealed.indices {
@@ -31,7 +31,7 @@ import Testing
         #expect(cipher.opened("no Base64", for: "place") == nil)
     }
 
-    @Test func `a key is made once, for its user alone, with the directories above it`() throws {
+    @Test func `a key file is created once, with its directories, for its user only`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/a/b/key"
         let first = try #require(FieldCipher(keyFile: path))
@@ -41,7 +41,7 @@ import Testing
         #expect(FieldCipher(keyFile: directory.path + "/a/other") != first)
     }
 
-    @Test func `threads that make the key at once have the same`() throws {
+    @Test func `threads that create the key concurrently get the same key`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/a/key"
         let ciphers = Mutex<[FieldCipher?]>([])
@@ -53,7 +53,7 @@ import Testing
         #expect(ciphers.withLock { $0 } == Array(repeating: first, count: 8))
     }
 
-    @Test func `a file that is no key, or that others may read, is left as it is`() throws {
+    @Test func `a file that is no key or that others can read is rejected and left unchanged`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/key"
         for (bytes, mode) in [(31, 0o600), (33, 0o600), (0, 0o600), (32, 0o640), (32, 0o604)] {
@@ -76,7 +76,7 @@ import Testing
             ([:], nil),
         ] as [([String: String], String?)]
     )
-    func `the key is in the user's place for data`(environment: [String: String], path: String?) {
+    func `the key file is in the user's XDG data directory`(environment: [String: String], path: String?) {
         #expect(HTTPCacheOptions.userKeyFile { environment[$0].map { Array($0.utf8) } } == path)
     }
 

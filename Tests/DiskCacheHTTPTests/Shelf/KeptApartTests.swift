@@ -8,13 +8,13 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// What callers store has nothing to do with downloads, whatever its keys, values and metadata are.
+/// Entries of callers never affect downloads, whatever their keys, values and metadata are.
 @Suite(.takesTurns) struct KeptApartTests {
     private func place() throws -> FetchFixture {
         try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("true".utf8)) }
     }
 
-    /// All that is stored, with its values.
+    /// All entries with their values.
     private func entries(in cache: SharedCache) async throws -> [(entry: CacheEntry, value: Data)] {
         try await cache.blocking { cache in
             try cache.entries().compactMap { result in
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `an entry that a caller stores under a response's key is no response`() async throws {
+    @Test func `a caller's entry under a response's key is not used as a response`() async throws {
         let place = try place()
         _ = try await place.fetch()
         let stored = try await entries(in: place.cache)
@@ -47,19 +47,19 @@ import Testing
     }
 
     @Test(arguments: ["stored", "alone", "tls\nnot this one", "\u{0}"])
-    func `an entry under the key of a download's flight says nothing about it`(_ word: String) async throws {
+    func `an entry under the key of a download does not affect it`(_ word: String) async throws {
         let place = try place()
         let key = "fetch http GET \(place.server.url("/"))"
         try await place.cache.put(Data(word.utf8), forKey: key)
         #expect(try await place.fetch().text == "true")
-        // Not even where it is among the downloads.
+        // Not even if it is among the downloads' entries.
         let shelf = place.http.shelf
         try await place.cache.blocking { (cache) throws(CacheError) in try cache.removeAll() }
         try await shelf.cache.put(Data(word.utf8), forKey: key)
         #expect(try await place.fetch().text == "true")
     }
 
-    @Test func `what a caller stores as the key of digests is not used as one`() async throws {
+    @Test func `a caller's entry under the name of the seal key is not used as the key`() async throws {
         let place = try place()
         try await place.cache.put(Data(repeating: 0, count: 32), forKey: Seal.name)
         let request = HTTPRequest("GET", try #require(HTTPURL("https://a/")), ["Cookie": "a=b"])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// Heads of responses as they are read back: whatever is there, nothing is out of range.
+/// Parsing of stored response heads: no input leads to values out of range.
 @Suite(.takesTurns) struct StoredHeadTests {
     private static func response(_ change: (inout StoredResponse) -> Void = { _ in }) -> StoredResponse {
         var response = StoredResponse(
@@ -21,7 +21,7 @@ import Testing
         return response
     }
 
-    @Test func `a head is read as it was written`() throws {
+    @Test func `a head survives a round trip`() throws {
         let head = StoredHead(Self.response(), epoch: "e", length: 10)
         #expect(try #require(StoredHead(head.text)) == head)
     }
@@ -30,7 +30,7 @@ import Testing
         "1 200 1700000000 1700000001 -1 e i",
         "1 100 -62167219200 253402300799 0 e i",
     ])
-    func `numbers that a response can have are taken`(_ text: String) {
+    func `numbers within the valid range are accepted`(_ text: String) {
         #expect(StoredHead(text) != nil)
     }
 
@@ -49,11 +49,11 @@ import Testing
         "1 200 1700000000 1700000001 -1 e",
         "",
     ])
-    func `other numbers make it none`(_ text: String) {
+    func `malformed or out-of-range heads are rejected`(_ text: String) {
         #expect(StoredHead(text) == nil)
     }
 
-    @Test func `moments are limited to those that have a date, and so are sums`() {
+    @Test func `dates and their sums saturate at the years 0 and 9999`() {
         let (first, last) = (HTTPDate(seconds: .min), HTTPDate(seconds: .max))
         #expect(first.text == "Sat, 01 Jan 0000 00:00:00 GMT")
         #expect(last.text == "Fri, 31 Dec 9999 23:59:59 GMT")
@@ -66,7 +66,7 @@ import Testing
         #expect(HTTPDate(Date(timeIntervalSince1970: -0.5)) == HTTPDate(seconds: -1))
     }
 
-    /// What takes part in some sum or other, at its edges.
+    /// Numbers at the edges of the ranges used in arithmetic.
     private static let numbers = [
         "0", "-1", "1", "60", "200", "206", "304", "404", "503", "999", "1700000000", "2147483648",
         "4294967296",
@@ -87,7 +87,7 @@ import Testing
         "Content-Range", "?accept-language", "?cookie", ":", "",
     ]
 
-    @Test func `whatever is stored can be judged, answered with and renewed`() throws {
+    @Test func `any stored head can be judged, served and renewed without a trap`() throws {
         let seed = UInt64.random(in: 0 ... .max)
         var generator = SeededGenerator(seed: seed)
         let url = try #require(HTTPURL("https://a/x"))

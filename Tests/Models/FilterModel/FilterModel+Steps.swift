@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension FilterModel.Model {
-    /// The next step of a put.
+    /// Takes the next step of a put.
     func advanceWriter(in state: inout State) -> Bool {
         var me = state.writer
         switch writerSteps[Int(me.taken)] {
@@ -20,7 +20,9 @@ extension FilterModel.Model {
         return true
     }
 
-    /// The next look of a get: at the state of the file, the seal, the bits; what asks the disk ends here.
+    /// Takes the next step of a get, which checks the file's phase, the seal and the bits.
+    ///
+    /// A read that has to check the disk ends here.
     func advanceReader(in state: inout State) -> Bool {
         var me = state.reader
         switch me.step {
@@ -39,7 +41,7 @@ extension FilterModel.Model {
         return true
     }
 
-    /// Begins with a file that is ready; lists the entry and sets its bits; seals.
+    /// Takes the next step of a sweep: starts with a ready file; lists the entry and sets its bits; seals the filter.
     func sweep(in state: inout State) -> Bool {
         switch state.sweep {
         case .idle:
@@ -62,7 +64,8 @@ extension FilterModel.Model {
         return true
     }
 
-    /// Marks the first file, puts the second one in its place, passes the barrier, makes it ready.
+    /// Takes the next step of a rebuild: marks the first file, renames the second one over it, passes the barrier, marks it
+    /// ready.
     func rebuild(in state: inout State) -> Bool {
         switch state.rebuild {
         case .none:

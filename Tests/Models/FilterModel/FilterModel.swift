@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An explicit-state model of the filter of keys in the control file (``KeyFilter``).
+/// An explicit-state model of the Bloom filter of keys in the control file (``KeyFilter``).
 ///
-/// A writer puts one key, again and again; a reader asks for it by the filter where that counts; others look on
-/// disk at any moment; a sweep completes the filter; somebody rebuilds the control file. One step is one system call
-/// or one atomic operation, sequentially consistent; the writer, the sweep and the rebuilder may die before each.
-/// Reader, writer and sweep have a process each, which maps the file anew when it finds its own superseded.
+/// A writer puts one key repeatedly; a reader checks the filter for it if the filter is valid; other readers check the
+/// disk at any moment; a sweep completes the filter; a rebuilder replaces the control file. One step is one system call
+/// or one atomic operation, sequentially consistent; the writer, the sweep and the rebuilder may die before each step.
+/// Reader, writer and sweep each have a process, which maps the file again when it finds its own file superseded.
 ///
-/// Nobody removes the key, so a read that begins after a put has returned, or after another read has found it on
-/// disk, must not be told that it is absent: that is what is checked.
-/// That a new file takes the place of the first is modelled once; the first may be complete, or not (then the
-/// entry is there already, without its bits), or missing.
+/// The key is never removed, so the model checks that no read reports it absent if it begins after a put has returned or
+/// after another read has found the key on disk.
+/// The replacement of the first file is modelled once; the first file may be complete, incomplete (then the entry
+/// already exists, without its bits), or missing.
 enum FilterModel {
     /// A deviation from the protocol that must be found.
     enum Mistake: UInt8, CaseIterable {
-        /// A writer publishes and then sets its bits.
+        /// A writer publishes the entry before it sets its bits.
         case bitsAfterPublishing
-        /// It looks which file there is before it takes its stripe.
+        /// A writer looks up the control file before it locks its stripe.
         case lookedBeforeLocking
-        /// It sets no bits.
+        /// A writer sets no bits.
         case noBits
-        /// A reader does not look whether the file is ready.
+        /// A reader does not check whether the file is ready.
         case phaseUnchecked
-        /// It does not look whether the filter is complete.
+        /// A reader does not check whether the filter is complete.
         case sealUnchecked
-        /// A sweep begins to complete the filter of a file that is forming.
+        /// A sweep starts to complete the filter of a file that is forming.
         case begunWhileForming
-        /// It marks the filter as complete before it lists the entries.
+        /// A sweep marks the filter as complete before it lists the entries.
         case sealedBeforeListing
-        /// It marks the filter of the file that it has mapped then.
+        /// A sweep marks the filter of the file that it has mapped at the end.
         case sealedInAnother
-        /// A rebuilt file is taken for complete.
+        /// A rebuilt file is treated as complete.
         case rebuiltComplete
-        /// It is ready without a barrier.
+        /// A rebuilt file is ready without a barrier.
         case readyWithoutBarrier
-        /// The one before it is not marked as superseded.
+        /// The replaced file is not marked as superseded.
         case neverSuperseded
     }
 
     enum File: UInt8 { case none, first, second }
     enum Phase: UInt8 { case missing, forming, ready, superseded }
-    /// What a writer does; to lock, or to unlock and return, is one step with its neighbour.
+    /// A writer's steps; locking, or unlocking and returning, is one step with its neighbor.
     enum WriterStep: UInt8 { case lock, look, mark, publish, end }
     enum Step: UInt8 { case start, seal, bits }
     enum Sweep: UInt8 { case idle, begun, listed }
@@ -53,7 +53,7 @@ enum FilterModel {
     }
 
     struct Writer: Hashable {
-        /// How many of its steps it has taken.
+        /// The number of steps taken.
         var taken: UInt8 = 0
         var holdsStripe = false
         var file = File.none
@@ -62,9 +62,9 @@ enum FilterModel {
     struct Reader: Hashable {
         var step = Step.start
         var file = File.none
-        /// What it has mapped.
+        /// The file that its process has mapped.
         var mapped = File.first
-        /// The key was there for certain when the read began.
+        /// Whether the key certainly existed when the read began.
         var mustFind = false
     }
 
@@ -73,7 +73,7 @@ enum FilterModel {
         var first = Control(phase: .ready)
         var second = Control()
         var isOnDisk = false
-        /// A put has returned, or a read has found the key.
+        /// Whether a put has returned or a read has found the key.
         var isSeen = false
         var writer = Writer()
         var writerMapped = File.first
@@ -89,7 +89,7 @@ enum FilterModel {
             set { if file == .first { first = newValue } else if file == .second { second = newValue } }
         }
 
-        /// Whether a process that has `file` mapped goes on with it.
+        /// Whether a process that has `file` mapped continues to use it.
         func isUsable(_ file: File) -> Bool { [.forming, .ready].contains(self[file].phase) }
     }
 
@@ -128,7 +128,7 @@ extension FilterModel.Model: ExploredModel {
         missing.sweeperMapped = .none
         missing.reader.mapped = .none
         missing.writerMapped = .none
-        // A process that has mapped nothing yet maps what it finds.
+        // A process that has mapped no file yet maps the one that it finds.
         let early = [complete, incomplete].map { state in
             var state = state
             state.writerMapped = .none

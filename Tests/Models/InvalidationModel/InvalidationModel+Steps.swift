@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension InvalidationModel.Model {
-    /// The next step of a put: its time of creation is taken, then whether it has to be alone, the stripe and the
-    /// generation, the number of the rules in force; the entry is written; it ends.
+    /// Takes the next step of a put.
+    ///
+    /// A put takes its creation time, checks whether it must be alone, locks the stripe and adds itself to the generation,
+    /// reads the number of the rules in force, writes the entry, and ends.
     func advancePut(by writer: Int, at clock: UInt8, in state: inout State) -> Bool {
         var me = state.writers[writer]
         let others = state.writers.indices.filter { $0 != writer && state.writers[$0].isWriting }
@@ -11,18 +13,18 @@ extension InvalidationModel.Model {
             guard state.puts < InvalidationModel.mostPuts else { return false }
             state.puts += 1
             me.entry = InvalidationModel.Entry(put: state.puts, created: clock)
-            // One that was left half done may come into force with the next.
+            // A rule that was left unfinished may come into force with the next one.
             me.isUndisturbed = state.maker.step == .idle && state.made == state.inForce
             me.step = .stamped
         case .stamped:
-            // Who is at it may have asked for the rules before the latest came.
+            // A concurrent put may have read the rules before the latest one was made.
             me.isAlone = state.inForce != 0 && !others.isEmpty && mistake != .besideAnother
             me.step = .looked
         case .looked:
             guard me.isAlone ? others.isEmpty : !others.contains(where: { state.writers[$0].isAlone }) else {
                 return false
             }
-            // A writer more.
+            // One more writer.
             state.raiseGeneration()
             me.isLatest = others.isEmpty
             me.step = .locked
@@ -36,7 +38,7 @@ extension InvalidationModel.Model {
             state.disk = me.entry
             me.step = .written
         case .written:
-            // Ends; kept if nobody has raised the word meanwhile, the file is ready and the rules are the same.
+            // Ends; the value is kept if no other writer has raised the word, the file is ready and the rules are the same.
             state.raiseGeneration()
             let isOfSameRules = state.inForce == me.number || mistake == .keptDespiteRule
             if me.isLatest, state.isReady || mistake == .readinessUnchecked, isOfSameRules {
@@ -50,7 +52,7 @@ extension InvalidationModel.Model {
         return true
     }
 
-    /// The order of what the maker of a rule does.
+    /// The steps of a rule's maker in order.
     private var ruleSteps: [InvalidationModel.RuleStep] {
         switch mistake {
         case .wordBeforeFile: [.close, .raise, .word, .file, .ready]
@@ -92,8 +94,10 @@ extension InvalidationModel.Model {
         return true
     }
 
-    /// The next look of a read: at the readiness and the word by which the value in memory is held; else at the word, the
-    /// readiness, the rules, the record.
+    /// Takes the next step of a read.
+    ///
+    /// A read checks the readiness and the word of the value in memory; without such a value, it reads the word, the
+    /// readiness, the rules and the record.
     func advanceRead(in state: inout State) -> Bool {
         var me = state.reader
         switch me.step {
@@ -109,7 +113,7 @@ extension InvalidationModel.Model {
             }
         case .word:
             me.isLatest = true
-            // While a put is under way nothing is kept.
+            // During a put no value is kept.
             me.mayKeep = !state.writers.contains { $0.isWriting }
             me.step = .state
         case .state:
@@ -143,7 +147,7 @@ extension InvalidationModel.Model {
 
     private func end(_ me: inout InvalidationModel.Reader, _ put: UInt8, in state: inout State) {
         if put == 0 {
-            // All that had been there when it began is gone for good.
+            // All values that existed when it began are gone forever.
             if state.reader.mustFind { state.isBroken = true }
             state.gone |= me.ended
         } else if me.gone & (1 << (put - 1)) != 0 {
@@ -152,8 +156,10 @@ extension InvalidationModel.Model {
         me = InvalidationModel.Reader()
     }
 
-    /// Takes down the rules, waits for puts that are under way, deletes the entry if a rule is meant for it, and takes
-    /// those rules off.
+    /// Takes the next step of a collection.
+    ///
+    /// A collection notes the rules, waits for active puts, deletes the entry if a rule applies to it, and retires the noted
+    /// rules.
     func advanceCollection(in state: inout State) -> Bool {
         var me = state.collector
         let isWriting = state.writers.contains { $0.isWriting }
@@ -167,15 +173,15 @@ extension InvalidationModel.Model {
             guard !isWriting || mistake == .noBarrier else { return false }
             me.step = .passed
         case .passed:
-            // Under the entry's stripe.
+            // Under the entry's stripe lock.
             guard !isWriting || mistake == .noBarrier else { return false }
             if state.disk.put != 0, state.isMeant(state.disk, by: me.rules) { state.disk = .init() }
             me.step = .looked
         case .looked:
-            // Under the lock that the maker has.
+            // Under the lock of the rules' maker.
             guard state.maker.step == .idle else { return false }
             state.retired |= mistake == .retiredLater ? state.rules(upTo: state.inForce) : me.rules
-            // With them goes what was never finished: it must not come into force by the file's new version.
+            // Unfinished rules are retired, too: they must not come into force by the file's new version.
             if mistake == .retiredIntoForce {
                 state.inForce = state.made
             } else {

@@ -1,84 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An explicit-state model of the rules by which many values are removed in one step (`RemovalRules`).
+/// An explicit-state model of the rules that remove many values in one step (`RemovalRules`).
 ///
-/// A process puts values under one key, one after the other, and reads it, from memory or from disk; another makes rules
-/// that are meant for all that is there; a collection deletes what they are meant for and takes them off. Or two put at
-/// the same time, and there is one rule. One step is one system call or one atomic operation, sequentially consistent; the
-/// maker of rules and the collection may die before each. The clock shows one of two times at each look, as it likes.
+/// A process puts values under one key, one after the other, and reads the key, from memory or from disk; another makes
+/// rules that apply to all existing values; a collection deletes the entries that the rules apply to and retires the
+/// rules. In a variant two writers put at the same time, and there is one rule. One step is one system call or one atomic
+/// operation, sequentially consistent; the maker of rules and the collection may die before each step. Each reading of
+/// the clock returns one of two times, arbitrarily.
 ///
-/// Of the generation, which only grows, a state says who still has it as it is now: whoever has an older one never has
-/// the latest again.
+/// The generation only grows, so a state records only which participants have the current one: an older generation never
+/// becomes current again.
 ///
-/// What is checked: a read that begins after a rule has been put in force gets no value whose put had ended before that
-/// rule was begun; a value that a read has missed is not read again; and a value whose put began when no rule was under
-/// way is found until the next one is begun.
+/// The model checks that a read that begins after a rule has come into force gets no value whose put had ended before
+/// the rule was started; that a value that a read has missed is not read again; and that a value whose put began when no
+/// rule was being made is found until the next one is started.
 enum InvalidationModel {
     /// A deviation from the protocol that must be found.
     enum Mistake: UInt8, CaseIterable {
-        /// A rule counts as soon as the file has it, whatever the word says.
+        /// A rule counts as soon as it is in the file, whatever the word contains.
         case countedByFile
-        /// The word has the rule before the file does.
+        /// The word counts the rule before it is in the file.
         case wordBeforeFile
-        /// The control file stays ready while a rule is put in force.
+        /// The control file stays ready while a rule comes into force.
         case neverClosed
         /// The generation is raised after the rule is in force, and the file stays ready.
         case raisedAfterwards
-        /// It is not raised.
+        /// The generation is not raised.
         case neverRaised
-        /// A reader keeps what it reads although the file was not ready.
+        /// A reader keeps the value that it reads although the file was not ready.
         case readinessUnchecked
-        /// A reader asks for the rules after it has read the record.
+        /// A reader reads the rules after the record.
         case rulesAfterRecord
-        /// A put notes no number, so that its time alone tells.
+        /// A put notes no number, so only its time decides whether a rule applies.
         case numberNotNoted
-        /// A rule is meant for what was created up to now by its own clock.
+        /// A rule applies to entries created up to now, by its own clock alone.
         case latestIgnored
-        /// A put keeps its value in memory although a rule has come meanwhile.
+        /// A put keeps its value in memory although a rule has come into force in the meantime.
         case keptDespiteRule
-        /// A collection does not wait for puts that are under way when it begins.
+        /// A collection does not wait for puts that are active when it begins.
         case noBarrier
-        /// A collection takes off rules that have come since it began.
+        /// A collection retires rules that were made after it began.
         case retiredLater
-        /// It takes them off before it looks at the entry.
+        /// A collection retires rules before it checks the entry.
         case retiredBefore
-        /// As it takes them off, a rule that was never finished comes into force.
+        /// When a collection retires rules, an unfinished rule comes into force.
         case retiredIntoForce
-        /// Who finds a file that is forming by a rule that was never finished leaves the generations as they are, and the
-        /// rule is in force before they are raised.
+        /// A process that finds a file forming because of an unfinished rule does not raise the generations, and the rule is
+        /// in force before they are raised.
         case healedUnraised
-        /// A put does not wait for another that may have asked for the rules before the latest came.
+        /// A put does not wait for another one that may have read the rules before the latest was made.
         case besideAnother
 
-        /// How many put at the same time where it is found.
+        /// The number of concurrent writers with which it is found.
         var writers: Int { self == .besideAnother ? 2 : 1 }
     }
 
-    /// What a put has done.
+    /// The last completed step of a put.
     enum PutStep: UInt8 { case idle, stamped, looked, locked, numbered, written }
-    /// What the maker of a rule does next.
+    /// The next step of a rule's maker.
     enum RuleStep: UInt8 { case idle, file, close, raise, word, ready }
     enum ReadStep: UInt8 { case idle, memory, word, state, rules, record }
     enum Collection: UInt8 { case idle, begun, passed, looked }
 
-    /// The entry, or a value in memory: which put it is of, 0 for none.
+    /// The entry, or a value in memory, with the number of its put, or 0 if there is none.
     struct Entry: Hashable {
         var put: UInt8 = 0
         var created: UInt8 = 0
-        /// The number of the rules that are not meant for it.
+        /// The number of rules that do not apply to it.
         var number: UInt8 = 0
     }
 
     struct Writer: Hashable {
         var step = PutStep.idle
         var entry = Entry()
-        /// The rules' word when it had the stripe.
+        /// The rules' word as read under the stripe lock.
         var number: UInt8 = 0
-        /// Whether nobody has raised the generation since.
+        /// Whether the generation has not been raised since.
         var isLatest = false
-        /// Whether it has the stripe exclusively, or waits for it so.
+        /// Whether it holds the stripe exclusively or waits to.
         var isAlone = false
-        /// Whether it began when no rule was under way, and none has begun since.
+        /// Whether no rule was being made when it began, and none has been started since.
         var isUndisturbed = false
 
         /// Whether it counts as a writer in the key's word, and holds its stripe.
@@ -87,20 +88,20 @@ enum InvalidationModel {
 
     struct Maker: Hashable {
         var step = RuleStep.idle
-        /// Puts that had ended when it began, a bit each.
+        /// The puts that had ended when it began, as a bit mask.
         var meant: UInt8 = 0
     }
 
     struct Reader: Hashable {
         var step = ReadStep.idle
-        /// Whether nobody has raised the generation since it read the word.
+        /// Whether the generation has not been raised since it read the word.
         var isLatest = false
         var mayKeep = false
-        /// The rules that count for it, a bit each; and the entry, where it was read first.
+        /// The rules that apply to it, as a bit mask; and the entry, if that was read first.
         var rules: UInt8 = 0
         var entry = Entry()
-        /// What was true when it began: puts that had ended, and those that must not be seen, a bit each; whether there
-        /// must be a value.
+        /// The state when it began: puts that had ended and puts that it must not see, as bit masks; whether it must find
+        /// a value.
         var ended: UInt8 = 0
         var gone: UInt8 = 0
         var mustFind = false
@@ -113,28 +114,28 @@ enum InvalidationModel {
 
     struct State: Hashable {
         var disk = Entry()
-        /// How many rules the file has had, and those that were taken off, a bit each.
+        /// The number of rules that the file has had, and a bit mask of the retired ones.
         var made: UInt8 = 0
         var retired: UInt8 = 0
-        /// Up to what time each is meant.
+        /// The latest creation time that each rule applies to.
         var latest: [UInt8] = [0, 0]
-        /// Words of the control file: the number of the rules in force, the latest time that they are meant for, that of
-        /// any entry, whether it is ready.
+        /// Words of the control file: the number of rules in force, the latest time that they apply to, the latest creation
+        /// time of any entry, and whether the file is ready.
         var inForce: UInt8 = 0
         var latestRule: UInt8 = 0
         var latestCreated: UInt8 = 0
         var isReady = true
-        /// Held by the generation as it is now, else as good as none.
+        /// The value held under the current generation; a value under an older one is as good as missing.
         var memory = Entry()
         var puts: UInt8 = 0
         var writers: [Writer]
         var maker = Maker()
         var reader = Reader()
         var collector = Collector()
-        /// Puts that have ended, and those that no read may see that begins now.
+        /// Puts that have ended, and puts that a read that begins now must not see.
         var ended: UInt8 = 0
         var gone: UInt8 = 0
-        /// A put has ended that began when no rule was under way, and none has begun since.
+        /// Whether a put has ended that began when no rule was being made, and no rule has been started since.
         var mustFind = false
         var isBroken = false
 
@@ -143,7 +144,7 @@ enum InvalidationModel {
         }
     }
 
-    /// What looks at the clock has what it shows.
+    /// A move; a move that reads the clock has the time as its value.
     enum Move { case put(Int, UInt8), rule(UInt8), crashOfRule, heal, read, collect, crashOfCollection }
 
     static let mostPuts: UInt8 = 2
@@ -151,16 +152,16 @@ enum InvalidationModel {
 
     struct Model {
         let mistake: Mistake?
-        /// How many put at the same time.
+        /// The number of concurrent writers.
         let writers: Int
 
-        /// With two who put, one: else there are too many states.
+        /// With two writers the limit is one rule, because there would be too many states.
         var mostRules: UInt8 { writers == 1 ? InvalidationModel.mostRules : 1 }
     }
 
-    /// Visits all states until a promise is broken; says how many there are, and the way to that.
+    /// Visits all states until a guarantee is broken; returns the number of states and the path to the violation.
     ///
-    /// Here, where it is compiled with optimization: there are 1.6 million.
+    /// It is in this module because that is compiled with optimization: there are 1.6 million states.
     static func explore(_ mistake: Mistake?, writers: Int = 1) -> (states: Int, trace: [String]?) {
         var space = StateSpace(of: Model(mistake: mistake, writers: writers))
         let found = space.visit { state, _ in state.isBroken ? true : nil }
@@ -169,19 +170,19 @@ enum InvalidationModel {
 }
 
 extension InvalidationModel.State {
-    /// What was held by the generation is so no longer.
+    /// Raises the generation, which drops all values held under the old one.
     mutating func raiseGeneration() {
         memory = InvalidationModel.Entry()
         for writer in writers.indices { writers[writer].isLatest = false }
         reader.isLatest = false
     }
 
-    /// The rules of the file up to a number, without those that were taken off.
+    /// Returns the file's rules up to a number, without the retired ones.
     func rules(upTo number: UInt8) -> UInt8 {
         (1 << min(number, made) - 1) & ~retired
     }
 
-    /// Whether one of these rules is meant for an entry.
+    /// Whether one of these rules applies to an entry.
     func isMeant(_ entry: InvalidationModel.Entry, by rules: UInt8) -> Bool {
         (0..<InvalidationModel.mostRules).contains { rule in
             rules & (1 << rule) != 0 && rule + 1 > entry.number && entry.created <= latest[Int(rule)]
@@ -217,7 +218,7 @@ extension InvalidationModel.Model: ExploredModel {
             return true
         }
         add(.heal) { state in
-            // Under the lock that the maker has.
+            // Under the lock of the rules' maker.
             guard !state.isReady, state.maker.step == .idle else { return false }
             state.isReady = true
             return true

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ProtocolModel {
-    /// The system calls of gc; the name says what it does next.
+    /// The system calls of gc; each case is the next one.
     enum CollectorStep: UInt8, CaseIterable {
-        /// Touch a file of ours and stat it.
+        /// Touch a file of the cache and stat it.
         case readStamp
-        /// The same again until the time differs: this is the stamp, later than all that was done before.
+        /// Repeat until the time differs: this is the stamp, later than all earlier operations.
         case waitForTick
         /// flock one object stripe, exclusive: every put that touched before the stamp has published or died.
         case lockBarrier
@@ -15,17 +15,17 @@ extension ProtocolModel {
         case scan
         /// flock the stripe of an entry to be deleted, exclusive.
         case lockEntry
-        /// Read inode and record again: still what the plan saw?
+        /// Read inode and record again and compare them with the plan.
         case checkEntry
         /// unlinkat.
         case unlinkEntry
         /// Unlock the entry stripe.
         case unlockEntry
-        /// Find one object in the listing; one that an entry marked stays.
+        /// Find one object in the listing; an object that an entry marked is kept.
         case listObject
         /// flock its stripe, exclusive.
         case lockObject
-        /// stat: is its ctime older than the stamp?
+        /// stat: check that its ctime is older than the stamp.
         case lookAgain
         /// unlinkat.
         case unlinkObject
@@ -41,7 +41,7 @@ extension ProtocolModel {
         case joinAfterScan
         /// Wait until all objects are listed.
         case joinAfterListing
-        /// Wait until all entries that are to go are gone, or spared.
+        /// Wait until all planned entries are deleted or spared.
         case joinAfterEntries
         /// Wait for the other thread; the pass is over.
         case joinAtEnd
@@ -49,7 +49,7 @@ extension ProtocolModel {
 }
 
 extension ProtocolModel.Model {
-    /// Adds every state that the next step of gc can lead to; none when it waits or has ended.
+    /// Adds every state that the next step of gc can lead to, or none if it waits or has ended.
     func advanceCollector(from state: State, into next: inout [State]) {
         if state.helper.step != .ended { return advanceCrew(from: state, into: &next) }
         switch state.collector.step {
@@ -67,7 +67,7 @@ extension ProtocolModel.Model {
         change == .stampAfterBarrier ? .lockBarrier : .readStamp
     }
 
-    /// The stamp: touch a file of ours and stat it, until its time differs from the first one read.
+    /// The stamp: touch a file of the cache and stat it until its time differs from the first one read.
     private func takeStamp(from state: State, into next: inout [State]) {
         var state = state
         if state.collector.step == .readStamp && change != .stampWithoutWaiting {
@@ -84,7 +84,7 @@ extension ProtocolModel.Model {
         next.append(state)
     }
 
-    /// The barrier: each object stripe once exclusively; one that stays held may be given up.
+    /// The barrier: lock each object stripe once exclusively; a stripe that stays held may be skipped.
     private func passBarrier(from state: State, into next: inout [State]) {
         var state = state
         let hold = Hold.exclusive(state.collector.cursor)
@@ -115,7 +115,8 @@ extension ProtocolModel.Model {
 
     /// Reads one entry, which is then planned for deletion or marks its object.
     ///
-    /// One without a record is always deleted; any other may be, as expired or for room: both are explored.
+    /// An entry without a record is always deleted; any other may be, because it has expired or to free space: both cases
+    /// are explored.
     private func scan(from state: State, into next: inout [State]) {
         let key: Key = state.collector.cursor == 0 ? .k1 : .k2
         let entry = state[key]
@@ -156,7 +157,7 @@ extension ProtocolModel.Model {
         }
     }
 
-    /// Deletes a planned entry if it is, under its exclusive stripe, still what the plan saw; else it marks.
+    /// Deletes a planned entry if it still matches the plan under its exclusive stripe; otherwise the entry marks its object.
     private func deleteEntry(from state: State, into next: inout [State]) {
         var state = state
         let key: Key = state.collector.cursor == 0 ? .k1 : .k2
@@ -187,7 +188,7 @@ extension ProtocolModel.Model {
         next.append(state)
     }
 
-    /// Ghost: the record that gc decided to delete is gone with good reason.
+    /// Ghost: notes that gc deleted this record as planned.
     func noteTrim(of record: Record, in state: inout State) {
         guard !record.isNone else { return }
         if record.origin == 0 || record.isRewritten(by: 0) { state.writer0.wasTrimmed = true }
@@ -199,7 +200,7 @@ extension ProtocolModel.Model {
         goToNextEntry(in: &state)
     }
 
-    /// Lists one object and, if nothing marked it and its barrier was passed, locks its stripe exclusively.
+    /// Lists one object and, if no entry marked it and its barrier was passed, locks its stripe exclusively.
     private func findObject(from state: State, into next: inout [State]) {
         var state = state
         let content: Content = state.collector.cursor == 0 ? .a : .b
@@ -221,7 +222,7 @@ extension ProtocolModel.Model {
         next.append(state)
     }
 
-    /// Looks at the object again and deletes it only if its ctime is older than the stamp.
+    /// Checks the object again and deletes it only if its ctime is older than the stamp.
     private func deleteObject(from state: State, into next: inout [State]) {
         var state = state
         let content: Content = state.collector.cursor == 0 ? .a : .b

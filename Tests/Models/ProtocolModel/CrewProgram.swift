@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A pass of gc by two threads: what is left of it once the barrier is passed, which one thread does alone.
+/// A pass of gc by two threads: the part after the barrier, which one thread passes alone.
 ///
 /// Each thread has a key, whose entry it reads and deletes, and a content, whose object it lists and deletes; between
-/// the parts of the pass they wait for each other. As one may be as fast as it likes, this holds for every order of
-/// reading, and for one thread that does both. What they have seen they share.
+/// the parts of the pass the threads wait for each other. As their speeds are arbitrary, this covers every order of
+/// reading, and one thread that does both. The threads share their findings.
 ///
-/// Beside what the pass of one thread does, an entry that has expired may be deleted as soon as it is read, and one
-/// whose object was not listed is deleted as dangling, which nobody asked for.
+/// Unlike in the pass of one thread, an expired entry may be deleted as soon as it is read, and an entry whose object
+/// was not listed is deleted as dangling, although it was not planned for deletion.
 extension ProtocolModel {
-    /// What a thread of gc has for itself.
+    /// The private state of a gc thread.
     struct Thread: Hashable {
         var step = CollectorStep.ended
         var objectLock = Hold.none
         var entryLock = Hold.none
-        /// It deletes what it has just read.
+        /// Whether it deletes the entry that it has just read.
         var isReading = false
     }
 }
@@ -33,7 +33,7 @@ extension ProtocolModel.Model {
 
     private var firstCrewStep: CollectorStep { listsObjectsFirst ? .noteObject : .scan }
 
-    /// The barrier is passed: both threads begin.
+    /// Starts both threads, after the barrier.
     func startCrew(in state: inout State) {
         state.collector.step = firstCrewStep
         state.helper.step = firstCrewStep
@@ -62,7 +62,7 @@ extension ProtocolModel.Model {
         }
     }
 
-    /// Reads one entry: to be deleted at once, as it has expired, or later, or to be kept, and then it marks.
+    /// Reads one entry, which is deleted at once if expired, or later, or is kept and marks its object.
     private func read(by index: UInt8, from state: State, into next: inout [State]) {
         let key: Key = index == 0 ? .k1 : .k2
         let entry = state[key]
@@ -84,12 +84,12 @@ extension ProtocolModel.Model {
     }
 
     private func mark(_ record: Record, by index: UInt8, in state: inout State) {
-        // What only the other thread knows, this one does not see.
+        // A mark for the other thread's content is lost.
         if change == .marksNotShared, record.content != (index == 0 ? .a : .b) { return }
         state.collector.mark(record)
     }
 
-    /// Where both have come to the same place, both go on.
+    /// Lets both threads continue once both have reached the same step.
     private func join(_ index: UInt8, from state: State, into next: inout [State]) {
         let step = state[thread: index].step
         let waits =
@@ -141,7 +141,7 @@ extension ProtocolModel.Model {
                 me.entryLock = hold
                 me.step = .checkEntry
             } else {
-                // The other thread, who is no stopped process, is waited for.
+                // The other gc thread is not a stopped process, so it is waited for.
                 let isHeld = hold.excludes(state.writer0.entryLock) || hold.excludes(state.writer1.entryLock)
                 guard skipsHeldStripes, isHeld else { return }
                 mark(planned.record, by: index, in: &state)
@@ -152,7 +152,7 @@ extension ProtocolModel.Model {
             if !isSame { mark(state[key].record, by: index, in: &state) }
             me.step = isSame ? .unlinkEntry : .unlockEntry
         case .unlinkEntry:
-            // A dangling one nobody wanted to go.
+            // The deletion of a dangling entry was not planned.
             if state.collector.kept & (1 &<< index) == 0 { noteTrim(of: planned.record, in: &state) }
             state[key] = .absent
             me.step = .unlockEntry
@@ -164,7 +164,7 @@ extension ProtocolModel.Model {
         next.append(state)
     }
 
-    /// Whether an entry that looked dangling has its object now.
+    /// Whether an entry that appeared dangling has its object now.
     private func isRestored(_ key: Key, in state: State) -> Bool {
         let isDangling = state.collector.kept & (1 &<< key.rawValue) != 0
         guard isDangling, change != .objectsListedFirstWithoutLook else { return false }

@@ -29,7 +29,7 @@ extension ProtocolModel {
             func contains(_ step: CollectorStep) -> Bool { collector & (1 &<< UInt64(step.rawValue)) != 0 }
         }
 
-        /// What an exploration found.
+        /// The result of an exploration.
         struct Outcome {
             let states: Int
             let ends: Int
@@ -51,7 +51,7 @@ extension ProtocolModel {
 
         /// Visits all states until one violates a property.
         ///
-        /// By default all are checked; `recordNamesObject` includes `returnedPutKeepsObject`.
+        /// By default all properties are checked; `recordNamesObject` includes `returnedPutKeepsObject`.
         static func explore(
             _ model: Model,
             checking properties: [Property] = [
@@ -120,7 +120,7 @@ extension ProtocolModel.Model: ExploredModel {
         return summary(of: before) == summary(of: after) ? what : "\(what)  => \(summary(of: after))"
     }
 
-    /// What is on the disk.
+    /// Describes the disk.
     func summary(of state: State) -> String {
         func text(_ entry: Entry) -> String {
             if entry.isAbsent { return "absent" }
@@ -131,7 +131,7 @@ extension ProtocolModel.Model: ExploredModel {
 }
 
 extension ProtocolModel.Explorer {
-    /// Whether no run comes back to a state that it has been in: as states are finite, every run then ends.
+    /// Whether no run returns to a state that it has visited; as the number of states is finite, every run then ends.
     static func everyRunEnds(_ model: ProtocolModel.Model) -> Bool {
         var isDone: [ProtocolModel.State: Bool] = [:]
         var pending = model.initialStates

@@ -3,11 +3,11 @@
 /// An explicit-state model of the lock protocol of the store (SharingBetweenProcesses in the DocC catalogue).
 ///
 /// Two writers and one gc, of one thread or two, share two contents and two keys. One step is one system call.
-/// Before each of them any process may be killed, and the coarse clock of the file system may tick. Times are only
-/// compared, so three values stand for all of them, and the clock needs no bound: see `FileTime`.
+/// Before each step any process may be killed, and the file system's coarse clock may tick. Times are only compared, so
+/// three values represent all of them, and the clock needs no bound: see `FileTime`.
 ///
-/// Not modelled: readers, who change nothing; what is inside a file, and so the removal of what is corrupt;
-/// a third writer; a crash of the machine.
+/// Not modelled: readers, which change nothing; file contents, and so the removal of corrupt files; a third writer; a
+/// crash of the machine.
 enum ProtocolModel {}
 
 extension ProtocolModel {
@@ -23,9 +23,9 @@ extension ProtocolModel {
     /// into `past`. From then on `present` is the tick of the stamp, and a tick leads on to `future`.
     enum FileTime: UInt8 { case absent, past, present, future }
 
-    /// The value of the attribute `user.dc`, packed; all zero where the attribute is missing.
+    /// The value of the attribute `user.dc`, packed; all bits are zero if the attribute is missing.
     ///
-    /// It tells who set it, as the real one does by its times: no two puts leave the same record.
+    /// It identifies its writer, as the times in the real one do: no two puts leave the same record.
     struct Record: Hashable {
         private(set) var raw: UInt8 = 0
 
@@ -41,7 +41,7 @@ extension ProtocolModel {
 
         var isNone: Bool { raw == 0 }
         var content: Content { raw & 2 == 0 ? .a : .b }
-        /// The writer that put it; nil for one from before.
+        /// The writer that put it, or nil if it was published before the model starts.
         var origin: UInt8? { (raw &>> 2) & 3 == 3 ? nil : ((raw &>> 2) & 3) &- 1 }
 
         func names(_ content: Content) -> Bool { !isNone && self.content == content }
@@ -55,9 +55,10 @@ extension ProtocolModel {
         }
     }
 
-    /// What a name under `entries/` leads to.
+    /// The target of a name under `entries/`.
     ///
-    /// Inode 0: no such name; 1: an inode from before; 2 and 3: the one that each writer may create.
+    /// Inode 0: no such name; 1: an inode that exists before the model starts; 2 and 3: the inode that each writer may
+    /// create.
     struct Entry: Hashable {
         var inode: UInt8 = 0
         var record = Record.none
@@ -84,7 +85,7 @@ extension ProtocolModel {
         }
     }
 
-    /// A process that puts, removes or sets an expiration, once.
+    /// A process that makes one call: a put, a remove or a `setExpiration`.
     struct Writer: Hashable {
         var step: WriterStep
         var objectLock = Hold.none
@@ -112,10 +113,10 @@ extension ProtocolModel {
         }
     }
 
-    /// What one pass of gc keeps in memory.
+    /// The memory of one pass of gc.
     struct Collector: Hashable {
         var step: CollectorStep
-        /// Which stripe, key or content the step is about.
+        /// The index of the current stripe, key or content.
         var cursor: UInt8 = 0
         var objectLock = Hold.none
         var entryLock = Hold.none
@@ -127,27 +128,27 @@ extension ProtocolModel {
         var planned2 = Entry.absent
         var marksA = false
         var marksB = false
-        /// Stripes (bit mask) whose barrier was given up because a stopped process holds them.
+        /// Stripes (bit mask) whose barrier was skipped because a stopped process holds them.
         var skipped: UInt8 = 0
-        /// Keys (bit mask) whose name was created or replaced since the listing began: it may miss them.
+        /// Keys (bit mask) whose name was created or replaced since the listing began, which may miss them.
         var unlisted: UInt8 = 0
-        /// The wall clock was set back since the stamp, as a clock that is never set tells.
+        /// Whether the wall clock was set back since the stamp, as detected by a clock that is never set.
         var sawClockSet = false
-        /// With two threads: it deletes what it has just read.
+        /// With two threads: whether the first one deletes the entry that it has just read.
         var isReading = false
-        /// With two threads: entries (bit mask) that stay, as they were read, unless they turn out to be dangling.
+        /// With two threads: entries (bit mask) that are kept as they were read, unless they turn out to be dangling.
         var kept: UInt8 = 0
-        /// With two threads: objects (bit mask) that are there.
+        /// With two threads: objects (bit mask) that exist.
         var listed: UInt8 = 0
-        /// Ghost: how many passes have started before this one.
+        /// Ghost: the number of passes that have started before this one.
         var pass: UInt8 = 0
 
-        /// Gc is done, or dies: its locks go, and so does all that it knew.
+        /// Ends gc, by completion or death: its locks and its memory are released.
         mutating func end() {
             self = Collector(step: .ended, pass: pass)
         }
 
-        /// What the first thread has for itself.
+        /// The private state of the first thread.
         var thread: Thread {
             get { Thread(step: step, objectLock: objectLock, entryLock: entryLock, isReading: isReading) }
             set {
@@ -181,7 +182,7 @@ extension ProtocolModel {
         var writer0: Writer
         var writer1: Writer
         var collector: Collector
-        /// The second thread of gc, where there is one.
+        /// The second thread of gc, if there is one.
         var helper = Thread()
 
         subscript(_ content: Content) -> FileTime {
@@ -212,10 +213,10 @@ extension ProtocolModel {
 extension ProtocolModel.State {
     typealias Hold = ProtocolModel.Hold
 
-    /// A process: 0 and 1 are the writers, 2 is gc, and 3 its second thread, which locks for itself.
+    /// A process: 0 and 1 are the writers, 2 is gc, and 3 is gc's second thread, which has its own locks.
     typealias Process = UInt8
 
-    /// Gc is done, or dies, with all its threads.
+    /// Ends gc with all its threads, by completion or death.
     mutating func end() {
         collector.end()
         helper = .init()
@@ -237,7 +238,7 @@ extension ProtocolModel.State {
         return process == 2 || !hold.excludes(collector.entryLock)
     }
 
-    /// A name appears or changes its inode: POSIX lets a listing that has not come to it yet miss it.
+    /// Notes that a name appears or changes its inode: POSIX allows a listing that has not reached it to miss it.
     mutating func noteRename(of key: ProtocolModel.Key) {
         let isAhead =
             if helper.step == .ended {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ProtocolModel.Model {
-    /// Whether every record names a present object; or only those whose put has returned.
+    /// Whether every record, or every record whose put has returned, names a present object.
     func recordsNameObjects(in state: State, onlyReturned: Bool) -> Bool {
         namesObject(state.entry1.record, in: state, onlyReturned: onlyReturned)
             && namesObject(state.entry2.record, in: state, onlyReturned: onlyReturned)
@@ -13,7 +13,7 @@ extension ProtocolModel.Model {
         return !state[writer: writer].hasReturned
     }
 
-    /// At an end: whether both writers' calls, if they returned undisturbed, are still in force.
+    /// Whether, in a terminal state, both writers' calls are still in force, if they returned undisturbed.
     func returnedCallsKeepRecords(in state: State) -> Bool {
         keepsRecord(0, in: state) && keepsRecord(1, in: state)
     }
@@ -34,7 +34,7 @@ extension ProtocolModel.Model {
         }
     }
 
-    /// Every disk that one more gc, undisturbed, can leave behind after this end.
+    /// Returns every disk that one more undisturbed gc can leave after this terminal state.
     func disksAfterCleanGC(of state: State) -> [State] {
         var pending = [disk(of: state)]
         pending[0].collector = .init(step: firstCollectorStep)
@@ -51,7 +51,7 @@ extension ProtocolModel.Model {
         return results
     }
 
-    /// The state with all processes gone; the clock has not moved if that is possible.
+    /// Returns the state with all processes ended, and with an unmoved clock if that is possible.
     func disk(of state: State) -> State {
         var disk = State(
             writer0: .init(step: .ended),
@@ -64,7 +64,7 @@ extension ProtocolModel.Model {
         return disk
     }
 
-    /// No entry without a record, no object without an entry, no entry without its object.
+    /// Whether there is no entry without a record, no object without an entry, and no entry without its object.
     func isClean(_ state: State) -> Bool {
         let (one, two) = (state.entry1, state.entry2)
         guard one.isAbsent || !one.record.isNone, two.isAbsent || !two.record.isNone else { return false }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ProtocolModel {
-    /// What a writer does in its life.
+    /// The single call that a writer makes.
     enum Program: Hashable {
         case put(Key, Content)
         case remove(Key)
@@ -21,29 +21,29 @@ extension ProtocolModel {
             }
         }
 
-        /// The content that it deals with, as far as one can tell from the initial states.
+        /// The content that it uses, as determined by the initial states.
         var content: Content {
             if case .put(_, let content) = self { content } else { .a }
         }
 
-        /// Whether it may leave the key without the record that another put published.
+        /// Whether it may remove or replace the record that another put published.
         var displacesRecords: Bool {
             if case .setExpiration = self { false } else { true }
         }
     }
 
-    /// The system calls of the writers; the name says what the process does next.
+    /// The writers' system calls; each case is the next one of the process.
     enum WriterStep: UInt8, CaseIterable {
         // put: its object.
-        /// fstatat without a lock; ENOENT says that the object must be written. Who guesses that makes no call.
+        /// fstatat without a lock; ENOENT means that the object must be written. A writer that guesses so makes no call.
         case lookForObject
         /// flock the object stripe, shared.
         case lockObject
-        /// utimensat, which raises the ctime; ENOENT says that the object must be written after all.
+        /// utimensat, which raises the ctime; ENOENT means that the object must be written after all.
         case touchObject
-        /// Nothing is locked while the bytes are written.
+        /// Unlock the stripe: no lock is held while the bytes are written.
         case unlockToStage
-        /// O_TMPFILE, write: nobody sees it, and a crash leaves nothing.
+        /// O_TMPFILE, write: the file is invisible to other processes, and a crash leaves nothing.
         case stage
         /// flock the object stripe again.
         case lockToLink
@@ -55,25 +55,25 @@ extension ProtocolModel {
         // put and remove: the entry.
         /// flock the entry stripe, shared.
         case lockEntry
-        /// setxattr by name: the commit, where the entry exists.
+        /// setxattr by name: the commit, if the entry exists.
         case setAttribute
         /// open with O_CREAT and O_EXCL; EEXIST leads back to `setAttribute`.
         case createEntry
-        /// fsetxattr on the inode just created, whatever the name leads to by now: the commit.
+        /// fsetxattr on the inode just created, even if the name now leads to another one: the commit.
         case setAttributeOfCreated
         /// unlinkat.
         case unlinkEntry
 
         // setExpiration, in the sidecar form.
-        /// Read the record, without a lock.
+        /// Read the record without a lock.
         case readRecord
-        /// flock the stripe of the object that it names, shared.
+        /// flock the stripe of the object that the record names, shared.
         case lockReadObject
         /// utimensat; ENOENT means not found.
         case touchReadObject
         /// flock the entry stripe, exclusive.
         case lockEntryExclusively
-        /// Read the record again: unchanged?
+        /// Read the record again and compare it.
         case compareRecord
         /// renameat a new inode with the new record over the entry: the commit.
         case renameRecord
@@ -82,7 +82,7 @@ extension ProtocolModel {
         /// See `unlockEntryToRetry`.
         case unlockObjectToRetry
 
-        // All: the end.
+        // All programs: the end.
         /// Unlock the entry stripe.
         case unlockEntry
         /// Unlock the object stripe.
@@ -95,7 +95,7 @@ extension ProtocolModel {
 }
 
 extension ProtocolModel.Model {
-    /// Takes the next step of a writer; false when a lock keeps it waiting or it has ended.
+    /// Takes the next step of a writer; returns false if it waits for a lock or has ended.
     func advance(writer index: UInt8, in state: inout State) -> Bool {
         let program = index == 0 ? first : second
         if state[writer: index].step == program.firstStep && state[writer: index].attempts == 0 {
@@ -109,7 +109,7 @@ extension ProtocolModel.Model {
         }
     }
 
-    /// `put`: the object stripe is held from looking for the object until the entry is published.
+    /// `put`: the object stripe is held from the check of the object until the entry is published.
     private func put(_ key: Key, _ content: Content, by index: UInt8, in state: inout State) -> Bool {
         var me = state[writer: index]
         let stripe = stripe(of: content)
@@ -149,7 +149,7 @@ extension ProtocolModel.Model {
         change == .objectUnlockedBeforePublishing ? .unlockObjectEarly : .lockEntry
     }
 
-    /// The second half of `put`: setxattr in place, or create with O_EXCL and fsetxattr on that very inode.
+    /// The second half of `put`: setxattr in place, or create with O_EXCL and fsetxattr on the created inode.
     private func publish(_ record: Record, under key: Key, by index: UInt8, in state: inout State) -> Bool {
         var me = state[writer: index]
         let inode = index &+ 2
@@ -213,7 +213,7 @@ extension ProtocolModel.Model {
         return true
     }
 
-    /// `setExpiration`: touch the object, then replace the record, if it is still the one that was read.
+    /// `setExpiration`: touch the object, then replace the record if it is still the one that was read.
     private func setExpiration(_ key: Key, by index: UInt8, in state: inout State) -> Bool {
         var me = state[writer: index]
         switch me.step {
@@ -249,7 +249,7 @@ extension ProtocolModel.Model {
         return true
     }
 
-    /// The record had changed: `setExpiration` lets everything go and starts over, at most twice.
+    /// The record had changed: `setExpiration` releases its locks and starts over, at most twice.
     private func retryExpiration(by index: UInt8, in state: inout State) -> Bool {
         switch state[writer: index].step {
         case .unlockEntryToRetry:

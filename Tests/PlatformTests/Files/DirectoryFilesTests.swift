@@ -23,7 +23,7 @@ import Testing
         return found
     }
 
-    @Test func `each file is told of with what stat says of it, as often as one asks`() throws {
+    @Test func `each file is listed with its inode and kind, every time`() throws {
         _ = try handle.open("file", [.writeOnly, .create], mode: 0o600)
         try handle.makeDirectoryIfMissing("directory", mode: 0o700)
         try FileManager.default.createSymbolicLink(
@@ -31,7 +31,7 @@ import Testing
             withDestinationPath: "file"
         )
         #expect(mkfifo(directory.path + "/pipe", 0o600) == 0)
-        // Others need not.
+        // Other file systems may omit the kind.
         let keepsKinds = try handle.descriptor.fileSystem().kind.name == "ext4"
         for _ in 0..<2 {
             let files = try listed()
@@ -44,13 +44,13 @@ import Testing
         }
     }
 
-    @Test func `more names than one call brings are all told`() throws {
+    @Test func `more names than one system call returns are all listed`() throws {
         let names = (0..<1000).map { String(format: "%064d", $0) }
         for name in names { _ = try handle.open(RelativePath(name), [.writeOnly, .create], mode: 0o600) }
         #expect(try listed().keys.sorted() == names)
     }
 
-    @Test func `what is no directory can't be listed`() throws {
+    @Test func `a regular file can't be listed`() throws {
         let file = Directory(owning: try handle.open("file", [.readWrite, .create], mode: 0o600))
         #expect(throws: Errno.notDirectory) { try file.forEachFile { (_, _) in } }
     }

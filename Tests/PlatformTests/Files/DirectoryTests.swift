@@ -46,7 +46,7 @@ import Testing
         #expect(try handle.open("real/file", .readOnly).status().size == 1)
     }
 
-    /// Each call that makes, changes or deletes a name, with a path whose directory is a link.
+    /// Each call that creates, changes or deletes a name, with a path whose directory is a link.
     @Test func `no call that changes a file follows a symbolic link inside the path`() throws {
         try handle.makeDirectoryIfMissing("elsewhere", mode: 0o700)
         try write("x", to: "elsewhere/file")
@@ -81,8 +81,8 @@ import Testing
         #expect(try handle.attribute("user.dc", of: "elsewhere/file") == nil)
     }
 
-    /// Beside a thread that exchanges the directory for a link and back again, as often as it can.
-    @Test func `a directory that is exchanged for a link while files are made takes them nowhere else`()
+    /// Runs beside a thread that swaps the directory for a link and back as often as it can.
+    @Test func `a directory that is swapped for a link while files are created redirects none of them`()
         throws
     {
         try handle.makeDirectoryIfMissing("shard", mode: 0o700)
@@ -125,9 +125,9 @@ import Testing
     }
 
     @Test(arguments: [S_IFIFO, S_IFSOCK, S_IFCHR, S_IFDIR])
-    func `what is no regular file is neither opened, waited for nor read`(kind: mode_t) throws {
+    func `a file that is not regular is neither opened, waited for nor read`(kind: mode_t) throws {
         let path = directory.path + "/special"
-        // /dev/zero is root's to make.
+        // Only root can create a device such as /dev/zero.
         if kind == S_IFCHR, geteuid() != 0 { return }
         #expect((kind == S_IFDIR ? mkdir(path, 0o700) : mknod(path, kind | 0o600, 1 << 8 | 5)) == 0)
         let expected: Errno = kind == S_IFDIR ? .isDirectory : .noDeviceOrAddress
@@ -139,7 +139,7 @@ import Testing
             }
         }
         for count in [10, 2 << 20] {
-            // As many zeros as were asked for are what a device gives; whose bytes they are, their digest tells.
+            // A device returns as many zeros as requested, so a short read succeeds; the caller's digest check detects it.
             if kind == S_IFCHR, count < 1 << 20 { continue }
             #expect(throws: expected) { try handle.contents(of: "special", count: count) { _ in true } }
         }
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func `a descriptor that the program has closed behind our back ends nothing`() async {
+    @Test func `a descriptor closed elsewhere in the program does not end the process`() async {
         await #expect(processExitsWith: .success) {
             let directory = try TemporaryDirectory()
             let handle = try Directory(opening: directory.path)
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func `attributes are set, replaced, read, and absent where there are none`() throws {
+    @Test func `attributes are set, replaced and read, and nil if absent`() throws {
         try write("", to: "file")
         #expect(try handle.attribute("user.dc", of: "file") == nil)
         let long = [UInt8](repeating: 7, count: 1000)
@@ -176,7 +176,7 @@ import Testing
         #expect(try handle.open("file", .readOnly).attribute("user.dc") == long)
     }
 
-    @Test func `the access time is set to the nanosecond and leaves the modification time`() throws {
+    @Test func `the access time is set to the nanosecond, also before 1970`() throws {
         try write("", to: "file")
         let before = try handle.status(of: "file")
         let time = Timestamp(nanoseconds: 1_234_567_890_123_456_789)
@@ -188,13 +188,13 @@ import Testing
         #expect(try handle.status(of: "file").accessed == early)
     }
 
-    @Test func `names lists everything once, also many`() throws {
+    @Test func `names lists each of many files once`() throws {
         for index in 0..<500 { try write("", to: RelativePath("file-\(index)")) }
         #expect(Set(try handle.names()).count == 500)
         #expect(try handle.names().count == 500)
     }
 
-    @Test func `rename replaces and unlink of nothing says so`() throws {
+    @Test func `rename replaces a file, and unlink of a missing one is an error`() throws {
         try write("new", to: "a")
         try write("old", to: "b")
         try handle.rename("a", to: handle, "b")
@@ -218,7 +218,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 13, 14, 15, 4096, 300_000])
-    func `readExactly gives the bytes of a file of that length and nil for any other`(count: Int) throws {
+    func `readExactly returns the bytes of a file of that length and nil for any other`(count: Int) throws {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let path = try file(holding: bytes)
         #expect(try FileDescriptor(opening: path, .readOnly).readExactly(count) == Data(bytes))
@@ -228,7 +228,7 @@ import Testing
         }
     }
 
-    @Test func `readToEnd refuses what is longer than its limit`() throws {
+    @Test func `readToEnd returns nil beyond its limit`() throws {
         let path = try file(holding: [UInt8](repeating: 1, count: 70_000))
         #expect(try FileDescriptor(opening: path, .readOnly).readToEnd(limit: 70_000)?.count == 70_000)
         #expect(try FileDescriptor(opening: path, .readOnly).readToEnd(limit: 69_999) == nil)
@@ -244,7 +244,7 @@ import Testing
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "abc456789")
     }
 
-    @Test func `what the kernel can't copy by itself is copied all the same`() throws {
+    @Test func `a file that the kernel can't copy is copied all the same`() throws {
         let source = try FileDescriptor(opening: "/proc/self/status", .readOnly)
         let path = try file(holding: [])
         try FileDescriptor(opening: path, .writeOnly).copyAll(from: source)

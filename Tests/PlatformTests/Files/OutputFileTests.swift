@@ -25,7 +25,7 @@ import Testing
         FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    @Test func `a file is made, or replaced whole, and left alone when writing fails`() throws {
+    @Test func `a file is created or replaced as a whole, and is unchanged if writing fails`() throws {
         try write("old", to: path)
         #expect(contents(path) == "old")
         #expect(throws: Errno.inputOutput) {
@@ -40,7 +40,7 @@ import Testing
         #expect(directory.files() == ["file"])
     }
 
-    @Test func `a link stays, and the file that it leads to is replaced, there or not`() throws {
+    @Test func `a symbolic link stays, and its target is created or replaced`() throws {
         let link = directory.path + "/link"
         #expect(symlink("file", link) == 0)
         try write("first", to: link)
@@ -53,7 +53,7 @@ import Testing
         #expect(throws: Errno.tooManyLinks) { try write("x", to: circle) }
     }
 
-    @Test func `another name of an open file is written to, and no file takes its place`() throws {
+    @Test func `a /proc or /dev name of an open file is written to, not replaced`() throws {
         makeFile(path)
         let file = try FileDescriptor(opening: path, .writeOnly)
         let link = directory.path + "/out"
@@ -67,7 +67,7 @@ import Testing
         try write("nowhere", to: "/dev/null")
     }
 
-    @Test func `a file that is replaced keeps its permissions`() throws {
+    @Test func `a replaced file keeps its permissions`() throws {
         makeFile(path)
         #expect(chmod(path, 0o640) == 0)
         try write("x", to: path)
@@ -75,7 +75,7 @@ import Testing
         #expect(mode == 0o640)
     }
 
-    @Test func `what takes the place of a private file is private from its first byte on`() throws {
+    @Test func `the replacement of a private file is private from its first byte on`() throws {
         makeFile(path)
         #expect(chmod(path, 0o640) == 0)
         let place = try Directory(opening: directory.path)
@@ -92,16 +92,16 @@ import Testing
         }
     }
 
-    @Test func `a name of any length that there can be`() throws {
+    @Test func `a file name may have the maximum length`() throws {
         let long = directory.path + "/" + String(repeating: "n", count: 255)
         try write("x", to: long)
         #expect(contents(long) == "x")
         #expect(directory.files().count == 1)
     }
 
-    // MARK: What others have put there
+    // MARK: Files of other users
 
-    /// Only root can make what belongs to somebody else.
+    /// Whether root runs the tests; only root can create files of other users.
     static let isRoot = geteuid() == 0
 
     private func mode(_ path: String) -> mode_t {
@@ -110,21 +110,21 @@ import Testing
         return status.st_mode & 0o7777
     }
 
-    /// What a new file gets here.
+    /// The mode that a new file gets under the current umask.
     private var usualMode: mode_t {
         let mask = umask(0o077)
         umask(mask)
         return 0o666 & ~mask
     }
 
-    @Test func `bits that make a program run as its owner do not stay`() throws {
+    @Test func `set-user-ID and set-group-ID bits are dropped`() throws {
         makeFile(path)
         #expect(chmod(path, 0o6755) == 0)
         try write("x", to: path)
         #expect(mode(path) == 0o755)
     }
 
-    @Test func `where anybody may write, a file with other names gives no permissions`() throws {
+    @Test func `in a world-writable directory, a hard-linked file's permissions are not kept`() throws {
         let open = directory.path + "/open"
         #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o1777) == 0)
         makeFile(path)
@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test(.enabled(if: isRoot, "only root can make a file of somebody else's"))
-    func `a file of somebody else's gives no permissions`() throws {
+    func `the permissions of another user's file are not kept`() throws {
         makeFile(path)
         #expect(chown(path, 65534, 65534) == 0 && chmod(path, 0o6777) == 0)
         try write("x", to: path)
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test(.enabled(if: isRoot, "only root can choose any group"))
-    func `the group stays, to which the permissions were given`() throws {
+    func `a replaced file keeps its group`() throws {
         makeFile(path)
         #expect(chown(path, 0, 65534) == 0 && chmod(path, 0o660) == 0)
         try write("x", to: path)
@@ -155,7 +155,7 @@ import Testing
     }
 
     @Test(.enabled(if: isRoot, "only root can make a link of somebody else's"))
-    func `a link of somebody else's is followed only where nobody else can have put it`() throws {
+    func `another user's link is followed only if no one else can write its directory`() throws {
         makeFile(path, "precious")
         let open = directory.path + "/open"
         #expect(mkdir(open, 0o700) == 0)
@@ -179,12 +179,12 @@ import Testing
     }
 
     @Test(.enabled(if: isRoot, "only root can make a pipe of somebody else's"))
-    func `a pipe that somebody else has put there is not written to`() throws {
+    func `another user's named pipe in a shared directory is not written to`() throws {
         let open = directory.path + "/open"
         #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o1777) == 0)
         let pipe = open + "/pipe"
         #expect(mkfifo(pipe, 0o666) == 0 && chown(pipe, 65534, 65534) == 0)
-        // With a reader, so that opening it would not wait.
+        // With a reader, opening the pipe for writing would not block.
         let reader = Glibc.open(pipe, O_RDONLY | O_NONBLOCK)
         defer { close(reader) }
         #expect(throws: Errno.accessDenied) { try write("x", to: pipe) }
@@ -196,14 +196,14 @@ import Testing
 
     @Test(
         arguments: [
-            // File: owner, names. Directory: owner, mode.
+            // File: owner, link count. Directory: owner, mode.
             (1000, 1, 1000, 0o755, true), (1000, 1, 0, 0o1777, true), (0, 1, 0, 0o1777, true),
             (7, 1, 0, 0o1777, false), (7, 1, 1000, 0o700, true), (7, 1, 0, 0o755, true),
             (7, 1, 1000, 0o770, false), (7, 1, 7, 0o700, false), (1000, 1, 7, 0o700, true),
             (1000, 2, 0, 0o1777, false), (0, 2, 7, 0o700, false), (0, 2, 0, 0o755, true),
         ] as [(UInt32, UInt64, UInt32, UInt32, Bool)]
     )
-    func `who may have put a file where it is`(
+    func `a file is trusted by its owner, link count and directory`(
         owner: UInt32,
         names: UInt64,
         directoryOwner: UInt32,
@@ -217,7 +217,7 @@ import Testing
         #expect(result == isTrusted)
     }
 
-    @Test func `directories on the way are gone through as ever, and need not be readable`() throws {
+    @Test func `intermediate directories are traversed as usual and need not be readable`() throws {
         let inner = directory.path + "/a/b"
         try FileManager.default.createDirectory(atPath: inner, withIntermediateDirectories: true)
         #expect(symlink("a/b", directory.path + "/to-b") == 0)

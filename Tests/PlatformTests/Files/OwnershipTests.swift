@@ -11,7 +11,7 @@ final class OwnershipTests {
     private let directory: TemporaryDirectory
     private let handle: Directory
 
-    /// A directory of another user's.
+    /// Opens a directory that belongs to another user.
     init() throws {
         directory = try TemporaryDirectory()
         try #require(chown(directory.path, 65534, 65533) == 0 && chmod(directory.path, 0o700) == 0)
@@ -28,7 +28,7 @@ final class OwnershipTests {
         return [status.owner, status.group]
     }
 
-    @Test func `what root makes in another user's directory is that user's`() throws {
+    @Test func `files that root creates in another user's directory belong to that user`() throws {
         try handle.open("exclusive", [.writeOnly, .create, .exclusive], mode: 0o600).close()
         try handle.open("created", [.writeOnly, .create], mode: 0o600).close()
         try handle.link(handle.open(".", [.readWrite, .temporary], mode: 0o600), as: "unnamed")
@@ -39,14 +39,14 @@ final class OwnershipTests {
         }
     }
 
-    /// A user who moves a file of root's here must not get it by that.
+    /// A user who moves a file of root here must not become its owner.
     @Test func `existing files keep their owner`() throws {
         makeFile(directory.path + "/there", "secret")
         try handle.open("there", [.readWrite, .create], mode: 0o600).close()
         #expect(try owner("there") == [0, 0])
     }
 
-    @Test func `root's own directory stays root's`() throws {
+    @Test func `files in root's own directory belong to root`() throws {
         let own = try TemporaryDirectory()
         let handle = try Self.open(own.path)
         try handle.open("file", [.writeOnly, .create], mode: 0o600).close()
@@ -62,7 +62,7 @@ final class OwnershipTests {
                 _ = try handle.open("foreign", flags, mode: mode).rawValue
             }
         }
-        // Whoever it is that looks.
+        // The same rule applies if the process is not root's.
         let user = Ownership(of: try FileStatus.of(directory.path), user: 1234)
         for (name, owner) in [("owners", 65534), ("own", 1234), ("roots", 0), ("others", 4321)] {
             let path = "\(directory.path)/\(name)"

@@ -4,8 +4,8 @@ import Platform
 import TestSupport
 import Testing
 
-/// The vectors of RFC 3720 appendix B.4, the check value of the catalogues, and portable code against the instructions of
-/// the processor.
+/// The vectors of RFC 3720 appendix B.4, the check value of CRC catalogues, and portable code compared with CPU
+/// instructions.
 @Suite(.takesTurns) struct CRC32CTests {
     struct Vector: Sendable, CustomTestStringConvertible {
         let name: String
@@ -48,7 +48,7 @@ import Testing
         #expect(CRC32C.checksum(vector.bytes.span) == vector.value)
     }
 
-    /// Long enough for every path: long strides, short strides, words and bytes.
+    /// The input is long enough for every path: long strides, short strides, words and bytes.
     @Test(arguments: [false, true])
     func `long input agrees with the definition, one bit at a time`(isPortable: Bool) {
         let bytes = SeededGenerator.bytes(2 * 3072 + 2 * 768 + 3 * 8 + 5, seed: 1)
@@ -64,7 +64,7 @@ import Testing
         #expect(checksum.value == ~remainder)
     }
 
-    /// A failure names its seed; put it before the random one to see the failure again.
+    /// A failure reports its seed; put it before the random one to reproduce the failure.
     @Test(
         .enabled(if: CRC32C.isAccelerated, "this CPU has no CRC-32C instructions"),
         arguments: [0, UInt64.random(in: .min ... .max)]
@@ -73,7 +73,7 @@ import Testing
         var generator = SeededGenerator(seed: seed)
         let bytes = SeededGenerator.bytes(70_001, seed: seed)
         for _ in 0..<200 {
-            // A suffix: its start has any alignment, and a read past its end is one past the array's.
+            // A suffix starts at any alignment, and a read past its end is also past the array's end.
             let size = Int.random(in: 0...bytes.count, using: &generator)
             var rest = bytes.span.extracting(last: size)
             var portable = CRC32C(isPortable: true)

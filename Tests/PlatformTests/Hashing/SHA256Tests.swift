@@ -4,8 +4,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// Examples of FIPS 180-4 (as published by NIST with the standard), and portable code against the instructions of the
-/// processor.
+/// Examples of FIPS 180-4 (as published by NIST with the standard), and portable code compared with CPU instructions.
 @Suite(.takesTurns) struct SHA256Tests {
     struct Example: Sendable, CustomTestStringConvertible {
         let name: String
@@ -59,7 +58,7 @@ import Testing
         #expect(hexadecimal(SHA256.hash(example.message.span)) == example.digest)
     }
 
-    @Test func `a message that comes byte by byte has the same digest`() throws {
+    @Test func `a message hashed byte by byte has the same digest`() throws {
         let message = SeededGenerator.bytes(200, seed: 1)
         for size in 0...message.count {
             var hash = SHA256()
@@ -69,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `a copy goes its own way`() {
+    @Test func `a copy is independent of the original`() {
         var hash = SHA256()
         hash.update(Array("ab".utf8).span)
         let copy = hash
@@ -78,7 +77,7 @@ import Testing
         #expect(hexadecimal(copy.finalize()) == hexadecimal(SHA256.hash(Array("ab".utf8).span)))
     }
 
-    /// A failure names its seed; put it before the random one to see the failure again.
+    /// A failure reports its seed; put it before the random one to reproduce the failure.
     @Test(
         .enabled(if: SHA256.isAccelerated, "this CPU has no SHA-256 instructions"),
         arguments: [0, UInt64.random(in: .min ... .max)]
@@ -87,7 +86,7 @@ import Testing
         var generator = SeededGenerator(seed: seed)
         let bytes = SeededGenerator.bytes(70_001, seed: seed)
         for _ in 0..<100 {
-            // A suffix: its start has any alignment, and a read past its end is one past the array's.
+            // A suffix starts at any alignment, and a read past its end is also past the array's end.
             let size = Int.random(in: 0...bytes.count, using: &generator)
             var rest = bytes.span.extracting(last: size)
             var portable = SHA256(isPortable: true)

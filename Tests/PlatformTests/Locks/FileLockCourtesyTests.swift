@@ -7,7 +7,7 @@ import Testing
 
 @testable import Platform
 
-/// Exclusive waiters beside sharers of other processes, which other descriptors stand for.
+/// Exclusive waiters beside sharers of other processes, which are simulated by other descriptors.
 @Suite(.takesTurns) struct FileLockCourtesyTests {
     let directory: TemporaryDirectory
 
@@ -15,8 +15,8 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    /// How many shared stays four other descriptors have while an exclusive waiter gets in `rounds` times,
-    /// giving up after half a second each.
+    /// Counts the shared holds of four other descriptors while an exclusive waiter tries `rounds` times to lock, for up
+    /// to half a second each.
     private func staysPassed(rounds: Int, asking: Bool) throws -> Int {
         let block = WordBlock(count: 8)
         let word = MappedWord(0, of: block.words)
@@ -55,11 +55,11 @@ import Testing
         return passed
     }
 
-    @Test func `who asks for it exclusively is let in before sharers of other descriptors go on and on`()
+    @Test func `an exclusive waiter that asks to be let in is not kept out by sharers of other processes`()
         throws
     {
         var figures: [(asking: Int, silent: Int)] = []
-        // Where the waiter lacks a processor, sharers go on meanwhile, whether it asks or not.
+        // While the waiter is not scheduled, sharers continue whether it asks or not.
         while figures.count < 10, figures.last.map({ $0.asking * 4 >= $0.silent }) ?? true {
             let asking = try staysPassed(rounds: 10, asking: true)
             figures.append((asking, try staysPassed(rounds: 10, asking: false)))
@@ -67,7 +67,7 @@ import Testing
         #expect(figures.last.map { $0.asking * 4 < $0.silent } ?? false, "stays of sharers: \(figures)")
     }
 
-    @Test func `a time that has passed, or lies too far ahead, keeps nobody out`() throws {
+    @Test func `a request time in the past or too far ahead does not block sharers`() throws {
         let block = WordBlock(count: 8)
         let word = MappedWord(0, of: block.words)
         let file = try FileDescriptor(opening: directory.path + "/lock", [.readWrite, .create])
@@ -81,7 +81,7 @@ import Testing
         withExtendedLifetime(block) {}
     }
 
-    @Test func `one who asked and died is waited for no longer than he asked`() throws {
+    @Test func `sharers wait for a dead exclusive waiter no longer than its request time`() throws {
         let block = WordBlock(count: 8)
         let word = MappedWord(0, of: block.words)
         let file = try FileDescriptor(opening: directory.path + "/lock", [.readWrite, .create])

@@ -16,12 +16,12 @@ import Testing
         try FileDescriptor(opening: "\(directory.path)/\(name)", [.readWrite, .create])
     }
 
-    @Test func `without a lock nothing is taken, and it says so`() throws {
+    @Test func `without a lock, locking returns false`() throws {
         let place = FileLockPlace()
         #expect(try !place.lock(.shared, patience: .zero))
     }
 
-    @Test func `the lock that was put there first is the one that is taken, however many come later`() throws
+    @Test func `the first lock that is put in place is the one used, no matter how many more follow`() throws
     {
         let place = FileLockPlace()
         place.settle(FileLock(owning: try open("first")))
@@ -35,7 +35,7 @@ import Testing
         #expect(try first.tryLock(.exclusive))
     }
 
-    @Test func `what keeps the lock away is told`() throws {
+    @Test func `a failure to take the lock is thrown`() throws {
         let place = FileLockPlace()
         place.settle(FileLock(owning: try open("lock")))
         let other = try open("lock")
@@ -43,7 +43,7 @@ import Testing
         #expect(throws: Errno.timedOut) { try place.lock(.shared, patience: .zero) }
     }
 
-    @Test func `the lock goes with its place`() throws {
+    @Test func `the lock is released with its place`() throws {
         let file = try open("lock")
         do {
             let place = FileLockPlace()
@@ -51,7 +51,7 @@ import Testing
             #expect(try place.lock(.exclusive, patience: .zero))
             #expect(try !file.tryLock(.exclusive))
         }
-        // Children that other tests start meanwhile have it, too, for a moment.
+        // Children that other tests start at the same time inherit the descriptor for a moment.
         #expect(try file.tryLock(.exclusive, until: .now + .seconds(60)))
     }
 }

@@ -19,7 +19,7 @@ import Testing
         return FileLock(owning: file)
     }
 
-    @Test func `sharers in one process and in two descriptors hold it together`() throws {
+    @Test func `shared locks of one descriptor and of two coexist`() throws {
         let first = try makeLock()
         let second = try makeLock()
         try first.lock(.shared, patience: .zero)
@@ -56,7 +56,7 @@ import Testing
         try lock.lock(.shared, patience: .zero)
     }
 
-    @Test func `the first sharer gone does not give the lock away under the second`() throws {
+    @Test func `the first sharer's unlock does not release the lock of the second`() throws {
         let first = try makeLock()
         let second = try makeLock()
         try first.lock(.shared, patience: .zero)
@@ -78,11 +78,11 @@ import Testing
         try first.lock(.shared, patience: .zero)
     }
 
-    @Test func `sharers that overlap without end do not keep another process out`() throws {
+    @Test func `endlessly overlapping sharers do not keep another process out`() throws {
         let lock = try makeLock()
         let other = try makeLock()
         for _ in 0..<FileLock.sharersPerStay { try lock.lock(.shared, patience: .zero) }
-        // The next has to wait until all of them have let go, and the kernel's lock was free in between.
+        // The next sharer waits until all of them have unlocked and the kernel's lock was free in between.
         #expect(throws: Errno.timedOut) { try lock.lock(.shared, patience: .milliseconds(5)) }
         for _ in 1..<FileLock.sharersPerStay { lock.unlock(.shared) }
         #expect(throws: Errno.timedOut) { try lock.lock(.shared, patience: .milliseconds(5)) }
@@ -92,7 +92,7 @@ import Testing
         try lock.lock(.shared, patience: .zero)
     }
 
-    @Test func `an exclusive holder that waits in this process comes before new sharers`() throws {
+    @Test func `an exclusive waiter of this process takes precedence over new sharers`() throws {
         let lock = try makeLock()
         try lock.lock(.shared, patience: .zero)
         let wait = expectBlocks { try? lock.lock(.exclusive, patience: .seconds(10)) }
@@ -101,12 +101,12 @@ import Testing
         wait()
     }
 
-    @Test func `sharers go on while an exclusive waiter of their process waits for another process`() throws {
+    @Test func `sharers proceed while an exclusive waiter of their process waits for another one`() throws {
         let lock = try makeLock()
         let other = try makeLock()
         try other.lock(.shared, patience: .zero)
         let wait = expectBlocks { try? lock.lock(.exclusive, patience: .seconds(3600)) }
-        // They are not held up until the waiter gives up: these would have to give up first.
+        // If sharers were held up until the waiter gave up, these would time out first.
         for _ in 0..<100 {
             try lock.lock(.shared, patience: .seconds(10))
             lock.unlock(.shared)
@@ -132,7 +132,7 @@ import Testing
         }
         try lock.lock(.exclusive, patience: .seconds(10))
         lock.unlock(.exclusive)
-        // The same while another process has it for part of the time.
+        // The same while another process holds the lock for part of the time.
         try other.lock(.shared, patience: .seconds(10))
         let wait = expectBlocks { try? lock.lock(.exclusive, patience: .seconds(10)) }
         other.unlock(.shared)
@@ -142,7 +142,7 @@ import Testing
         for sharer in sharers { sharer() }
     }
 
-    @Test func `a sharer that gives up does not take with it those who wait longer`() throws {
+    @Test func `a sharer that gives up does not affect longer waiters`() throws {
         let lock = try makeLock()
         let other = try makeLock()
         try other.lock(.exclusive, patience: .zero)

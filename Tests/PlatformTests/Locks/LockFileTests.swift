@@ -15,7 +15,7 @@ import Testing
         handle = try Directory(opening: directory.path)
     }
 
-    @Test func `only one holds it, and the next gets it after release`() throws {
+    @Test func `a lock file has one holder and is free again after its release`() throws {
         let first = try LockFile.acquire("lock", in: handle, patience: .zero)
         let isHeldTwice = try LockFile.acquire("lock", in: handle, patience: .zero) != nil
         #expect(!isHeldTwice)
@@ -24,7 +24,7 @@ import Testing
         #expect(isFree)
     }
 
-    @Test func `a lock on a file that was unlinked meanwhile does not count`() throws {
+    @Test func `a lock on an unlinked file does not count`() throws {
         let holder = try LockFile.acquire("lock", in: handle, patience: .zero)
         let directoryPath = directory.path
         let box = Locked<Bool?>.Box(nil)
@@ -32,7 +32,7 @@ import Testing
             guard let handle = try? Directory(opening: directoryPath),
                 let lock = try? LockFile.acquire("lock", in: handle, patience: .seconds(10))
             else { return }
-            // The file that it holds must be the one that the path names now.
+            // The locked file must be the one that the path names now.
             let named = try? handle.status(of: "lock").identity
             let held = try? lock.descriptor.status().identity
             box.value.withLock { $0 = named != nil && named == held }

@@ -7,7 +7,7 @@ import Testing
 @Suite(.takesTurns) struct AlignedArrayTests {
     private final class Token: Sendable {}
 
-    @Test func `elements stay what they were set to, each of them`() {
+    @Test func `each element keeps its value`() {
         var array = AlignedArray(repeating: 7, count: 1000)
         for number in 0..<500 { array[number] = number }
         #expect(array.count == 1000)
@@ -31,7 +31,7 @@ import Testing
         #expect(repeated == nil)
     }
 
-    @Test func `each value of a lock array is behind a lock of its own`() async {
+    @Test func `each value of a lock array has a separate lock`() async {
         let array = Shared()
         await withTaskGroup(of: Void.self) { group in
             for task in 0..<4 {
@@ -42,7 +42,7 @@ import Testing
         }
         let sums = (0..<3).map { array.locks.withLock(at: $0) { $0 } }
         #expect(sums.reduce(0, +) == 4000)
-        // While one is held another can be taken.
+        // While one lock is held, another can be taken.
         array.locks.withLock(at: 0) { _ in array.locks.withLock(at: 1) { $0 = 0 } }
     }
 

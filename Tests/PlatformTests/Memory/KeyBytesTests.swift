@@ -7,7 +7,7 @@ import Testing
 @Suite(.takesTurns) struct KeyBytesTests {
     private let seed = HashSeed()
 
-    @Test func `heads are equal where the first 32 bytes are`() {
+    @Test func `heads are equal if the first 32 bytes are equal`() {
         let text = String((0..<100).map { Character(UnicodeScalar(UInt8(33 + $0 % 90))) })
         for count in 0...70 {
             let key = KeyBytes(String(text.prefix(count)), seed)
@@ -59,7 +59,7 @@ import Testing
             shards[Int(hash >> 58)] += 1
             homes[Int(hash & 1023)] += 1
         }
-        // 1024 expected in each of 64, 64 in each of 1024; seven standard deviations.
+        // Expected are 1024 in each of 64 shards and 64 in each of 1024 homes, within seven standard deviations.
         #expect(shards.allSatisfy { abs($0 - 1024) < 7 * 32 })
         #expect(homes.allSatisfy { abs($0 - 64) < 7 * 8 })
     }
@@ -68,7 +68,7 @@ import Testing
         #expect(KeyBytes("key", seed).hash != KeyBytes("key", HashSeed()).hash)
     }
 
-    @Test func `a string that is not stored as one piece of memory hashes as its bytes`() {
+    @Test func `a string assembled from pieces hashes like its bytes`() {
         let pieces = ["user:", "00000001", "/thumb"]
         #expect(KeyBytes(pieces.joined(), seed).hash == KeyBytes("user:00000001/thumb", seed).hash)
     }

@@ -19,7 +19,7 @@ import Testing
         return file
     }
 
-    @Test func `allocating gives a file its length and all its blocks, and keeps what it has`() throws {
+    @Test func `allocating sets a file's length and blocks and keeps its content`() throws {
         let file = try FileDescriptor(opening: directory.path + "/file", [.readWrite, .create])
         try file.writeAll([UInt8](repeating: 7, count: 10).span)
         try file.allocate(100_000)
@@ -30,10 +30,10 @@ import Testing
         #expect(try file.readToEnd().prefix(11) == Data([7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 0]))
     }
 
-    @Test func `past the limit of file size allocating is an error and no signal`() async {
+    @Test func `allocating beyond the file size limit is an error, not a signal`() async {
         await #expect(processExitsWith: .success) {
             let directory = try TemporaryDirectory()
-            // Whoever started the tests may ignore or block the signal, and both are inherited.
+            // The parent of the tests may ignore or block the signal, and both are inherited.
             signal(SIGXFSZ, SIG_DFL)
             var signals = sigset_t()
             sigemptyset(&signals)
@@ -63,7 +63,7 @@ import Testing
         #expect(first.words.address != second.words.address)
     }
 
-    @Test func `what was written stays in the file`() throws {
+    @Test func `stored words remain in the file after unmapping`() throws {
         let file = try makeFile(words: 512)
         do {
             let mapping = try MappedFile(mapping: file, wordCount: 512, isWritable: true)
@@ -73,7 +73,7 @@ import Testing
         #expect(try file.readToEnd()[16..<24] == Data([1, 0, 0, 0, 0, 0, 0, 0x80]))
     }
 
-    @Test func `no addition of any thread is lost`() throws {
+    @Test func `concurrent additions are not lost`() throws {
         let file = try makeFile(words: 512)
         let mapping = try MappedFile(mapping: file, wordCount: 512, isWritable: true)
         onThreads(8) { _ in
@@ -86,19 +86,19 @@ import Testing
         #expect(mapping.words.load(1) == 80_000)
     }
 
-    @Test func `a word outside of the mapping traps`() async {
+    @Test func `access outside of the mapping traps`() async {
         await #expect(processExitsWith: .failure) {
             WordBlock(count: 8).words.store(1, at: 8)
         }
     }
 
-    @Test func `a block of words begins with zeros, at a cache line`() {
+    @Test func `a block of words is zeroed and aligned to a cache line`() {
         let block = WordBlock(count: 16)
         #expect((0..<16).allSatisfy { block.words.load($0) == 0 })
         #expect(block.words.address % 64 == 0)
     }
 
-    @Test func `each thread keeps a number of its own`() {
+    @Test func `each thread keeps a distinct number`() {
         let numbers = Locked<[Int]>.Box([])
         onThreads(8) { _ in
             let number = threadNumber

@@ -7,13 +7,13 @@ import Testing
 @testable import Platform
 
 @Suite(.takesTurns) struct MemoryAllowanceTests {
-    @Test func `what the machine has is read from its line`() {
+    @Test func `the total memory is parsed`() {
         let text = "MemTotal:       2048 kB\nMemFree:  7 kB\n"
         #expect(ProcFiles.totalMemory(parsing: text) == 2_097_152)
         #expect(ProcFiles.totalMemory(parsing: "MemFree: 7 kB\n") == nil)
     }
 
-    @Test func `the limits of a group and of all above it count`() throws {
+    @Test func `the limits of a group and of all its ancestors apply`() throws {
         let root = try TemporaryDirectory()
         try FileManager.default.createDirectory(
             atPath: root.path + "/slice/service",

@@ -6,7 +6,7 @@ import Testing
 @testable import Platform
 
 @Suite(.takesTurns) struct MemoryPressureTests {
-    @Test func `stalls are read from the line of some tasks`() {
+    @Test func `the stall percentage is read from the "some" line`() {
         let text = """
             some avg10=12.34 avg60=5.00 avg300=1.00 total=2901082
             full avg10=99.00 avg60=0.00 avg300=0.00 total=1499481
@@ -18,28 +18,28 @@ import Testing
     @Test(arguments: [
         "", "full avg10=1.00", "some", "some avg10=", "some avg10=x", "some avg10=nan", "some avg10=-1",
     ])
-    func `what is no pressure file is refused`(text: String) {
+    func `malformed pressure files are rejected`(text: String) {
         #expect(MemoryGauge.stall(parsing: text) == nil)
     }
 
-    @Test func `stalls from 10 percent on are some pressure and from 40 on critical`() {
+    @Test func `stalls are some pressure from 10 percent and critical from 40`() {
         let levels = [0, 9.99, 10, 39.9, 40].map { MemoryPressure(stalled: $0) }
         #expect(levels == [.none, .none, .some, .some, .critical])
     }
 
-    @Test func `from 90 percent of the allowance on there is some pressure and from 97 on a critical one`() {
+    @Test func `memory use is some pressure from 90 percent of the allowance and critical from 97`() {
         let levels = [89, 90, 96, 97, 120].map { MemoryPressure(used: $0, limit: 100) }
         #expect(levels == [.none, .some, .some, .critical, .critical])
     }
 
-    @Test func `numbers of bytes are read, and max is none`() {
+    @Test func `byte counts are parsed, and "max" is nil`() {
         #expect(MemoryGroup.bytes(parsing: "4096\n") == 4096)
         #expect(MemoryGroup.bytes(parsing: "max\n") == nil)
         #expect(MemoryGroup.bytes(parsing: "") == nil)
         #expect(MemoryGroup.bytes(parsing: "-1\n") == nil)
     }
 
-    @Test func `the page cache is the sum of both lists of files`() {
+    @Test func `the page cache is the sum of active and inactive files`() {
         let text = "anon 5\nfile 900\nactive_file 30\ninactive_file 12\nslab 7\n"
         #expect(Self.group("/g").pageCache(parsing: text) == 42)
         let one = "total_active_file 30\ntotal_inactive_file 13\nactive_file 1\n"
@@ -50,7 +50,7 @@ import Testing
         MemoryGroup(version: .two, root: directory, path: "")
     }
 
-    @Test func `the groups of both versions are found`() {
+    @Test func `groups of both cgroup versions are found`() {
         let paths = { (text: String) in MemoryGroup.candidates(parsing: text).map(\.directory) }
         let two = ["/sys/fs/cgroup/user.slice/b", "/sys/fs/cgroup/unified/user.slice/b"]
         let one = ["/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory"]
@@ -64,7 +64,7 @@ import Testing
     @Test func `the gauge follows the files and does not count page cache`() throws {
         let directory = try TemporaryDirectory()
         func write(_ name: String, _ text: String) throws {
-            // In place, as the kernel's.
+            // In place, as the kernel updates its files.
             let file = try FileDescriptor(
                 opening: directory.path + "/" + name,
                 [.writeOnly, .create, .truncate]
@@ -93,7 +93,7 @@ import Testing
         #expect(gauge.pressure() == .some)
     }
 
-    @Test func `a group of version 1 is gauged by its own files`() throws {
+    @Test func `a version 1 group is gauged by its own files`() throws {
         let directory = try TemporaryDirectory()
         func pressure(cached: Int) throws -> MemoryPressure? {
             for (name, text) in [
@@ -108,7 +108,7 @@ import Testing
         #expect(try pressure(cached: 50) == MemoryPressure.none)
     }
 
-    /// A group that is full of page cache would look short of memory.
+    /// Otherwise a group that is full of page cache would seem short of memory.
     @Test func `a file that can't be opened counts as no pressure`() throws {
         let directory = try TemporaryDirectory()
         let files = [
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func `there is no gauge where the kernel tells nothing`() throws {
+    @Test func `there is no gauge without the kernel's files`() throws {
         let isMade = MemoryGauge(group: Self.group(try TemporaryDirectory().path)) != nil
         #expect(!isMade)
     }

@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test
-    func `standard input and output are pipes, and the end of input can be seen`() throws {
+    func `standard input and output are pipes, and the end of input is delivered`() throws {
         var child = try ChildProcess(starting: "/bin/cat", [])
         try child.send("from parent to child\n")
         child.closeInput()
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test
-    func `arguments arrive as they are, one by one`() throws {
+    func `arguments are passed unchanged`() throws {
         var child = try ChildProcess(
             starting: "/bin/sh",
             ["-c", "printf '<%s>' \"$@\"", "sh", "a b", "", "*", "ü"]
@@ -30,22 +30,22 @@ import Testing
     }
 
     @Test
-    func `an exit status is reported, also when asked for twice`() throws {
+    func `an exit status is reported, also the second time`() throws {
         var child = try ChildProcess(starting: "/bin/sh", ["-c", "exit 65"])
         #expect(try child.wait() == .exited(65))
         #expect(try child.wait() == .exited(65))
     }
 
     @Test
-    func `a killing signal is reported as one`() throws {
+    func `a fatal signal is reported`() throws {
         var child = try ChildProcess(starting: "/bin/cat", [])
         child.send(Signal.kill)
         #expect(try child.wait() == .killed(.kill))
     }
 
-    /// The test runner's own descriptors are not all close-on-exec, so only ours are looked for.
+    /// Not all descriptors of the test runner are close-on-exec, so only those opened here are checked.
     @Test
-    func `a child gets neither open files nor the pipes of its siblings`() throws {
+    func `a child inherits neither open files nor the pipes of its siblings`() throws {
         let held = try FileDescriptor(opening: "/proc/self/status", .readOnly)
         let sibling = try ChildProcess(starting: "/bin/cat", [])
         let manager = FileManager.default
@@ -71,26 +71,26 @@ import Testing
     }
 
     @Test
-    func `a program that is not there is an error at the start`() {
+    func `a missing program is an error at the start`() {
         #expect(throws: Errno.noEntry) {
             _ = try ChildProcess(starting: "/nonexistent/program", [])
         }
     }
 
     @Test
-    func `a child that nobody has waited for goes with its owner`() throws {
+    func `a child that was not waited for ends with its owner`() throws {
         var identifier: Int32 = 0
         do {
             let child = try ChildProcess(starting: "/bin/sleep", ["1000"])
             identifier = child.identifier
             #expect(kill(identifier, 0) == 0)
         }
-        // Killed and waited for: the number names nothing, not even a zombie.
+        // Killed and waited for: the process ID names no process, not even a zombie.
         #expect(kill(identifier, 0) == -1 && errno == ESRCH)
     }
 
     @Test
-    func `waiting for several pipes gives those that have something`() throws {
+    func `waiting for several pipes returns the readable ones`() throws {
         let silent = try ChildProcess(starting: "/bin/sleep", ["1000"])
         let talking = try ChildProcess(starting: "/bin/sh", ["-c", "echo ready; exec sleep 1000"])
         let both = [silent.output.rawValue, talking.output.rawValue]

@@ -7,14 +7,14 @@ import Testing
 @testable import Platform
 
 @Suite(.takesTurns) struct ProcFilesTests {
-    @Test func `memory is what can be had, and free swap`() throws {
+    @Test func `available memory and free swap are parsed`() throws {
         let text = "MemTotal:  100 kB\nMemAvailable:   7 kB\nSwapTotal: 9 kB\nSwapFree:  3 kB\n"
         let found = try #require(ProcFiles.availableMemory(parsing: text))
         #expect(found == (7168, 3072))
         #expect(ProcFiles.availableMemory(parsing: "MemTotal: 1 kB\n") == nil)
     }
 
-    @Test func `this machine has memory`() throws {
+    @Test func `this machine has available memory`() throws {
         #expect(try #require(ProcFiles.availableMemory()).memory > 0)
     }
 
@@ -33,12 +33,12 @@ import Testing
         #expect(ProcFiles.parent(parsing: text) == parent)
     }
 
-    @Test func `the parent of a process is its ancestor, a child is not`() throws {
+    @Test func `the parent is an ancestor, this process and a missing one are not`() throws {
         #expect(ProcFiles.isAncestor(getppid()))
         #expect(!ProcFiles.isAncestor(CurrentProcess.identifier) && !ProcFiles.isAncestor(.max))
     }
 
-    @Test func `who holds a lock is told by the kernel, not by a number that somebody has left`() throws {
+    @Test func `lock holders are those that the kernel lists, without its waiters`() throws {
         let text = """
             1: FLOCK  ADVISORY  WRITE 12 fe:00:345 0 EOF
             1: -> FLOCK  ADVISORY  WRITE 13 fe:00:345 0 EOF
@@ -57,22 +57,22 @@ import Testing
         #expect(ProcFiles.lockHolders(inode: inode).contains(CurrentProcess.identifier))
     }
 
-    @Test func `this process is not stopped, and none has no number`() {
+    @Test func `this process is not stopped, and a missing one has no state`() {
         #expect(ProcFiles.isStopped(CurrentProcess.identifier) == false)
         #expect(ProcFiles.isStopped(-1) == nil)
     }
 
     @Test(arguments: [("R", true), ("D", true), ("S", false), ("T", false), ("t", false), ("Z", false)])
-    func `who runs or waits for a disk is busy`(state: String, isBusy: Bool) {
+    func `a process that runs or waits for a disk is busy`(state: String, isBusy: Bool) {
         #expect(ProcFiles.isBusy(parsing: "12 (a) b) \(state) 1 2") == isBusy)
     }
 
-    @Test func `what tells no state is not busy`() {
+    @Test func `a text without a state is not busy`() {
         #expect(!ProcFiles.isBusy(parsing: ""))
     }
 
     @Test func `a process is busy while it runs, not while it sleeps, is stopped or gone`() throws {
-        // It ends with the tests, also where they are killed.
+        // It ends with the test process, even if that is killed.
         var busy = try ChildProcess(starting: "/bin/sh", ["-c", "while kill -0 $PPID; do :; done"])
         waitUntil("it runs") { ProcFiles.isBusy(busy.identifier) }
         busy.send(.stop)

@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test
-    func `the two outputs go where they should, and the input is empty`() throws {
+    func `output and errors go to their descriptors, and the input is empty`() throws {
         let out = try Platform.Pipe()
         let err = try Platform.Pipe()
         var request = shell("cat; echo out; echo err >&2")
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test
-    func `a program is looked for in the path only where that is asked for`() throws {
+    func `a program is searched for in PATH only on request`() throws {
         var request = SpawnRequest(["true"])
         #expect(throws: Errno.noEntry) { _ = try SpawnedProcess(request) }
         request.searchesPath = true
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test
-    func `asking for the end does not wait for it`() throws {
+    func `polling for the exit status does not wait`() throws {
         var process = try SpawnedProcess(SpawnRequest(["/bin/sleep", "1000"]))
         #expect(try process.endIfAny() == nil)
         process.send(.terminate)
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test
-    func `variables are handed on byte by byte, and one that is given replaces its own`() throws {
+    func `variables are passed on byte for byte, and a given one replaces the inherited one`() throws {
         let name = "DISKCACHE_TEST_BYTES"
         var value: [CChar] = [97, -1, 98, 0]
         #expect(setenv(name, &value, 1) == 0)
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test
-    func `a new session is another one`() throws {
+    func `a new session differs from the caller's`() throws {
         let place = try TemporaryDirectory()
         var request = shell(
             "ps -o sid= -p $$ > '\(place.path)/sid.part'; mv '\(place.path)/sid.part' '\(place.path)/sid'"
@@ -79,13 +79,13 @@ import Testing
         }
         let leader = try #require(session)
         #expect(leader != getsid(0))
-        // It leads its session, so that is its number too. Left for init(8) it would stay until the tests end,
-        // and Swift Testing, which asks for any child that has ended, would never see those of exit tests.
+        // It leads its session, so its process ID is the session ID. If it were left to init(8), it would remain
+        // until the tests end, and Swift Testing, which polls for any ended child, would never see those of exit tests.
         #expect(waitpid(leader, nil, 0) == leader)
     }
 
     @Test
-    func `a file without a name is in no listing and can be read again`() throws {
+    func `an unnamed file is in no listing and can be read back`() throws {
         let place = try TemporaryDirectory()
         let file = try FileDescriptor.unnamed(in: place.path)
         try file.writeAll([1, 2, 3].span)
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test
-    func `facts about files and variables are exact`() throws {
+    func `file times, environment bytes and the working directory are exact`() throws {
         let place = try TemporaryDirectory()
         makeFile(place.path + "/f")
         #expect(throws: Errno.noEntry) { _ = try FileStatus.of(place.path + "/g") }

@@ -7,7 +7,7 @@ import Testing
 @testable import Platform
 
 @Suite(.takesTurns) struct SystemCallTests {
-    @Test func `what a test wants to fail fails, on its thread and as long as it wants`() throws {
+    @Test func `an injected fault applies only within its scope`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/file"
         _ = try FileDescriptor(opening: path, [.writeOnly, .create])
@@ -17,7 +17,7 @@ import Testing
         _ = try FileDescriptor(opening: path, .readOnly)
     }
 
-    @Test func `reading a file in one go is open, read and close, each of which can fail`() throws {
+    @Test func `reading a whole file calls open, read and close, and reports errors`() throws {
         let directory = try TemporaryDirectory()
         makeFile(directory.path + "/file", "12345")
         let handle = try Directory(opening: directory.path)
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `an interrupted call is made again, and a short one goes on where it stopped`() throws {
+    @Test func `an interrupted call is repeated, and a short one continues where it stopped`() throws {
         let directory = try TemporaryDirectory()
         makeFile(directory.path + "/file", "12345")
         let handle = try Directory(opening: directory.path)

@@ -15,7 +15,7 @@ struct OptionScannerTests {
         OptionSpecification(name: "keep", letter: "k", argument: .optional),
     ]
 
-    /// The options as "name" or "name=value", then the operands.
+    /// Returns the options as "name" or "name=value", and then the operands.
     static func scan(_ words: [String], stopsAtOperand: Bool = false) throws(OptionError) -> [[String]] {
         let scanned = try OptionScanner.scan(words, options, stopsAtOperand: stopsAtOperand)
         let found = scanned.options.map { option in
@@ -32,11 +32,11 @@ struct OptionScannerTests {
         (["--older-than", "-1"], ["older-than=-1"]), (["-o", "--all"], ["output=--all"]),
         (["-o", "a", "-o", "b"], ["output=a", "output=b"]),
     ])
-    func `options in every form`(words: [String], found: [String]) throws {
+    func `options are parsed in every form`(words: [String], found: [String]) throws {
         #expect(try Self.scan(words) == [found, []])
     }
 
-    @Test func `a value that can be left out is one only where it is attached`() throws {
+    @Test func `an optional value must be attached`() throws {
         #expect(try Self.scan(["--keep=5", "x"]) == [["keep=5"], ["x"]])
         #expect(try Self.scan(["--keep", "5"]) == [["keep"], ["5"]])
         #expect(try Self.scan(["-k5", "-k", "5"]) == [["keep=5", "keep"], ["5"]])
@@ -58,7 +58,7 @@ struct OptionScannerTests {
         #expect(try Self.scan(["", "-a"]) == [["all"], [""]])
     }
 
-    @Test func `nothing gives nothing`() throws {
+    @Test func `no words give no options and no operands`() throws {
         #expect(try Self.scan([]) == [[], []])
     }
 
@@ -73,11 +73,11 @@ struct OptionScannerTests {
         (["--output"], .missingValue("--output")), (["-ao"], .missingValue("-o")),
         (["--all=1"], .unexpectedValue("--all")),
     ])
-    func `what makes no sense is named`(words: [String], error: OptionError) {
+    func `an invalid option is named in the error`(words: [String], error: OptionError) {
         #expect(throws: error) { try Self.scan(words) }
     }
 
-    @Test func `a scan leaves nothing behind for the next`() throws {
+    @Test func `a failed scan does not affect the next`() throws {
         _ = try? Self.scan(["-ax", "rest"])
         #expect(try Self.scan(["-b", "x"]) == [["brief"], ["x"]])
     }

@@ -6,30 +6,30 @@ import Testing
 @testable import Platform
 
 @Suite(.takesTurns) struct PathBytesTests {
-    @Test func `any bytes are the same again`() {
+    @Test func `any bytes survive a round trip`() {
         var generator = SeededGenerator(seed: 3)
         for _ in 0..<20_000 {
             let count = Int(generator.next() % 9)
-            // Many that begin or go on a sequence of UTF-8.
+            // The disjunction makes bytes that begin or continue a UTF-8 sequence more likely.
             let bytes = (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next() | generator.next())
             }
             #expect(String(pathBytes: bytes).pathBytes == bytes)
         }
     }
 
-    @Test func `bytes of UTF-8 are the same text`() {
+    @Test func `UTF-8 bytes become the same text`() {
         for text in ["", "/a/b", "ä/€/😀"] {
             #expect(String(pathBytes: Array(text.utf8)) == text && !text.hasForeignBytes)
         }
     }
 
-    @Test func `only bytes that belong to no UTF-8 are replaced`() {
+    @Test func `only bytes that are not UTF-8 are replaced`() {
         let text = String(pathBytes: [0x61, 0xff, 0xc3, 0xa4, 0xc3])
         #expect(text.hasForeignBytes && text.contains("ä") && text.hasPrefix("a"))
         #expect(text.unicodeScalars.count == 4)
     }
 
-    @Test func `the code points that stand for bytes are bytes themselves`() {
+    @Test func `code points that represent bytes are escaped themselves`() {
         for text in ["\u{10ffff}", "/a/\u{10ff80}b"] {
             let path = String(pathBytes: Array(text.utf8))
             #expect(path.hasForeignBytes && path != text && path.pathBytes == Array(text.utf8))

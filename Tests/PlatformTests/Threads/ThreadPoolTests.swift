@@ -8,7 +8,7 @@ import Testing
 @testable import Platform
 
 @Suite(.takesTurns) struct ThreadPoolTests {
-    /// Counts, and lets work wait until it is told to go on.
+    /// Counts work and blocks it until the gate is opened.
     private final class Gate: Sendable {
         private let state = Monitored((isOpen: false, inside: 0, done: [Int]()))
 
@@ -34,7 +34,7 @@ import Testing
         var inside: Int { state.withLock { $0.inside } }
     }
 
-    @Test func `as much is done at once as there may be threads, and the rest in its order`() {
+    @Test func `work runs on up to the limit of threads, and the rest waits in order`() {
         let pool = ThreadPool("test", limit: 3)
         let gate = Gate()
         for number in 0..<10 { pool.run { gate.pass(number) } }
@@ -52,7 +52,7 @@ import Testing
         #expect(alone.load.threads == 1)
     }
 
-    @Test func `what must not be done in the calling thread is refused where there is no other one`() {
+    @Test func `work that must not run on the calling thread is refused if there is no other one`() {
         let pool = ThreadPool("test", limit: 2, idleTime: hangLimit)
         let gate = Gate()
         let noThreads: SystemCall.Injector = { $0 == .makeThread ? .error(.wouldBlock) : nil }
@@ -62,7 +62,7 @@ import Testing
         #expect(pool.load == (0, 0, 0))
         #expect(pool.runOnThread { gate.pass(1) })
         gate.waitUntil(inside: 1)
-        // It waits for the one that there is.
+        // The work waits for the existing thread.
         SystemCall.withFaults(noThreads) {
             #expect(pool.runOnThread { gate.pass(2) })
         }
@@ -71,21 +71,21 @@ import Testing
         #expect(gate.done == [1, 2])
     }
 
-    @Test func `an idle thread does what comes next`() {
-        // However long this test is kept from going on, it finds the thread there.
+    @Test func `an idle thread takes the next work`() {
+        // However long this test is delayed, the idle thread still exists.
         let pool = ThreadPool("test", limit: 100, idleTime: hangLimit)
         for round in 1...100 {
             let gate = Gate()
             gate.open()
             pool.run { gate.pass(round) }
             gate.waitUntil(done: 1)
-            // It is on its way back.
+            // The thread is about to become idle.
             while pool.load.idle == 0 { usleep(100) }
         }
         #expect(pool.load == (1, 1, 0))
     }
 
-    @Test func `what may not stand in line is refused while all threads are busy`() {
+    @Test func `work that may not queue is refused while all threads are busy`() {
         let pool = ThreadPool("test", limit: 2)
         let gate = Gate()
         #expect(pool.runIfFree { gate.pass(0) })
@@ -97,14 +97,14 @@ import Testing
         #expect(Set(gate.done) == [0, 1])
     }
 
-    /// Counts when it goes.
+    /// Counts its deinitialization.
     private final class Token: Sendable {
         private let gone: Atomic<Int>.Shared
         init(_ gone: Atomic<Int>.Shared) { self.gone = gone }
         deinit { gone.value.add(1, ordering: .relaxed) }
     }
 
-    @Test func `a thread lets go of the work that it was made for once that is done`() {
+    @Test func `a thread releases its first work once that is done`() {
         let pool = ThreadPool("test", limit: 1, idleTime: hangLimit)
         let gone = Atomic<Int>.Shared()
         func start() -> Bool {
@@ -115,7 +115,7 @@ import Testing
         let goneBefore = Atomic<Int>.Shared(-1)
         let gate = Gate()
         gate.open()
-        // On the same thread, as there may be no other.
+        // Runs on the same thread, because the limit is 1.
         pool.run {
             goneBefore.value.store(gone.value.load(ordering: .relaxed), ordering: .relaxed)
             gate.pass(0)
@@ -124,7 +124,7 @@ import Testing
         #expect(goneBefore.value.load(ordering: .relaxed) == 1)
     }
 
-    @Test func `many threads that hand work in lose none of it`() {
+    @Test func `work that many threads submit is not lost`() {
         let pool = ThreadPool("test", limit: 4)
         let done = Atomic<Int>.Shared()
         let gate = Gate()
@@ -139,7 +139,7 @@ import Testing
         #expect(done.value.load(ordering: .relaxed) == 16_000)
     }
 
-    /// Lets this thread make so many threads and no more.
+    /// Lets this thread create `count` threads and no more.
     private func withThreads(_ count: Int, _ body: () -> Void) {
         let left = Atomic<Int>.Shared(count)
         SystemCall.withFaults { call in
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `where no second thread is to be had the first one does it all`() {
+    @Test func `if no second thread can be created, the first one does all the work`() {
         let pool = ThreadPool("test", limit: 8)
         let gate = Gate()
         withThreads(1) {
@@ -163,7 +163,7 @@ import Testing
         #expect(gate.done == [0, 1, 2, 3, 4])
     }
 
-    @Test func `where no thread is to be had at all the caller does it`() {
+    @Test func `if no thread can be created, the caller does the work`() {
         let pool = ThreadPool("test", limit: 8)
         let gate = Gate()
         gate.open()
@@ -178,7 +178,7 @@ import Testing
 }
 
 extension Atomic where Value == Int {
-    /// A number that threads share.
+    /// A number shared by threads.
     fileprivate final class Shared: Sendable {
         let value: Atomic<Int>
         init(_ value: Int = 0) { self.value = Atomic(value) }

@@ -40,7 +40,7 @@ import Testing
 }
 
 @Suite(.takesTurns) struct RelativePathTests {
-    @Test func `holds what it was given`() {
+    @Test func `a relative path holds its bytes up to its capacity`() {
         var path: RelativePath = "objects"
         path.append(UInt8(ascii: "/"))
         path.append(UInt8(ascii: "a"))

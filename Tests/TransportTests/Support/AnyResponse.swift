@@ -2,12 +2,13 @@
 
 import TestSupport
 
-/// What a server sends for a number: a response by the rules, a redirect to another number, or one of these with mistakes.
+/// A server's response for a number: a valid response, a redirect to another number, or one of these with mistakes.
 ///
-/// The number is all that it depends on, so server and client can both make it. Responses with mistakes come from a
-/// server of their own: what it sends beyond a body may be taken for the response to its next request.
+/// It depends only on the number and its position in a chain of redirects, so server and client can both generate it.
+/// Responses with mistakes come from a separate server: bytes after a body may be treated as the response to its next
+/// request.
 struct AnyResponse {
-    /// Where what keeps to the rules is, and the rest, each with a slash at the end.
+    /// The base URLs of the valid and of the invalid responses, each with a trailing slash.
     struct Places {
         var good: String
         var bad: String
@@ -16,17 +17,17 @@ struct AnyResponse {
     enum Ending {
         case kept
         case closed
-        /// The last bytes are sent again and again until the client closes.
+        /// The last bytes are repeated until the client closes.
         case endless
     }
 
-    /// What the client is to get; nil: a response or an error, whatever it may be.
+    /// The result that the client must get, or nil if any response or error is allowed.
     struct Outcome {
         var status: Int
         var body: [UInt8]
     }
 
-    /// Redirects in a row; the last number of them is none.
+    /// The maximum number of redirects in a row; the next response is not a redirect.
     static let mostRedirects = 3
 
     private(set) var bytes: [UInt8] = []
@@ -44,7 +45,7 @@ struct AnyResponse {
         if kind % 3 == 0, redirects < Self.mostRedirects {
             let number = UInt64(random(1 << 40))
             let next = AnyResponse(number, redirects: redirects + 1, isHead: isHead, places)
-            // A mistake in a whole URL could lead to anybody.
+            // A mistake in an absolute URL could lead to any host.
             let location = isBad ? "\(number)-\(redirects + 1)" : next.url
             addResponse(302, ["Location: \(location)"], isHead: isHead)
             outcome = next.outcome
@@ -62,7 +63,7 @@ struct AnyResponse {
     private mutating func random(_ count: Int) -> Int { Int.random(in: 0..<count, using: &generator) }
     private mutating func oneOf(_ count: Int) -> Bool { random(count) == 0 }
 
-    // MARK: By the rules
+    // MARK: Valid responses
 
     private mutating func add(_ statuses: [String], _ fields: [String]) {
         let lines = ["HTTP/1.1 " + statuses[random(statuses.count)]] + fields + ["", ""]
@@ -83,7 +84,7 @@ struct AnyResponse {
         return text
     }
 
-    /// Gives the body that the client is to get.
+    /// Appends a response and returns the body that the client must get.
     @discardableResult
     private mutating func addResponse(_ status: Int, _ fields: [String], isHead: Bool) -> [UInt8] {
         let count = oneOf(10) ? random(100_000) : random(300)
@@ -119,7 +120,7 @@ struct AnyResponse {
         return sent + Array("0\r\n\(oneOf(4) ? "X-Last: a\r\n" : "")\r\n".utf8)
     }
 
-    // MARK: With mistakes
+    // MARK: Mistakes
 
     private static let pieces: [[UInt8]] =
         [
@@ -147,7 +148,7 @@ struct AnyResponse {
         case 1: bytes.removeSubrange(place..<end)
         case 2: bytes.insert(contentsOf: bytes[place..<end], at: place)
         case 3:
-            // Where the first field would begin.
+            // At the start of the first field.
             let line = bytes.firstIndex(of: 0x0A).map { $0 + 1 } ?? 0
             bytes.insert(
                 contentsOf: Array([" folded\r\n", "\t\r\n", " a: b\r\n c\r\n"][random(3)].utf8),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Transport
 
-/// Expects a request to fail with `code`; gives the error.
+/// Expects a request to fail with `code` and returns the error.
 @discardableResult
 func expectFailure(
     _ code: TransportError.Code,
@@ -22,7 +22,7 @@ func expectFailure(
     }
 }
 
-/// For callers on threads that may block.
+/// Performs a request as a caller on a thread that may block.
 func blocking(
     _ transport: Transport,
     _ request: TransportRequest

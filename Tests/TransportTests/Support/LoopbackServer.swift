@@ -4,16 +4,16 @@ import Foundation
 import Glibc
 import Platform
 
-/// A server on 127.0.0.1 that does what a test wants: one thread accepts, each connection has one of its own.
+/// A server on 127.0.0.1 controlled by a test: one thread accepts, and each connection has its own thread.
 final class LoopbackServer: Sendable {
-    /// One request after another of a connection; false: the connection is closed.
+    /// Handles each request of a connection in turn; returns false to close the connection.
     typealias Handler = @Sendable (Peer) -> Bool
 
     let port: UInt16
     private let listening: Int32
     private let counts = Locked((connections: 0, open: 0, requests: [String]()))
 
-    /// Answers with `handler` until it is stopped; else for as long as the process lives.
+    /// Answers with `handler` until it is stopped or the process ends.
     init(remembersRequests: Bool = true, _ handler: @escaping Handler) throws {
         let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
@@ -52,21 +52,21 @@ final class LoopbackServer: Sendable {
         }
     }
 
-    /// Refuses connections from now on.
+    /// Refuses new connections.
     func stop() {
-        // Wakes the thread that accepts, which closes it.
+        // Wakes the accepting thread, which closes the socket.
         shutdown(listening, Int32(SHUT_RDWR))
     }
 
     func url(_ path: String = "/") -> String { "http://127.0.0.1:\(port)\(path)" }
     var connections: Int { counts.withLock { $0.connections } }
-    /// Those that neither side has ended.
+    /// The number of connections that neither side has closed.
     var openConnections: Int { counts.withLock { $0.open } }
     /// The heads of the requests so far.
     var requests: [String] { counts.withLock { $0.requests } }
 }
 
-/// A connection, seen by the server.
+/// The server's side of a connection.
 final class Peer: Sendable {
     private let number: Int32
     private let present = Locked("")
@@ -79,11 +79,11 @@ final class Peer: Sendable {
         close(number)
     }
 
-    /// The head of the request at hand.
+    /// The head of the current request.
     var head: String { present.withLock { $0 } }
     var path: String { head.split(separator: " ").dropFirst().first.map(String.init) ?? "" }
 
-    /// The value of a field of the request.
+    /// Returns the value of a request field.
     func field(_ name: String) -> String? {
         for line in head.split(separator: "\r\n") where line.lowercased().hasPrefix(name.lowercased() + ":") {
             return line.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
@@ -91,7 +91,7 @@ final class Peer: Sendable {
         return nil
     }
 
-    /// Up to the empty line; nil: nobody is there any more.
+    /// Reads a head up to the empty line; returns nil if the client has closed.
     func readHead() -> String? {
         var bytes: [UInt8] = []
         while !bytes.suffix(4).elementsEqual([13, 10, 13, 10]) {
@@ -115,7 +115,7 @@ final class Peer: Sendable {
         return Array(bytes.prefix(filled))
     }
 
-    /// A chunked body, whole.
+    /// Reads a whole chunked body.
     func readChunks() -> [UInt8] {
         var body: [UInt8] = []
         while true {
@@ -131,7 +131,7 @@ final class Peer: Sendable {
         }
     }
 
-    /// False: nobody is there any more.
+    /// Sends bytes; returns false if the client has closed.
     @discardableResult
     func send(_ bytes: some Collection<UInt8>) -> Bool {
         let bytes = Array(bytes)
@@ -149,14 +149,14 @@ final class Peer: Sendable {
     @discardableResult
     func send(_ text: String) -> Bool { send(text.utf8) }
 
-    /// A whole response.
+    /// Sends a whole response.
     @discardableResult
     func answer(_ status: String = "200 OK", _ fields: [String] = [], _ body: [UInt8] = []) -> Bool {
         let lines = ["HTTP/1.1 \(status)"] + fields + ["Content-Length: \(body.count)"]
         return send(lines.joined(separator: "\r\n") + "\r\n\r\n") && send(body)
     }
 
-    /// Hands on what comes from either side, until one of them closes.
+    /// Relays bytes in both directions until one side closes.
     func relay(to port: UInt16) {
         guard let other = try? connectedSocket(port) else { return }
         let pass: @Sendable (Int32, Int32) -> Void = { from, to in
@@ -178,14 +178,14 @@ final class Peer: Sendable {
         close(other)
     }
 
-    /// Waits until the other side has closed.
+    /// Waits until the client has closed.
     func waitForEnd() {
         var byte: UInt8 = 0
         while recv(number, &byte, 1, 0) > 0 {}
     }
 }
 
-/// A connection to 127.0.0.1.
+/// Returns a socket that is connected to 127.0.0.1.
 private func connectedSocket(_ port: UInt16) throws -> Int32 {
     let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()

@@ -10,7 +10,7 @@ import Testing
 @Suite(.takesTurns) struct SweepAllocationTests {
     private let block = AllocatedSize(bytes: 4096)
 
-    @Test func `lengths up to four blocks tell the class, also those that may lie in the inode`() {
+    @Test func `lengths up to four blocks, including inline ones, have a size class`() {
         let allocation = SweepAllocation(blockSize: 4096)
         let lengths = [0, 1, 60, 61, 256, 257, 1024, 1025, 4096, 4097, 8192, 16384, 16385, .max]
         #expect(
@@ -22,7 +22,7 @@ import Testing
         #expect(lengths.allSatisfy { none.classNumber(ofLength: $0) == SweepAllocation.unknownClass })
     }
 
-    @Test func `what one takes the others take too, and one in 32 is asked still`() {
+    @Test func `one file shows the allocation of its class, and one in 32 is still checked`() {
         var allocation = SweepAllocation(blockSize: 4096)
         let unknown = allocation.size(ofClass: 1)
         allocation.note(block, ofClass: 1)
@@ -33,7 +33,7 @@ import Testing
         #expect(known.allSatisfy { $0 == nil || $0 == block })
     }
 
-    @Test func `where two differ all are asked from then on`() {
+    @Test func `all files of a class are checked once two differ`() {
         var allocation = SweepAllocation(blockSize: 4096)
         for size in [block, AllocatedSize(bytes: 0), block, block] { allocation.note(size, ofClass: 1) }
         allocation.note(block, ofClass: SweepAllocation.unknownClass)
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(arguments: [[4096], [50, 100, 1024, 1025, 4095, 4097, 12_288, 16_384, 16_385, 100_000]])
-    func `what the objects take is what the file system says that they take`(lengths: [Int]) throws {
+    func `the reported size of objects is the one that the file system reports`(lengths: [Int]) throws {
         let fixture = try StoreFixture()
         for index in 0..<200 {
             try fixture.put(value(index, length: lengths[index % lengths.count]), "key \(index)")
@@ -70,7 +70,7 @@ import Testing
         #expect(try fixture.store.control.usage?.bytes == half.entries.bytes + takenOnDisk(fixture))
     }
 
-    @Test func `what is no file, or gone, is no object, whatever the entries say of its length`() throws {
+    @Test func `links and missing files do not count as objects`() throws {
         let fixture = try StoreFixture()
         for index in 0..<200 { try fixture.put(value(index, length: 4096), "key \(index)") }
         for index in 0..<20 {
@@ -85,7 +85,7 @@ import Testing
         #expect(report.objects.count == 180)
     }
 
-    @Test func `an object whose entries disagree on its length is asked, and so is one that none names`() {
+    @Test func `an object is checked if its entries disagree on the length, or if it has none`() {
         var state = SweepState(blockSize: 4096)
         func sighting(_ key: String, _ content: String, length: Int) -> SweepState.Sighting {
             let entry = SeenEntry(

@@ -14,11 +14,11 @@ import Testing
     }
 
     @Test(arguments: [0, 512, 4096, 1 << 40 - 512] as [Int64])
-    func `sizes up to 1 TiB are kept to the block`(size: Int64) {
+    func `sizes up to 1 TiB are exact to the block`(size: Int64) {
         #expect(AllocatedSize(bytes: size).bytes == size)
     }
 
-    @Test func `what no size can be does not trap, and larger sizes are rounded up`() {
+    @Test func `impossible sizes do not trap, and larger sizes are rounded up`() {
         #expect(AllocatedSize(bytes: -1).bytes == 0)
         #expect(AllocatedSize(bytes: 1).bytes == 512)
         #expect(AllocatedSize(bytes: 1 << 40).bytes == 1 << 40)
@@ -26,7 +26,7 @@ import Testing
         #expect(AllocatedSize(bytes: .max).bytes > 1 << 50)
     }
 
-    @Test func `each content has one mark, in whatever number`() {
+    @Test func `each content has one mark, however many there are`() {
         var marks = ContentMarks(vacant: ContentMark())
         let digests = (0..<10_000).map { Digest(ofKey: "content \($0)") }
         for (index, digest) in digests.enumerated() {
@@ -41,7 +41,7 @@ import Testing
         #expect(marks.value(of: Digest(ofKey: "other")) == nil)
     }
 
-    @Test func `a mark keeps apart what it holds, and counts no further than it can`() {
+    @Test func `the fields of a mark are independent, and its reference count saturates`() {
         var mark = ContentMark()
         mark.noteReference(sizeClass: 3)
         mark.noteReference(sizeClass: 3)
@@ -63,7 +63,7 @@ import Testing
         #expect(mark.references > 0, "how many there are is not known")
     }
 
-    @Test func `candidates are the least recently used, exactly, also among those used at the same time`() {
+    @Test func `candidates are exactly the least recently used, even among equal times`() {
         var generator = SeededGenerator(seed: 2)
         for span in [1, 1000, Int64.max] {
             var candidates = SweepCandidates(kept: 700, capacity: 1000)
@@ -79,8 +79,7 @@ import Testing
     }
 
     @Test(arguments: [1, 1 << 20, 1 << 40, Int64.max])
-    func `candidates are put in order by their times, and by their keys where those are the same`(span: Int64)
-    {
+    func `candidates are ordered by time, and by key if the times are equal`(span: Int64) {
         var generator = SeededGenerator(seed: 3)
         // Times of all sizes, so that one that is cut off on either side tells.
         var candidates = SweepCandidates(kept: 3000, capacity: 4000)
@@ -114,7 +113,7 @@ import Testing
         FileStatus(stat())
     }
 
-    @Test func `while an entry can't be read, only objects go that were named by deleted ones`() {
+    @Test func `while an entry is unreadable, only objects of deleted entries are removed`() {
         var state = state([seen("kept", "K"), seen("deleted", "D")])
         state.note([Removal(state.pass.candidates.entries[1], .size)], [.deleted])
         state.pass.hasUnreadableEntries = true
@@ -123,7 +122,7 @@ import Testing
         #expect(state.report.spared == 1)
     }
 
-    @Test func `an object that several entries name goes after the last of them`() {
+    @Test func `a shared object is removed after its last entry`() {
         var state = state([seen("a", "S"), seen("b", "S")])
         let object = state.noteObject(Digest(ofKey: "S"), status())
         #expect(object?.digest == nil)
@@ -139,7 +138,7 @@ import Testing
         #expect(state.unreferenced(at: 1).reason == .size)
     }
 
-    @Test func `where two contents share a mark, neither goes while either is named`() {
+    @Test func `if two contents share a mark, neither is removed while either is referenced`() {
         // Of digests whose first and third word are these both products are 0.
         let digests = [1, 2].map { (number: UInt8) in
             Digest(bytes: InlineArray { $0 % 16 < 8 ? 7 : number })
@@ -177,7 +176,7 @@ import Testing
 
     // MARK: What is missing or in excess
 
-    @Test func `an object that could not be looked at leaves no entry dangling`() {
+    @Test func `an unreadable object leaves no entry dangling`() {
         let entries = ["a", "b", "c"].map { seen($0, $0.uppercased()) }
         var state = state(entries)
         state.noteUnreadableObject(Digest(ofKey: "A"))
@@ -185,7 +184,7 @@ import Testing
         #expect(state.dangling(entries.map { ($0, 0) }).map(\.digest) == [Digest(ofKey: "c")])
     }
 
-    @Test func `what goes for other reasons, and what no entry names, counts towards the limits`() {
+    @Test func `orphans and entries removed for other reasons count towards the limits`() {
         var expired = seen("expired", "B")
         expired.verdict = .expired
         var state = state([seen("old", "A"), expired])
