@@ -2,12 +2,12 @@
 
 import Platform
 
-// A flight among others, whose caller waits for none of them alone.
+// A flight in a batch, whose caller never waits for this flight alone.
 
 extension Flight {
-    /// Goes on as far as it can without waiting or computing; one that waits for a process tries once.
+    /// Advances as far as possible without waiting or computing; a flight that waits for a process tries once.
     ///
-    /// It may look, store and hand over, which blocks the thread.
+    /// It may look up and store values and hand over, which blocks the thread.
     mutating func advance() {
         if course.action == .pause { proceed(.done) }
         while true {
@@ -25,19 +25,19 @@ extension Flight {
         }
     }
 
-    /// Whether it has ended, or would now, with a value or with the certainty that there is none.
+    /// Whether it has ended, or would now, with a value or with the result that there is no value.
     var hasAnswer: Bool {
         if case .success = end { true } else { false }
     }
 
-    /// How its waiting has ended where there is no time left.
+    /// The outcome of a wait whose deadline has passed.
     private var timedOutOutcome: FlightSeat.Outcome? {
         waiting.isOver ? waiting.seat?.wait(until: .now) : nil
     }
 
-    /// Ends without computing, and gives up what it has.
+    /// Ends without computing, and releases its lock and its lead.
     ///
-    /// Not for requests that compute in the end whatever happens (``FlightCourse/Kind/value``).
+    /// Must not be called for requests that compute in any case (``FlightCourse/Kind/value``).
     mutating func abandon() {
         while course.action != .finish {
             switch course.action {

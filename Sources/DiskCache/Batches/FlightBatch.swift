@@ -4,56 +4,58 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-/// The flights of one call for many keys: one for each key that is missing, with one closure for all.
+/// The flights of one call for many keys: one for each missing key, with one closure for all.
 ///
-/// Those that this call leads are computed together; those that others compute are waited for together, by trying each
-/// again after a pause. It never waits for one while it holds another, and closes the files of those that it waits for
-/// while it computes: calls that want the same keys can't lock each other out, whatever the order of their keys. At most
-/// ``most`` are under way at once, and each has at most one file open; the others follow as these end.
+/// The keys that this call leads are computed together; it waits for those that others compute together, by trying each
+/// again after a pause. It never waits for one while it holds another, and closes the lock files of those that it waits for
+/// while it computes: calls for the same keys can't deadlock, whatever the order of their keys. At most ``most`` flights are
+/// in progress at once, and each has at most one file open; the others follow as these end.
 struct FlightBatch<Source: FlightSource>: Sendable {
     typealias Value = Source.Value
     typealias Request = FlightRequest<Source, any Error>
     typealias Compute = @Sendable ([String]) throws -> [String: Source.Value]
     typealias AsyncCompute = @Sendable ([String]) async throws -> [String: Source.Value]
 
-    /// Flights under way at once, and keys that the closure is given in one call.
+    /// The maximum number of flights in progress, and of keys in one call of the closure.
     ///
-    /// Each takes a descriptor, of which a process has 1,024 unless it asks for more.
+    /// Each takes a file descriptor, of which a process has 1,024 unless it raises the limit.
     static var most: Int { 128 }
 
-    /// A key whose flight has not begun.
+    /// A key whose flight has not started.
     private struct Place: Sendable {
         let digest: Digest
         let key: String
-        /// The value that is to be refreshed; nil if there is none.
+        /// The value to refresh; nil if there is none.
         let aging: Request.Hit?
     }
 
-    /// Why it ends without all values.
+    /// Why the batch ends without all values.
     private struct Failure: Sendable {
         let error: any Error
-        /// The error of too long a wait for other callers is thrown after this call has computed its own keys; other errors at
-        /// once.
+        /// Whether other callers were not done at the wait limit.
+        ///
+        /// This error is thrown after this call has computed its own keys; other errors at once.
         var isTimeout = false
     }
 
     /// The request for each key.
     private let request: Request
-    /// In the order of their digests, the first one last: as all calls take them, they meet early and share most.
+    /// The keys without a flight, in the order of their digests, the first one last: all calls take them in this order, so
+    /// they meet early and share most.
     private var places: [Place] = []
-    /// Those to be refreshed once the call is over.
+    /// The keys to refresh once the call is over.
     private var agingPlaces: [Place] = []
     private var flights: [Flight<Source, any Error>] = []
-    /// The values that were found or computed so far.
+    /// The values found or computed so far.
     private(set) var values: [String: Source.Value] = [:]
-    /// Missing keys that are not to be computed.
+    /// The missing keys that must not be computed.
     private var absent: [String] = []
     private var failure: Failure?
     private var backoff = Backoff(upTo: FlightLock.longestPause)
-    /// The rest of the time to wait for room: for all values together no longer than for one.
+    /// The remaining time to wait for room: for all values together no longer than for one.
     private var patience = Request.roomPatience
 
-    /// Looks for all these keys, on the calling thread.
+    /// Looks up all these keys, on the calling thread.
     init(_ keys: [String], in source: Source, _ terms: PutOptions, _ options: ReadOptions) {
         let kind: FlightCourse.Kind = options.failsAtWaitLimit ? .valueInTime : .cancellable
         var request = Request(source, "", terms, options, kind)
@@ -91,10 +93,10 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         }
     }
 
-    /// Whether other machines are to be asked for something that is not to be computed.
+    /// Whether remote servers must be asked for keys that must not be computed.
     var asksOthers: Bool { request.askingEnd != nil && !absent.isEmpty }
 
-    /// Asks other machines for the missing keys that are not to be computed, and waits for them.
+    /// Asks remote servers for the missing keys that must not be computed, and waits for them.
     func sharedByOthers() -> [String: Value] {
         var shared: [String: Value] = [:]
         for key in absent {
@@ -103,10 +105,10 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         return shared
     }
 
-    /// Takes in values that need not be computed.
+    /// Adds values that need not be computed.
     mutating func add(_ found: [String: Value]) { values.merge(found) { $1 } }
 
-    /// Another batch, which refreshes the values that are getting old; nil if there are none.
+    /// A batch that refreshes the aging values; nil if there are none.
     var refresh: FlightBatch? {
         if agingPlaces.isEmpty { return nil }
         var batch = self
@@ -116,11 +118,11 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         return batch
     }
 
-    // MARK: Flying
+    // MARK: Flights
 
-    /// Begins flights, and advances each as far as possible without waiting or computing.
+    /// Starts flights, and advances each as far as possible without waiting or computing.
     ///
-    /// It reads, takes free locks and stores computed values, which blocks the thread.
+    /// It reads, acquires free locks and stores computed values, which blocks the thread.
     private mutating func advance() {
         var isFull = hasFailed
         while !isFull {
@@ -146,15 +148,16 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         if flights[index].making.isUnstored { patience = max(.zero, patience - spent) }
     }
 
-    /// Ends the flights that wait, and begins them again after the closure has run: no other caller must wait for one meanwhile,
-    /// however long that takes.
+    /// Ends the waiting flights, to restart them after the closure has run.
+    ///
+    /// Meanwhile no other caller must wait for one of them, however long the closure takes.
     private mutating func giveWay() {
         guard flights.contains(where: { $0.course.action == .compute }) else { return }
         for index in flights.indices where [.wait, .pause].contains(flights[index].course.action) {
             flights[index].abandon()
             if flights[index].hasAnswer { continue }
             let key = flights[index].request.key
-            // Behind those that were not tried yet.
+            // Behind the keys that were not tried yet.
             places.insert(Place(digest: request.source.cache.name(ofKey: key), key: key, aging: nil), at: 0)
         }
         flights.removeAll { $0.course.action == .finish && !$0.hasAnswer }
@@ -169,7 +172,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         return place.aging == nil ? flight : flight.refresh()
     }
 
-    /// Whether it is to end at once.
+    /// Whether the batch must end at once.
     private var hasFailed: Bool { failure?.isTimeout == false }
 
     private mutating func fail(_ error: any Error) {
@@ -191,7 +194,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         flights.removeAll { $0.course.action == .finish }
     }
 
-    /// The keys that are to be computed now, whose computations count as begun.
+    /// Returns the keys to compute now, and counts their computations.
     private mutating func begin() -> [String] {
         var keys: [String] = []
         for index in flights.indices where flights[index].course.action == .compute {
@@ -201,7 +204,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         return keys
     }
 
-    /// Takes the computed values; keys that are left out have no value.
+    /// Processes the computed values; keys that are left out have no value.
     private mutating func computed(
         _ result: Result<[String: Value], any Error>,
         since start: ContinuousClock.Instant,
@@ -214,7 +217,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             }
             flights[index].computed(made, since: start, isCancelled: isCancelled)
         }
-        // Forked by the computation: nothing of the cache belongs to this process.
+        // The computation has forked, and this is the child: nothing of the cache belongs to it.
         guard !request.isOwn else { return }
         for flight in flights {
             if case .success(let hit?) = flight.end { values[flight.request.key] = hit.value }
@@ -225,10 +228,10 @@ struct FlightBatch<Source: FlightSource>: Sendable {
 
     // MARK: Running
 
-    /// Keys without a flight: none after all flights have ended, unless this process was forked meanwhile.
+    /// The keys without a flight: none after all flights have ended, unless this process was forked meanwhile.
     private var rest: [String] { places.map(\.key) }
 
-    /// Carries out all of it on the calling thread.
+    /// Runs the whole batch on the calling thread.
     mutating func run(_ compute: Compute) throws -> [String: Value] {
         while true {
             if request.isOwn { advance() }
@@ -248,7 +251,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         }
     }
 
-    /// Carries out all of it; what blocks is done on threads of ours.
+    /// Runs the whole batch, with blocking actions on the library's threads.
     mutating func run(_ compute: AsyncCompute) async throws -> [String: Value] {
         while true {
             if request.isOwn { await advanceOffThread() }

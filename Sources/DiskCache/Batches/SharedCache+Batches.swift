@@ -4,13 +4,13 @@ import CacheStore
 public import FoundationEssentials
 import Platform
 
-// Many keys in one call. A key that is given twice counts once; two keys that Swift takes for the same string, though
-// their bytes differ (`==` compares characters), are one key here, as in every dictionary, but for removals.
+// Many keys in one call. A key that is given twice counts once. Two keys that are equal Swift strings although their bytes
+// differ (`==` compares characters) are one key here, as in every dictionary, except in removals.
 
 extension SharedCache {
-    /// The values of these keys, as far as a get finds them.
+    /// Returns the values of these keys that a get finds.
     ///
-    /// Costs what as many gets cost.
+    /// Costs as much as the same number of gets.
     ///
     /// - Throws: ``CacheError`` if the directory can't be read.
     public func get(
@@ -20,7 +20,7 @@ extension SharedCache {
         try find(keys, BytesCodec(), reading)
     }
 
-    /// The values of these keys, as far as a get finds them; on one thread of the library.
+    /// Returns the values of these keys that a get finds, on one thread of the library.
     public func get(
         forKeys keys: some Collection<String>,
         reading: ReadOptions = ReadOptions()
@@ -50,19 +50,19 @@ extension SharedCache {
 
     /// Removes the values of these keys, one after another.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of removed values.
     /// - Throws: ``CacheError`` for the first one that can't be removed; those after it are not tried.
     @discardableResult
     public func remove(forKeys keys: some Collection<String>) throws(CacheError) -> Int {
         var count = 0
-        // All of them: of two that are equal, though their bytes differ, each may have a value.
+        // All keys: of two that are equal although their bytes differ, each may have a value.
         for key in keys where try remove(forKey: key) { count += 1 }
         return count
     }
 
     /// Removes the values of these keys, on one thread of the library.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of removed values.
     @discardableResult
     public func remove(forKeys keys: some Collection<String>) async throws(CacheError) -> Int {
         let keys = Array(keys)
@@ -71,28 +71,28 @@ extension SharedCache {
 
     // MARK: Computing once
 
-    /// The values of these keys; those that are not there are computed and stored, each once for all threads and
-    /// processes that want it at the same time.
+    /// Returns the values of these keys; missing ones are computed and stored, each once for all threads and processes that
+    /// need it at the same time.
     ///
-    /// The closure gets the keys that no other caller is computing, 128 at most in one call; if there are more, it is
-    /// called again. The call waits for all keys that others compute together, whatever the order of the keys in other calls:
-    /// they can't lock each other out. At most one file is open for each of these 128 keys.
+    /// The closure gets the keys that no other caller is computing, 128 at most in one call; if there are more, it is called
+    /// again. The call waits for all keys that others compute together, whatever the order of the keys in other calls, so
+    /// calls can't deadlock. At most one file is open for each of these 128 keys.
     ///
-    /// Otherwise like `value(forKey:orCompute:)`, for each key: failures of the cache itself are never thrown. One
-    /// deadline, ``ReadOptions/waitLimit`` after the call begins, holds for all keys. Values that are old enough to be
-    /// replaced are computed in the background, by this closure after the call has returned. Keys for which it was noted
-    /// that there is no value (``Computed/nothing(for:)``) are left out.
+    /// Otherwise like `value(forKey:orCompute:)` for each key: failures of the cache itself are never thrown. One deadline,
+    /// ``ReadOptions/waitLimit`` after the start of the call, applies to all keys. Values that are old enough to be replaced
+    /// are computed in the background, by this closure after the call has returned. Keys that are recorded as having no
+    /// value (``Computed/nothing(for:)``) are left out.
     ///
     /// - Parameters:
     ///   - keys: any strings but the empty one.
-    ///   - options: until when computed values are valid, and what else to keep.
+    ///   - options: the computed values' expiration and other properties.
     ///   - reading: which values are accepted, and how long to wait.
-    ///   - compute: makes values; a key that it leaves out has none, and a stored value of it is removed. Values of keys that
+    ///   - compute: computes values; a key that it leaves out has none, and its stored value is removed. Values of keys that
     ///     it was not given are dropped.
     /// - Returns: the values that were found or computed.
-    /// - Throws: the closure's errors, unless each key that it was to make has an old value to fall back on; values that were
-    ///   computed before are stored. With ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` if other callers were
-    ///   not done at the limit, after this call has computed its own keys.
+    /// - Throws: the closure's errors, unless each key that it had to compute has an old value as a fallback; values that
+    ///   were computed before are stored. With ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` if other
+    ///   callers were not done at the limit, after this call has computed its own keys.
     @_disfavoredOverload
     public func values(
         forKeys keys: some Collection<String>,
@@ -103,8 +103,8 @@ extension SharedCache {
         try computedValues(of: distinct(keys), options, reading, compute)
     }
 
-    /// The values of these keys; those that are not there are computed and stored, each once for all tasks, threads and
-    /// processes that want it at the same time.
+    /// Returns the values of these keys; missing ones are computed and stored, each once for all tasks, threads and
+    /// processes that need it at the same time.
     ///
     /// Like the synchronous form, but blocks no thread while it waits. A task that is cancelled while it waits throws
     /// `CancellationError` at once.
@@ -117,7 +117,7 @@ extension SharedCache {
         try await awaitedValues(of: distinct(keys), options, reading, compute)
     }
 
-    /// The values of these keys, computed where they are not there by a closure that awaits nothing.
+    /// Returns the values of these keys; a closure that awaits nothing computes the missing ones.
     ///
     /// Otherwise like the asynchronous form with a closure that awaits.
     public func values(
@@ -132,7 +132,7 @@ extension SharedCache {
 
     // MARK: For views
 
-    /// What a get finds for each of these keys, as `codec` reads it.
+    /// Returns the values of these keys that a get finds, decoded by `codec`.
     func find<Codec: CacheCodec>(
         _ keys: some Collection<String>,
         _ codec: Codec,
@@ -148,7 +148,7 @@ extension SharedCache {
         return hits
     }
 
-    /// What this machine has.
+    /// Returns this machine's values.
     private func findHere<Codec: CacheCodec>(
         _ keys: [String],
         _ codec: Codec,
@@ -160,7 +160,7 @@ extension SharedCache {
         return hits
     }
 
-    /// What other machines have, as far as they say so before `end`: for all keys no longer than for one.
+    /// Returns the values that remote servers return before `end`: for all keys no longer than for one.
     private func findRemotely<Codec: CacheCodec>(
         _ keys: [String],
         _ codec: Codec,
@@ -175,12 +175,12 @@ extension SharedCache {
         return hits
     }
 
-    /// How long other machines may be asked; nil: they are not.
+    /// The maximum time for asking remote servers; nil if they are not asked.
     private func askingLimit(_ reading: ReadOptions) -> Duration? {
         reading.asksRemote && reading.source != .memory ? remote?.tier.limit : nil
     }
 
-    /// The same, without blocking the task's thread.
+    /// Returns the values that a get finds, without blocking the task's thread.
     func findOffThread<Codec: CacheCodec>(
         _ keys: [String],
         _ codec: Codec,
@@ -192,7 +192,7 @@ extension SharedCache {
         }
         let absent = keys.filter { hits[$0] == nil }
         guard let limit = askingLimit(reading), !absent.isEmpty else { return hits }
-        // Not on a reading thread: values on this disk would wait for the network.
+        // Not on a reading thread: reads of this disk would wait for the network.
         let end = ContinuousClock.now + limit
         let found = await offloadIfFree(on: .asking) {
             self.findRemotely(absent, codec, reading, until: end)
@@ -202,14 +202,14 @@ extension SharedCache {
     }
 }
 
-/// Each of `keys` once.
+/// Returns each of `keys` once.
 func distinct(_ keys: some Collection<String>) -> [String] {
     var seen: Set<String> = []
     return keys.filter { seen.insert($0).inserted }
 }
 
 extension FlightSource {
-    /// The values of `keys`, each of which occurs once, on the calling thread.
+    /// Returns the values of `keys`, each of which occurs once, on the calling thread.
     func computedValues(
         of keys: [String],
         _ options: PutOptions,
@@ -220,7 +220,7 @@ extension FlightSource {
         var batch = FlightBatch(keys, in: self, options, reading)
         if batch.asksOthers { batch.add(batch.sharedByOthers()) }
         if let refresh = batch.refresh {
-            // Where no thread is free the next call tries again.
+            // If no thread is free, the next call tries again.
             _ = Lane.refreshing.pool.runIfFree { [refresh] in
                 var refresh = refresh
                 // Its failures are reported as events.
@@ -230,7 +230,7 @@ extension FlightSource {
         return try batch.run(compute)
     }
 
-    /// The same; no thread is blocked.
+    /// Returns the values of `keys`, each of which occurs once, without blocking a thread.
     func awaitedValues(
         of keys: [String],
         _ options: PutOptions,
@@ -241,7 +241,7 @@ extension FlightSource {
         if keys.isEmpty { return [:] }
         var batch = await offload(on: .reading) { FlightBatch(keys, in: self, options, reading) }
         if batch.asksOthers {
-            // Not on a reading thread: values on this disk would wait for the network.
+            // Not on a reading thread: reads of this disk would wait for the network.
             let asking = batch
             batch.add(await offloadIfFree(on: .asking) { asking.sharedByOthers() } ?? [:])
         }

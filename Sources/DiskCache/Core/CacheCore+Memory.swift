@@ -6,21 +6,21 @@ import Platform
 import Synchronization
 
 extension CacheCore {
-    /// The verdict on a value that may be returned, at ``moment``.
+    /// The result of checking a value that may be returned, at ``moment``.
     private struct Judgement {
         let stamp: MemoryStamp
         let moment: Timestamp
-        /// Whether an access has to be noted.
+        /// Whether an access must be recorded.
         let isAccessDue: Bool
-        /// Whether the control file shows that nobody has changed it; otherwise the record on disk must be
-        /// compared.
+        /// Whether the control file shows that no writer has changed the value; if not, its record must be compared with the
+        /// one on disk.
         let isCurrent: Bool
     }
 
-    /// The value of `key` in memory, if that is still the one that counts, and when it was found.
+    /// Returns the value of `key` in memory, if it is still current, and the time of the lookup.
     ///
-    /// No system call and no allocation where the directory has a control file; one call, to hold the
-    /// record against the one on disk, where it has none.
+    /// No system call and no allocation if the directory has a control file; otherwise one call, to compare the record with
+    /// the one on disk.
     func held<Value>(
         _ key: String,
         in space: KeySpace,
@@ -29,7 +29,7 @@ extension CacheCore {
         mayRestore: Bool = true
     ) -> (held: HeldValue<Value>, moment: Timestamp)? {
         guard let tier else { return nil }
-        // Before the tier's lock is taken: user code runs under no lock.
+        // Read before the tier's lock is taken: the clock may be user code, which must run under no lock.
         let now = coarseNow
         var judgement: Judgement?
         let item = tier.use { tier in
@@ -40,7 +40,7 @@ extension CacheCore {
         return confirmed(held, judgement, mayRestore).map { ($0, now) }
     }
 
-    /// Why a value may not be returned, if more than its generation has to be checked; nil if it may.
+    /// Returns why a value may not be returned, if more than its generation must be checked; nil if it may.
     @inline(never)
     private func judge(_ item: HeldItem, _ now: Timestamp, _ judgement: inout Judgement?) -> CacheEvent
         .RemovalCause?
@@ -60,7 +60,7 @@ extension CacheCore {
         return nil
     }
 
-    /// The value that was judged as it may be returned: whole, and as it is on disk; nil if it may not.
+    /// Returns the checked value, complete and identical to the one on disk; nil if it may not be returned.
     private func confirmed<Value>(
         _ held: HeldValue<Value>,
         _ judgement: Judgement,
@@ -75,7 +75,7 @@ extension CacheCore {
         var whole = held
         if !held.isWhole {
             guard mayRestore, let restored = held.restored() else { return nil }
-            // A frozen tier would not take it, and so lose what it has.
+            // A frozen tier would not admit it, and would lose the value that it holds.
             if let memory, !memory.isFrozen { memory.keep(restored, by: judgement.stamp) }
             whole = restored
         }
@@ -83,9 +83,9 @@ extension CacheCore {
         return whole
     }
 
-    /// Whether the stamp's time is up.
+    /// Returns whether the stamp has ended.
     private func isOver(_ stamp: MemoryStamp, _ coarseNow: Timestamp) -> Bool {
-        // Near the end the exact clock decides; a clock of the cache's own has no other time than the one it gave.
+        // Near the end the exact clock decides. A configured clock is not read again.
         if stamp.isBeforeEnd(coarseNow) { return false }
         return !((configuration.now == nil ? .now : coarseNow) < stamp.end)
     }
@@ -95,15 +95,15 @@ extension CacheCore {
     }
 
     private func isStillStored(_ held: HeldValue<some Sendable>, in store: Store) -> Bool {
-        // The get from disk that follows meets the same failure and reports it.
+        // The get from disk that follows fails in the same way and reports it.
         (try? store.entries.read(held.entryName)?.record == held.makeRecord()) ?? false
     }
 
-    /// Keeps a value that was just read or written.
+    /// Keeps a value in memory that was just read or written.
     ///
     /// - Parameters:
-    ///   - generation: the one to check it by later; nil: it is compared with the record on disk.
-    ///   - isOnly: whether it is nowhere else: then it is taken in whatever the chances are that it is asked for.
+    ///   - generation: the generation to check it by later; nil if its record must be compared with the one on disk.
+    ///   - isOnly: whether the value is stored nowhere else; it is then admitted however unlikely a hit is.
     func hold(
         _ item: HeldItem,
         _ generation: Generation?,
@@ -118,15 +118,15 @@ extension CacheCore {
         var stamp = MemoryStamp(generation: generation, heldUntil: end, accessDue: accessDue)
         if age != .max {
             stamp.end = min(stamp.end, item.created.advanced(byNanoseconds: age))
-            // On disk it is until the next collection.
+            // Past the age limit; on disk it stays until the next collection.
             if !(now < stamp.end) { return }
         }
         memory.keep(item, by: stamp, isOnly: isOnly, upToAge: age)
     }
 
-    /// Has values in memory end by the directory's present limit of age.
+    /// Applies the directory's current age limit to the values in memory.
     ///
-    /// Two loads where nothing has changed.
+    /// Two loads if nothing has changed.
     func followLimits() {
         if let memory { _ = followLongestAge(of: store, memory) }
     }
@@ -137,20 +137,20 @@ extension CacheCore {
         return age
     }
 
-    /// Has values that have expired leave memory, though nobody asks for them.
+    /// Removes expired values from memory without waiting for a get.
     ///
-    /// To be called about once a second. No system call.
+    /// Must be called about once a second. No system call.
     func dropExpired() {
         guard let memory else { return }
         memory.removeExpired(at: coarseNow)
     }
 
-    /// Gives up some of what is in memory when the system runs short of it.
+    /// Releases part of the memory tier under memory pressure.
     ///
-    /// A quarter, and a second later a quarter of what is left, so that a short stall costs little; three
-    /// quarters at once if the kernel is about to kill processes.
+    /// A quarter, and a second later a quarter of the rest, so that a short stall costs little; three quarters at once if
+    /// the kernel is about to kill processes.
     ///
-    /// - Parameter pressure: evaluated only if it makes a difference.
+    /// - Parameter pressure: the memory pressure, evaluated only if needed.
     func relieve(_ pressure: () -> MemoryPressure) {
         guard configuration.memory.shrinksUnderPressure, let memory, memory.usage.count > 0 else { return }
         switch pressure() {
@@ -161,7 +161,7 @@ extension CacheCore {
     }
 }
 
-/// The gauge of this process, shared by its caches.
+/// The memory gauge of this process, shared by its caches.
 final class SystemMemory: Sendable {
     private static let own = PerProcess { SystemMemory() }
 
@@ -171,7 +171,7 @@ final class SystemMemory: Sendable {
 }
 
 extension StoreCounters.Event {
-    /// What a value's leaving the memory tier counts as.
+    /// Creates the event that counts a removal from the memory tier.
     init(_ cause: CacheEvent.RemovalCause) {
         self =
             switch cause {

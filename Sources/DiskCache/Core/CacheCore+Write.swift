@@ -5,8 +5,7 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// Stores `bytes` on disk, and keeps in memory what `held` makes of the record, if there is a memory tier and the
-    /// terms say so.
+    /// Stores `bytes` on disk, and the item that `held` makes in memory, if there is a memory tier and the terms allow it.
     func publish(
         _ bytes: Span<UInt8>,
         _ key: Digest,
@@ -18,7 +17,7 @@ extension CacheCore {
         let generation = try describingFailures { (store) throws(CacheError) in
             try store.put(bytes, for: key, record, room)
         }
-        // Made only where it can be kept: it costs two allocations.
+        // Made only if it can be kept, as it costs two allocations.
         if memory != nil, let generation, terms.keeps != .diskOnly {
             let end = terms.end(record.heldUntil, from: record.created)
             hold(held(record), generation, until: end, of: store)
@@ -27,9 +26,9 @@ extension CacheCore {
 
     /// Removes the value on disk, and keeps `held` in memory, if there is a memory tier.
     ///
-    /// As with a put on disk it is kept only if nobody else has been writing meanwhile.
+    /// As with a put on disk, it is kept only if no other writer was active meanwhile.
     ///
-    /// - Parameter isComputed: whether others keep what they hold of the key where there is nothing on disk.
+    /// - Parameter isComputed: whether other processes keep their values of the key in memory if there is no entry on disk.
     func keepInMemory(
         _ held: HeldItem,
         _ key: Digest,
@@ -43,14 +42,14 @@ extension CacheCore {
         }
         store.counters.add(.put)
         guard let memory, let generation else { return }
-        // What this process holds in other forms may be valid by the same generation.
+        // Values that this process holds in other forms may be valid by the same generation.
         if isComputed { memory.remove(held.key, in: held.space, cause: .replaced) }
-        // Accesses can't be noted on disk, so none prolongs it.
+        // Accesses can't be recorded on disk, so they don't extend it.
         let end = terms.end(record.expires, from: record.created)
         hold(held, generation, until: end, of: store, isOnly: true)
     }
 
-    /// Publishes a put that nobody waits for; a failure is reported as an event.
+    /// Publishes a queued put; reports a failure as an event.
     func publish(_ write: PendingWrite) {
         let bytes = write.data.span
         let digest = write.keyDigest

@@ -5,16 +5,16 @@ import FoundationEssentials
 import Platform
 import Synchronization
 
-/// What a ``SharedCache`` consists of.
+/// The state behind a ``SharedCache``.
 ///
-/// It lives as long as anything needs it. Background threads hold this and never the cache itself, so that
-/// letting go of a cache never waits for them.
+/// It lives as long as it is referenced. Background threads hold this object and never the cache itself, so that releasing a
+/// cache never waits for them.
 final class CacheCore: Sendable {
     let path: String
     let configuration: CacheConfiguration
     let events: EventStreams
     let memory: MemoryTier?
-    /// ``memory``, for hits.
+    /// ``memory`` without reference counting, for hits.
     let tier: UncountedReference<MemoryTier>?
     private let openStore: Locked<Store>
     private let isClosed = Atomic<Bool>(false)
@@ -36,17 +36,17 @@ final class CacheCore: Sendable {
         } else {
             memory = nil
         }
-        // Kept alive by this object, in which it never changes.
+        // This object keeps the tier alive and never replaces it.
         tier = memory.map { unsafe UncountedReference($0) }
         memory?.setStore(store)
     }
 
     // MARK: Use
 
-    /// The directory's files; another object after the directory was replaced.
+    /// The directory's store; another object after the directory was replaced.
     var store: Store { openStore.withLock { $0 } }
 
-    /// The moment by which this cache judges expirations.
+    /// The current time, by which this cache judges expirations.
     var now: Timestamp {
         configuration.now.map { Timestamp($0()) } ?? .now
     }
@@ -55,11 +55,11 @@ final class CacheCore: Sendable {
         !isClosed.exchange(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Whether this process is the one that has opened this, and not a child of it.
+    /// Whether this process has opened the cache; false in a forked child.
     @inline(__always)
     var isOwn: Bool { processGeneration == owner }
 
-    /// Throws after ``close()``, and in a child of the process that has opened this.
+    /// Throws after ``close()``, and in a child of the process that has opened the cache.
     ///
     /// In a child, locks are shared with the parent, and mutexes may be held by threads that don't exist.
     @inline(__always)
@@ -74,9 +74,10 @@ final class CacheCore: Sendable {
             : CacheError(.forked, to: "use", path: path)
     }
 
-    /// Runs `body` on the store; its errors say if the directory is gone.
+    /// Runs `body` on the store; the error is ``CacheError/Code/directoryVanished`` if it fails because the directory is
+    /// gone.
     ///
-    /// Inlined, as a get takes 100 instructions more otherwise.
+    /// Inlined: otherwise a get takes 100 more instructions.
     @inline(__always)
     func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(CacheError) -> Value
@@ -85,7 +86,7 @@ final class CacheCore: Sendable {
         return try describingFailures { (store) throws(CacheError) in try body(store, now) }
     }
 
-    /// The same, even during and after closing, for what is left to be done then.
+    /// Like ``withStore(_:)``, but also works during and after closing, for remaining work.
     @inline(__always)
     func describingFailures<Value: ~Copyable>(
         _ body: (Store) throws(CacheError) -> Value
@@ -99,19 +100,19 @@ final class CacheCore: Sendable {
         }
     }
 
-    /// False also where that can't be told: then the error is told as it is.
+    /// Returns whether the directory is gone; false also if that can't be determined, so that the original error is thrown.
     ///
-    /// Kept out of the way of every get: inlined, it costs each of them 80 instructions.
+    /// Not inlined, which would cost every get 80 instructions.
     @inline(never)
     private static func isGone(_ store: Store) -> Bool {
         (try? store.directory.isCurrent()) == false
     }
 
-    /// Continues in the directory that the path leads to now, creating it if there is none.
+    /// Switches to the directory that the path refers to now, creating it if it is missing.
     func reopen() throws(CacheError) {
         let store = try Store(at: path, options: configuration.storeOptions, replacing: store)
-        // The memory tier first: what it has from the old directory is then judged by the store that puts go to,
-        // whichever that is. The old one is let go of last, and under no lock.
+        // The memory tier first: its values from the old directory are then judged by ``store``, to which puts go as well,
+        // before and after it is exchanged. The old store is released last, under no lock.
         memory?.setStore(store)
         let old = openStore.withLock { present in
             defer { present = store }
@@ -122,24 +123,24 @@ final class CacheCore: Sendable {
         events.send(.directoryReplaced)
     }
 
-    /// What this process did since the cache was opened: nothing, in a child of the one that has opened it.
+    /// This process's activity since the cache was opened; empty in a child of the process that has opened it.
     var activity: CacheActivity {
-        // There the locks may be held by threads that don't exist.
+        // In a child the locks may be held by threads that don't exist.
         guard isOwn else { return CacheActivity() }
         let (counters, hits) = (store.counters, memory?.hits ?? 0)
-        // Hits in the memory tier are counted there.
+        // The memory tier counts its own hits.
         return CacheActivity { counters[$0] + ($0 == .memoryHit ? hits : 0) }
     }
 
     // MARK: Accesses
 
-    /// Remembers that a value in memory was used, to record it on disk later.
+    /// Remembers an access to a value in memory, to record it on disk later.
     func noteAccess(_ key: Digest, at now: Timestamp) {
         guard let memory else { return }
         memory.dueAccesses.withLock { $0.add(key, at: now) }
     }
 
-    /// Records on disk what was used in memory.
+    /// Records the accesses to values in memory on disk.
     ///
     /// Two system calls for each key, at most ``DueAccesses/capacity`` keys.
     func flushAccesses() {

@@ -4,11 +4,11 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-// What computations leave in the cache.
+// How computed values are stored.
 
 extension SharedCache {
-    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or on disk
-    /// alone, if the options say so.
+    /// Stores `data` on disk and, if there is a memory tier and the options allow it, in memory in the form that `hold`
+    /// makes.
     func keep<Value: Sendable>(
         _ data: Data,
         forKey key: String,
@@ -20,16 +20,16 @@ extension SharedCache {
         try core.checkOpen()
         let bytes = data.span
         let record = try record(of: Content(of: bytes), key: key, options, now: now)
-        // As before any put: until this one is on disk, the earlier one is what gets must see.
+        // As before any put: until this one is on disk, gets must see the earlier one.
         writeBehind.settle(digest)
         let held = hold(record)
         try publish(bytes, forKey: key, digest, record, options, room) { _ in held }
         return held
     }
 
-    /// Keeps a value in memory alone, in place of what is on disk; it is neither encoded nor hashed.
+    /// Keeps a value in memory alone, in place of the one on disk, without encoding or hashing it.
     ///
-    /// - Parameter isComputed: whether values that other processes have computed, and keep in memory alone, stay valid.
+    /// - Parameter isComputed: whether values that other processes have computed and keep in memory alone stay valid.
     func keepInMemory<Codec: CacheCodec>(
         _ value: Codec.Value,
         forKey key: String,
@@ -37,7 +37,7 @@ extension SharedCache {
         _ options: PutOptions,
         isComputed: Bool
     ) throws(CacheError) -> HeldValue<Codec.Value> {
-        // A put of this process that waits is published first, to be removed like any other.
+        // A pending put of this process is published first, and then removed like any other.
         let digest = try settledDigest(ofKey: key)
         let unknown = Content(digest: digest, length: 0, checksum: 0)
         let record = try record(of: unknown, key: key, options, now: now)
@@ -48,7 +48,7 @@ extension SharedCache {
         return held
     }
 
-    /// Stores that there is no value for `key`, for so long; where that is no time, removes what there is.
+    /// Records that `key` has no value for the given time; if that is zero, removes its value.
     func keepNothing(
         forKey key: String,
         for span: Duration,
@@ -66,9 +66,9 @@ extension SharedCache {
         forget(key, .replaced)
     }
 
-    /// The record of an entry that says that there is no value for `key`, for so long.
+    /// Returns the record of an entry that marks `key` as having no value for the given time.
     ///
-    /// Its content is empty, as an entry must have one.
+    /// Its content is empty, because an entry must have content.
     func recordOfNothing(forKey key: String, for span: Duration) throws(CacheError) -> Record {
         let (terms, nothing) = (PutOptions(expires: .after(span), onAccess: .keep), Data())
         var record = try record(of: Content(of: nothing.span), key: key, terms, now: now)
@@ -76,7 +76,7 @@ extension SharedCache {
         return record
     }
 
-    /// When it was noted that there is no value for `key`, if that still counts.
+    /// Returns when `key` was recorded as having no value; nil if it was not, or if that has expired.
     ///
     /// One system call, none for most keys that have no entry.
     func nothing(forKey key: String) throws(CacheError) -> Timestamp? {
@@ -86,13 +86,13 @@ extension SharedCache {
         }
     }
 
-    /// Gives the value of `key` whose record is `previous` other terms, as of now, without writing its bytes.
+    /// Gives the value of `key` with the record `previous` new options, as of now, without writing its bytes.
     ///
     /// - Parameters:
-    ///   - room: what to do where the disk is full.
-    ///   - hold: makes what memory keeps of the new record.
-    /// - Returns: what `hold` has made, and whether that is the value now: false where somebody has stored another one,
-    ///   which stays. nil where there is no value any more, and it is to be stored again.
+    ///   - room: what to do if the disk is full.
+    ///   - hold: makes the item for memory from the new record.
+    /// - Returns: the result of `hold`, and whether it is the latest value: false if another writer has stored another
+    ///   value, which stays. nil if there is no value any more, so that it must be stored again.
     func renew<Value: Sendable>(
         _ previous: Record,
         forKey key: String,
@@ -134,18 +134,18 @@ extension SharedCache {
         }
     }
 
-    /// How giving a value other terms has ended.
+    /// The outcome of giving a value new options.
     private enum Renewal {
-        /// Its entry has the new record; nil: memory may not hold it.
+        /// The entry has the new record; the generation is nil if memory may not hold the value.
         case renewed(Record, Generation?)
-        /// Somebody has stored another one meanwhile, which stays.
+        /// Another writer has stored another value meanwhile, which stays.
         case replaced(Record)
         case gone
     }
 }
 
 extension PutOptions {
-    /// These, with what they leave out as it is in `record`; but for the expiration.
+    /// Returns these options, with missing ones taken from `record`, except the expiration.
     func filled(from record: Record) -> PutOptions {
         var options = self
         options.staleFor = staleFor ?? record.staleFor

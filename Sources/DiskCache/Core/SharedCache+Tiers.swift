@@ -4,22 +4,21 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-/// What a tier says about a key.
+/// A tier's answer for a key.
 private enum TierAnswer<Value: Sendable> {
     case hit(CacheHit<Value>)
-    /// There is no value, whatever the tiers below have.
+    /// The key has no value, regardless of lower tiers.
     case miss
-    /// A put of this process has to end first, on a thread that may wait and run the program's code.
+    /// A put of this process must end first, on a thread that may wait and run the program's code.
     case unsettled(PendingWrite)
-    /// The tiers below are to be asked.
+    /// The lower tiers must be asked.
     case unknown
 }
 
-// The line of tiers is put together here and nowhere else. A new one is a type in a folder of its own and a step of
-// `find`.
+// Only this file combines the tiers. A new tier is a type in a separate folder and a step in `find`.
 
 extension SharedCache {
-    /// The value of `key`, as `codec` reads it, if `reading` accepts it.
+    /// Returns the value of `key`, decoded by `codec`, if `reading` accepts it.
     @inline(__always)
     func find<Codec: CacheCodec>(
         _ key: String,
@@ -34,7 +33,7 @@ extension SharedCache {
         return remote == nil ? nil : findRemotely(key, codec, reading)
     }
 
-    /// What other machines have, as far as `reading` accepts it.
+    /// Returns the value of a remote server, if `reading` accepts it.
     @inline(never)
     private func findRemotely<Codec: CacheCodec>(
         _ key: String,
@@ -47,7 +46,7 @@ extension SharedCache {
         return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
     }
 
-    /// The same for a read that looks in memory alone, or that asks for the value's age.
+    /// Returns the value for a read that looks only in memory, or limits the value's age.
     @inline(never)
     private func findChosen<Codec: CacheCodec>(
         _ key: String,
@@ -62,14 +61,14 @@ extension SharedCache {
         return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
     }
 
-    /// The value, if this process can give it out without the disk.
+    /// Returns the value, if this process has it without reading the disk.
     private func findInMemory<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
         allowingStale: Bool
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
         try core.checkOpen()
-        // Without a control file even a hit in memory asks the disk.
+        // Without a control file even a hit in memory reads the disk.
         if core.store.hasGenerations {
             switch try answerInProcess(key, codec, allowingStale: allowingStale, mayRunCode: true) {
             case .hit(let hit): return hit
@@ -77,13 +76,13 @@ extension SharedCache {
             case .unsettled, .unknown: break
             }
         }
-        // Refuses an empty key, which no tier has; asked last, as it hashes.
+        // Rejects an empty key, which no tier has; checked last, because it hashes.
         _ = try digest(ofKey: key)
         counters.add(.miss)
         return nil
     }
 
-    /// The value of `key` if `reading` accepts it, without blocking the thread.
+    /// Returns the value of `key` if `reading` accepts it, without blocking the thread.
     func find<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
@@ -93,7 +92,7 @@ extension SharedCache {
             return try await find(key, codec, allowingStale: reading.acceptsStale)
         }
         if reading.source == .memory {
-            // Bytes need no code of the program's to be given out.
+            // Returning bytes runs none of the program's code.
             if Codec.self == BytesCodec.self { return try findChosen(key, codec, reading) }
             return try await offload(on: .reading) { () throws(CacheError) in
                 try self.findChosen(key, codec, reading)
@@ -107,10 +106,10 @@ extension SharedCache {
         return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
     }
 
-    /// The value of `key`, as `codec` reads it, from the first tier that has an answer: the puts of this
-    /// process that are not published yet, its memory, the files.
+    /// Returns the value of `key`, decoded by `codec`, from the first tier that has an answer: the unpublished puts of this
+    /// process, its memory, the disk.
     ///
-    /// Other machines are not asked.
+    /// Remote servers are not asked.
     @inline(__always)
     func find<Codec: CacheCodec>(
         _ key: String,
@@ -125,10 +124,10 @@ extension SharedCache {
         }
     }
 
-    /// What there is once `write` has ended; a miss where that takes longer than a moment.
+    /// Returns the value after `write` has ended; nil, a miss, if that takes longer than a moment.
     ///
-    /// Waits only for the last step of this process's own put, which has its locks, where another process writes
-    /// beside it.
+    /// Waits only for the last step of this process's own put, which already holds its locks, while another process writes
+    /// concurrently.
     private func findAfterEnd<Codec: CacheCodec>(
         of write: PendingWrite,
         _ key: String,
@@ -140,14 +139,14 @@ extension SharedCache {
         return nil
     }
 
-    /// The same, without blocking the thread; a hit in memory doesn't change threads.
+    /// Returns the value without blocking the thread; a hit in memory doesn't change threads.
     func find<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
         allowingStale: Bool
     ) async throws(CacheError) -> CacheHit<Codec.Value>? {
         try core.checkOpen()
-        // Without a control file even a hit in memory asks the disk.
+        // Without a control file even a hit in memory reads the disk.
         if core.store.hasGenerations {
             switch try answerInProcess(key, codec, allowingStale: allowingStale, mayRunCode: false) {
             case .hit(let hit): return hit
@@ -162,9 +161,9 @@ extension SharedCache {
 
     // MARK: Tiers
 
-    /// What this process can say without the disk.
+    /// Returns the answer of this process without the disk.
     ///
-    /// - Parameter mayRunCode: whether this thread may decode values, and make whole what was discarded in part.
+    /// - Parameter mayRunCode: whether this thread may decode values and restore discarded parts.
     @inline(__always)
     private func answerInProcess<Codec: CacheCodec>(
         _ key: String,
@@ -184,7 +183,7 @@ extension SharedCache {
         return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
     }
 
-    /// What the puts that wait to be published say.
+    /// Returns the answer of the pending puts.
     private func pendingAnswer<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
@@ -205,7 +204,7 @@ extension SharedCache {
                 ? write as HeldItem as? HeldValue<Codec.Value>
                 : held(write.data, key, codec, write.makeRecord())
         else {
-            // What is still on disk was put before it.
+            // The value on disk is older than this put.
             counters.add(.miss)
             return .miss
         }
@@ -213,7 +212,7 @@ extension SharedCache {
         return .hit(CacheHit(held, from: .memory, isStale: freshness == .stale, at: now))
     }
 
-    /// Reads the value from disk, and keeps it in memory.
+    /// Reads the value from disk and keeps it in memory.
     private func readThrough<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
@@ -224,7 +223,7 @@ extension SharedCache {
             guard let hit = try store.get(digest, now: now, allowingStale: allowingStale),
                 let held = held(hit.value, key, codec, hit.record)
             else { return nil }
-            // Nothing is kept that can be checked later neither by its generation nor by its record.
+            // Kept only if it can be checked later, by its generation or by its record.
             let terms = configuration.memory.terms
             if !hit.isStale, hit.generation != nil || !store.hasGenerations, terms.keeps != .diskOnly {
                 let end = terms.end(hit.heldUntil, from: now)
@@ -234,7 +233,7 @@ extension SharedCache {
         }
     }
 
-    /// The value that `bytes` stand for; nil, a miss, if another version of the program or another codec wrote them.
+    /// Returns the value encoded in `bytes`; nil, a miss, if another version of the program or another codec wrote them.
     @inline(__always)
     func held<Codec: CacheCodec>(
         _ bytes: consuming Data,
@@ -244,7 +243,7 @@ extension SharedCache {
     ) -> HeldValue<Codec.Value>? {
         let (form, size) = (ObjectIdentifier(Codec.self), bytes.count)
         let valueCost = configuration.memory.valueCost
-        // The codec would copy what is moved here: 140 instructions.
+        // Moved here: the codec would copy the bytes, which takes 140 instructions.
         if Codec.self == BytesCodec.self {
             let held = HeldValue(
                 bytes,

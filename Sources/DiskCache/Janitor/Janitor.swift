@@ -3,19 +3,18 @@
 import CacheStore
 import Platform
 
-/// Looks after a directory for one open cache, on a thread of its own.
+/// Maintains a directory for one open cache, on a dedicated thread.
 ///
-/// An idle round, once a second, takes nine system calls: two to wait, six to check that the path still leads
-/// to the directory and to its control file and that the limits are the same, and one to see whether any
-/// process has noted a sweep. The cache's own duties come on top: with anything in memory, three to fifteen to
-/// see how short memory is. One process sweeps at a time, elected by the `janitor` lock, whose file also says
-/// when the last sweep was. If that process dies, the next round of any other finds its note unfinished and the
-/// lock free, and starts over.
+/// An idle round, once a second, takes nine system calls: two to wait, six to check that the path still leads to the
+/// directory and to its control file and that the limits are the same, and one to check whether any process has recorded a
+/// sweep. The cache's own tasks are added: if anything is in memory, three to fifteen to measure memory pressure. One
+/// process sweeps at a time, elected by the `janitor` lock, whose file also records the last sweep. If that process dies,
+/// the next round of any other finds its record unfinished and the lock free, and starts over.
 ///
-/// The thread holds this object, and this holds no ``SharedCache``. Only closing waits for the thread, for a
-/// slice of a sweep at most.
+/// The thread holds this object, which holds no ``SharedCache``. Only closing waits for the thread, for a slice of a sweep
+/// at most.
 final class Janitor: Sendable {
-    /// Time between looks around: within it a replaced directory is noticed, and a dead janitor's work taken over.
+    /// The time between checks, within which a replaced directory is detected, and a dead janitor's work taken over.
     private static let second: Duration = .seconds(1)
 
     /// How long the thread leaves the work to another process that is making room.
@@ -24,24 +23,25 @@ final class Janitor: Sendable {
     private struct State {
         var isStopping = false
         var isRunning = false
-        /// A put has passed the high mark.
+        /// Whether a put has passed the high mark.
         var isPressed = false
     }
 
-    /// What is known from one round to the next.
+    /// The state that is kept between rounds.
     private struct Rounds {
         var nextTick: ContinuousClock.Instant
         var nextSecond: ContinuousClock.Instant
-        /// The granularity of accesses when last looked at, ns.
+        /// The granularity of accesses at the last check, in nanoseconds.
         var granularity: Int64
-        /// What was wrong with the directory's configuration when last looked at.
+        /// The failure of the directory's configuration at the last check.
         var configurationFailure: CacheError?
-        /// The last sweep as far as it was read, and when it was written.
+        /// The last sweep's record as it was read, and when it was written.
         var sweep: (record: SweepRecord?, note: Timestamp?)
-        /// When the next sweep may begin after one that failed.
+        /// The earliest start of the next sweep after a failed one.
         var notBefore = ContinuousClock.now
         var reported: CacheError?
-        /// What was done by the end of the last sweep of this process, and until when not to report it.
+        /// The activity up to the end of this process's last sweep, and the time until which low limits are not reported
+        /// again.
         var activity: CacheActivity?
         var silentUntil = ContinuousClock.now
     }
@@ -62,7 +62,7 @@ final class Janitor: Sendable {
 
     /// Joins the session and starts the thread.
     ///
-    /// Failures are reported, and cost only what the janitor does: the cache works without it.
+    /// Failures are reported, and affect only the janitor's tasks: the cache works without it.
     func begin() {
         join()
         guard core.configuration.janitor.isEnabled else { return }
@@ -75,13 +75,13 @@ final class Janitor: Sendable {
         }
     }
 
-    /// Ends the thread soon; never waits.
+    /// Asks the thread to end; never waits.
     func stop() {
         state.withLock { $0.isStopping = true }
         state.wakeAll()
     }
 
-    /// Waits until the thread is done; false if the deadline passed first.
+    /// Waits until the thread has ended; returns false if the deadline passed first.
     func waitUntilStopped(_ deadline: ContinuousClock.Instant) -> Bool {
         state.wait(until: deadline) { $0.isRunning ? nil : true } ?? false
     }
@@ -96,12 +96,12 @@ final class Janitor: Sendable {
         }
     }
 
-    /// Reports that something in the background has failed, which is tried again.
+    /// Reports a background failure, which is retried.
     private func failed(_ error: CacheError) {
         core.events.send(.collectionFailed(error))
     }
 
-    /// Leaves the session; true if it was the last one in it.
+    /// Leaves the session; returns true if it was the last one.
     func leave() throws(CacheError) -> Bool {
         let left = session.withLock { $0 }
         return try left?.end() ?? false
@@ -120,7 +120,7 @@ final class Janitor: Sendable {
         state.wakeAll()
     }
 
-    /// Waits until the time is over or a put needs room; false if the thread must end.
+    /// Waits until the time is over or a put needs room; returns false if the thread must end.
     private func rest(for time: Duration) -> Bool {
         let mayGoOn = state.wait(until: .now + time) { state -> Bool? in
             if state.isStopping { return false }
@@ -129,7 +129,7 @@ final class Janitor: Sendable {
         return mayGoOn ?? true
     }
 
-    /// Rests within a sweep, does what is due meanwhile, and returns whether to continue.
+    /// Rests within a sweep, does due tasks meanwhile, and returns whether to continue.
     private func pause(_ time: Duration) -> Bool {
         if isStopped(within: time) { return false }
         lookAround()
@@ -158,13 +158,13 @@ final class Janitor: Sendable {
         }
     }
 
-    /// The time between two recordings of uses in memory: as long as a use may go unrecorded, at most a second
-    /// and at least a twentieth of one.
+    /// The time between two recordings of accesses in memory: the maximum time that an access may go unrecorded, at most a
+    /// second and at least a twentieth of one.
     private var tick: Duration {
         min(.seconds(1), max(.milliseconds(50), .nanoseconds(core.store.accesses.granularity)))
     }
 
-    /// Follows changed limits, and has uses in memory recorded sooner if entries are evicted sooner.
+    /// Follows changed limits, and records accesses in memory sooner if entries are evicted sooner.
     private func followConfiguration() {
         let store = core.store
         store.followConfiguration()
@@ -175,9 +175,9 @@ final class Janitor: Sendable {
             defer { (rounds.configurationFailure, rounds.granularity) = (failure, granularity) }
             return (rounds.configurationFailure != failure, rounds.granularity)
         }
-        // One that repeats every second is reported only once.
+        // A failure that repeats every second is reported only once.
         if isNew, let failure { core.events.send(.configurationFailed(failure)) }
-        // Noticeably finer than what values in memory were held by: it takes a walk through all of them.
+        // Only if noticeably finer than before: it takes a scan of all values in memory.
         if granularity < before - before / 4 {
             core.memory?.advanceAccesses(to: core.coarseNow.advanced(byNanoseconds: granularity))
         }
@@ -185,12 +185,12 @@ final class Janitor: Sendable {
 
     // MARK: Room
 
-    /// Has puts that pass the high mark wake this thread.
+    /// Makes puts that pass the high mark wake this thread.
     private func attend(_ store: Store) {
         store.room.onPressure { [weak self] in self?.press() }
     }
 
-    /// Whether a put needs room that this thread has not seen to yet.
+    /// Whether a put needs room that this thread has not made yet.
     var isPressed: Bool { state.withLock { $0.isPressed } }
 
     private func press() {
@@ -203,7 +203,7 @@ final class Janitor: Sendable {
 
     /// Evicts down to the low mark if the high one is passed, at full pace: writers may be waiting.
     private func relieve() {
-        // However this ends: while the flag stays, the thread does not rest.
+        // On every path: while the flag is set, the thread does not rest.
         defer { state.withLock { $0.isPressed = false } }
         let store = core.store
         guard store.directory.isWritable else { return }
@@ -217,11 +217,11 @@ final class Janitor: Sendable {
             relief = .impossible
             report(error)
         }
-        // Another process that makes room needs a moment; and if nothing can go, puts would only keep asking.
+        // Another process that makes room needs a moment; and if nothing can be evicted, puts would only keep asking.
         if relief != .done { _ = isStopped(within: Self.courtesy) }
     }
 
-    /// Without rests, but it can still be ended at any moment.
+    /// A pace without rests, which can still be stopped at any moment.
     private var hurried: SweepPace {
         var pace = SweepPace()
         pace.slice = .milliseconds(4)
@@ -229,7 +229,7 @@ final class Janitor: Sendable {
         return pace
     }
 
-    /// Continues in the directory that the path leads to now.
+    /// Switches to the directory that the path refers to now.
     private func followDirectory() {
         do throws(CacheError) {
             if try core.store.directory.isCurrent() { return }
@@ -245,7 +245,7 @@ final class Janitor: Sendable {
         }
     }
 
-    /// Reports a failure that repeats every second only once.
+    /// Reports a failure, only once if it repeats every second.
     private func report(_ error: CacheError) {
         let isNew = rounds.withLock { rounds in
             defer { rounds.reported = error }
@@ -262,7 +262,7 @@ final class Janitor: Sendable {
         var request = SweepRequest()
         request.limits = store.configuration.limits
         if store.room.isPressed { request.partialLife = .zero }
-        // What writers wait for comes first; the sweep starts over after it.
+        // Making room for waiting writers comes first; the sweep starts over after it.
         request.pace = .sparing { [core] in
             self.pause($0) && core.store === store && !store.room.isPressed
         }
@@ -279,8 +279,7 @@ final class Janitor: Sendable {
         }
     }
 
-    /// Reports a sweep of this process that has ended, and if the directory's limits are too low for what is in
-    /// use.
+    /// Reports this process's sweep after it has ended, and whether the directory's limits are too low for the working set.
     func swept(_ report: CollectionReport) {
         core.events.send(.collected(report))
         guard let present = CacheStatistics.Totals(of: core.store)?.activity else { return }
@@ -295,14 +294,14 @@ final class Janitor: Sendable {
         if let pressure { core.events.send(.limitsBelowWorkingSet(pressure)) }
     }
 
-    /// Whether a sweep is due as far as can be told without the lock: one system call while nothing has
+    /// Returns whether a sweep is due, as well as can be determined without the lock: one system call while nothing has
     /// changed.
     private func looksDue(_ store: Store) -> Bool {
         let note = SweepRecord.lastNote(in: store.directory)
         var (sweep, notBefore) = rounds.withLock { ($0.sweep, $0.notBefore) }
         if ContinuousClock.now < notBefore { return false }
-        // Written twice within one tick of the kernel's clock, it bears the same time: what is known to be
-        // unfinished is read again.
+        // A file that is written twice within one tick of the kernel's clock keeps its time, so an unfinished record is read
+        // again.
         if note == nil || note != sweep.note || sweep.record?.isUnfinished ?? false {
             sweep = (SweepRecord.last(in: store.directory), note)
             rounds.withLock { [sweep] in $0.sweep = sweep }

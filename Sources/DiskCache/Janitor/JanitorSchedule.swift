@@ -3,17 +3,17 @@
 import CacheStore
 import Platform
 
-/// When a process must sweep: a pure function of what the last sweep by any process has noted.
+/// Decides when a process must sweep: a pure function of the record of the last sweep by any process.
 struct JanitorSchedule {
-    /// The least ratio of the time between two sweeps to a sweep's work: sweeping takes a fiftieth of one
-    /// processor at most, however large the cache is.
+    /// The minimum ratio of the time between two sweeps to a sweep's work: sweeping takes at most a fiftieth of one
+    /// processor, however large the cache is.
     static let workFactor = 50
 
-    /// Shorter intervals would make nothing vanish sooner, as the janitor wakes up once a second.
+    /// The minimum interval: shorter ones would remove nothing sooner, as the janitor wakes up once a second.
     static let shortestInterval: Duration = .seconds(1)
 
     let interval: Duration
-    /// Added to the interval as a share of it, so that the processes do not all come at once: 0 to 0.1.
+    /// The share of the interval that is added to it, so that the processes do not all sweep at once: 0 to 0.1.
     let jitter: Double
 
     init(interval: Duration, jitter: Double) {
@@ -21,15 +21,15 @@ struct JanitorSchedule {
         self.jitter = jitter
     }
 
-    /// Whether to sweep now.
+    /// Returns whether to sweep now.
     ///
-    /// What was left by a process that was killed, or that ran out of time, is taken over at once. The lock
-    /// tells whether the process is really dead.
+    /// An unfinished sweep of a process that was killed, or ran out of time, is taken over at once. The lock shows whether
+    /// the process is really dead.
     ///
     /// - Parameters:
-    ///   - last: what the last sweep has noted.
-    ///   - note: when the file that holds such notes was written, or created with the cache.
-    ///   - rules: when the latest rule was made by which many values are to go; nil if none is in force.
+    ///   - last: the last sweep's record.
+    ///   - note: when the file of these records was written, or created with the cache.
+    ///   - rules: when the latest rule that removes many values was made; nil if none is in force.
     func isDue(
         after last: SweepRecord?,
         noted note: Timestamp?,
@@ -42,7 +42,7 @@ struct JanitorSchedule {
         }
         if last.isUnfinished { return true }
         guard let full = last.lastFull else { return true }
-        // What a rule was made for takes room until a sweep that has begun after it.
+        // Values that a rule removes take space until a sweep that has started after it.
         let hasRules = rules.map { full.began < $0 } ?? false
         let length = max(hasRules ? Self.shortestInterval : interval, full.busy * Self.workFactor)
         return isOver(length, since: full.began, at: now)

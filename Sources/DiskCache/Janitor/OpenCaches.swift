@@ -3,7 +3,7 @@
 import CacheStore
 import Platform
 
-/// All caches that this process has open; closes them when it is told to end, if that was asked for.
+/// All open caches of this process, which closes them when a signal ends it, if requested.
 final class OpenCaches: Sendable {
     private static let own = PerProcess { OpenCaches() }
     static var all: OpenCaches { own.value }
@@ -16,7 +16,7 @@ final class OpenCaches: Sendable {
         var members: [ObjectIdentifier: Member] = [:]
         var deadline: Duration = .zero
         var isWatching = false
-        /// Whether the thread that waits for a signal has ended, as the pipe could not be read.
+        /// Whether the thread that waits for a signal has ended, because the pipe could not be read.
         var hasGivenUp = false
     }
 
@@ -30,7 +30,7 @@ final class OpenCaches: Sendable {
         state.withLock { $0.members[identifier] = nil }
     }
 
-    /// Closes all of them when a signal ends the process, or changes the deadline for that.
+    /// Makes a signal that ends the process close all caches first, or changes the deadline for that.
     func closeOnTermination(deadline: Duration) throws(CacheError) {
         let isNew = state.withLock { state in
             defer { state.isWatching = true }
@@ -59,7 +59,7 @@ final class OpenCaches: Sendable {
         // The thread first: a signal that arrives before it waits is in the pipe.
         try DetachedThread.start("diskcache-end") { self.run(pipe) }
         for signal in signals { _ = try pipe.take(signal) }
-        // The thread may have given up before they were taken.
+        // The thread may have ended before the signals were taken.
         if state.withLock(\.hasGivenUp) { restoreSignals() }
     }
 
@@ -69,8 +69,8 @@ final class OpenCaches: Sendable {
             close()
             signal.endProcess()
         } catch {
-            // A pipe that this process holds both ends of can be read, unless a sandbox forbids it: then the signals end it
-            // as they would without this.
+            // This process holds both ends of the pipe, so reading fails only if a sandbox forbids it: then the signals end
+            // the process as they would without this.
             state.withLock { $0.hasGivenUp = true }
             restoreSignals()
         }
@@ -80,7 +80,7 @@ final class OpenCaches: Sendable {
         for signal in [Signal.terminate, .interrupt] { signal.restoreDefault() }
     }
 
-    /// Closes all of them, one after the other, each within its share of what is left of the deadline.
+    /// Closes all caches, one after the other, each within its share of the remaining time.
     private func close() {
         let deadline = state.withLock { $0.deadline }
         let end = ContinuousClock.now + .nanoseconds(max(0, deadline.saturatingNanoseconds))

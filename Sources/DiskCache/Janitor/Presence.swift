@@ -5,7 +5,7 @@ import Platform
 
 /// The presence of an open cache in its directory: its session and its janitor.
 ///
-/// Held by the ``SharedCache`` alone: when that goes, the thread is told to end, and nobody waits for it.
+/// Only the ``SharedCache`` holds it: when that is released, the thread is asked to end, and no caller waits for it.
 final class Presence: Sendable {
     private let core: CacheCore
     private let writeBehind: WriteBehind
@@ -23,18 +23,17 @@ final class Presence: Sendable {
     }
 
     deinit {
-        // In a child that was forked there is no thread to be told, and the mutexes may be held for ever.
+        // A forked child has no thread to stop, and the mutexes may be held forever.
         guard core.isOwn else { return }
         OpenCaches.all.remove(ObjectIdentifier(self))
         janitor.stop()
     }
 
-    /// Ends the use of the cache within `deadline`.
+    /// Closes the cache within `deadline`.
     ///
-    /// In this order: the cache refuses calls; the janitor stops, in the middle of a sweep if need be; queued
-    /// puts are written, and other machines told of them; uses and counters are recorded; the session ends.
-    /// Only then, if it was the last one, expired entries are swept, because the others must be able to leave
-    /// meanwhile.
+    /// In this order: the cache rejects calls; the janitor stops, in the middle of a sweep if necessary; queued puts are
+    /// written, and sent to remote servers; accesses are recorded; the session ends. Only then, if it was the last one,
+    /// expired entries are swept, because the others must be able to leave meanwhile.
     ///
     /// Does nothing in a child of the process that has opened the cache.
     func close(deadline: Duration) -> CloseReport {
@@ -44,7 +43,7 @@ final class Presence: Sendable {
         janitor.stop()
         var report = CloseReport()
         report.isComplete = writeBehind.drain(until: end)
-        // What is not sent by then waits on disk for the next process.
+        // Changes that are not sent by then wait on disk for the next process.
         remote?.tier.close(until: end)
         // A janitor that is stuck in the kernel is left behind.
         _ = janitor.waitUntilStopped(end)

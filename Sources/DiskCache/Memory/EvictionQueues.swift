@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The order in which values leave a full cache: S3-FIFO (Yang et al., SOSP 2023).
+/// The eviction order of a full cache: S3-FIFO (Yang et al., SOSP 2023).
 ///
-/// New values enter a small queue, a tenth of the whole. Those that were asked for more than once by the
-/// time they reach its end go on to the main queue. The others leave and are remembered as ghosts; one
-/// that comes back while it is remembered enters the main queue at once. So what is asked for only
-/// once, as in a scan, passes through a tenth of the cache. At its end the main queue gives another round to
-/// what was asked for since.
+/// New values enter a small queue, a tenth of the whole. Values that were accessed more than once by the time they reach its
+/// end move to the main queue. The others are evicted and remembered as ghosts; a value that comes back while it is
+/// remembered enters the main queue at once. So values that are accessed only once, as in a scan, pass through a tenth of
+/// the cache. At its end the main queue gives another round to values that were accessed since.
 ///
-/// Admitting a value to a full cache is work: another must go, and the bytes end up in memory that is in no
-/// processor cache, whereas a value that isn't kept uses again what the last one has freed. While few values are
-/// asked for on their way through the small queue, that work doesn't pay, and most newcomers are turned away
-/// (``admits(_:)``).
+/// Admitting a value to a full cache is expensive: another must be evicted, and the bytes end up in memory that is in no
+/// processor cache, whereas a value that isn't kept reuses the memory that the last one has freed. While few values are
+/// accessed on their way through the small queue, admission doesn't pay, and most newcomers are rejected (``admits(_:)``).
 ///
-/// How often a value was asked for is counted where the value is, 0 to ``highestFrequency``, so that a hit
-/// touches nothing here. No clock, no lock: a value type that decides and leaves the rest to its owner.
+/// A value's access counter, 0 to ``highestFrequency``, is stored with the value, so that a hit touches nothing here. No
+/// clock, no lock: a value type that decides and leaves the rest to its owner.
 struct EvictionQueues<Element: Sendable>: Sendable {
-    /// Where a value is queued.
+    /// The queue of a value.
     enum Queue: Int, Sendable {
         case small
         case main
     }
 
-    /// What there is too much of.
+    /// The exceeded limit.
     enum Measure: Sendable {
         case cost
         case count
@@ -31,38 +29,39 @@ struct EvictionQueues<Element: Sendable>: Sendable {
     /// A value's place in the queues, until it is removed.
     typealias Handle = Int32
 
-    /// Where a value's counter stops; two bits.
+    /// The maximum of a value's counter, which has two bits.
     static var highestFrequency: UInt8 { 3 }
 
-    /// How many values there can be: as many as handles can name.
+    /// The maximum number of values, limited by the handles.
     static var capacity: Int { Int(Handle.max) - 2 }
 
-    /// How many values an eviction passes over at most before it takes the next one whatever its counter says.
+    /// The maximum number of values that an eviction passes over before it evicts the next one regardless of its counter.
     ///
     /// Bounds the time of one eviction. Without it, if a hundred thousand values were all in use, one eviction
     /// would go through them three times.
     private static var patience: Int { 4096 }
 
-    /// Below this share of values that were asked for in the small queue, most newcomers are turned away.
+    /// Below this share of values that were accessed in the small queue, most newcomers are rejected.
     ///
-    /// Where keys are independent (uniform, by Zipf's law, scans) it is 2 % and less, and turning newcomers away
-    /// leaves the hit ratio as it is; where a key is asked for again soon, it is several times as much, and they are
-    /// needed.
+    /// If keys are independent (uniform, by Zipf's law, scans) the share is 2 % or less, and rejecting newcomers leaves the
+    /// hit ratio as it is. If keys are accessed again soon, it is several times as much, and newcomers are needed.
     private static var worthwhileShare: Double { 0.125 }
 
-    /// One in this many newcomers is admitted anyway, so that it shows when they are asked for again.
+    /// One in this many newcomers is admitted anyway, to detect when newcomers are accessed again.
     ///
-    /// Those that are admitted stay in the small queue that much longer, and so are asked for that much more
-    /// often: with more than 4 they would reach the share above.
+    /// Admitted values stay in the small queue that much longer, and so are accessed that much more often: with more than 4
+    /// they would reach the share above.
     private static var sample: Int { 4 }
 
+    /// A node of a queue.
+    ///
     /// Each queue is a ring through a node without an element, whose handle is the queue's number.
     private struct Node {
         var element: Element?
         var fingerprint: UInt64 = 0
         var cost = 0
         var queue: Queue
-        /// Towards the newer end.
+        /// The next node towards the newer end.
         var newer: Handle
         var older: Handle
 
@@ -83,21 +82,21 @@ struct EvictionQueues<Element: Sendable>: Sendable {
     private var free: [Handle] = []
     private var totals = InlineArray<2, Total>(repeating: Total())
     private(set) var ghosts = GhostList()
-    /// The share that was asked for of those that left the small queue: an average over about the last thousand.
+    /// The share of values that were accessed before they left the small queue: an average over about the last thousand.
     private var usedShare = 1.0
-    /// Newcomers that came while few were asked for.
+    /// The number of newcomers while that share was low.
     private var newcomers = 0
 
-    /// Sum of the costs of all values.
+    /// The sum of the costs of all values.
     var cost: Int { totals[0].cost + totals[1].cost }
-    /// Number of values.
+    /// The number of values.
     var count: Int { totals[0].count + totals[1].count }
-    /// Values in the main queue.
+    /// The number of values in the main queue.
     var mainCount: Int { totals[Queue.main.rawValue].count }
 
-    /// Whether a value should be inserted that would evict others.
+    /// Returns whether to insert a value that would evict others.
     ///
-    /// If not, it is remembered as if it had been evicted, and so admitted when it comes back soon.
+    /// A rejected value is remembered as if it had been evicted, and so is admitted if it comes back soon.
     mutating func admits(_ fingerprint: UInt64) -> Bool {
         if usedShare >= Self.worthwhileShare || ghosts.contains(fingerprint) { return true }
         newcomers &+= 1
@@ -106,9 +105,10 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         return false
     }
 
-    /// Adds a value, in the main queue if it was evicted not long ago or `queue` says so.
+    /// Adds a value to `queue`; if that is nil, to the main queue if the value was evicted recently, or else to the small
+    /// one.
     ///
-    /// Its counter has to start at 0.
+    /// Its counter must be 0, or that of the value that it replaces.
     mutating func insert(
         _ element: Element,
         fingerprint: UInt64,
@@ -124,7 +124,7 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         return handle
     }
 
-    /// Takes out a value that its owner no longer has, and gives the queue that it was in.
+    /// Removes a value that its owner no longer holds, and returns its queue.
     @discardableResult
     mutating func remove(_ handle: Handle) -> Queue {
         unlink(handle)
@@ -133,16 +133,16 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         return nodes[Int(handle)].queue
     }
 
-    /// Puts another value in the place of one, which it is a form of.
+    /// Replaces a value with another form of it.
     mutating func replace(_ handle: Handle, by element: Element, cost: Int) {
         totals[nodes[Int(handle)].queue.rawValue].cost += cost - nodes[Int(handle)].cost
         nodes[Int(handle)].element = element
         nodes[Int(handle)].cost = cost
     }
 
-    /// Chooses the next value to leave and takes it out; nil where there is none.
+    /// Removes and returns the next value to evict; nil if there is none.
     ///
-    /// `exchange` gives a value's counter, and sets it to what the function that it gets makes of it.
+    /// `exchange` returns a value's counter, and sets it to the result of the function that it receives.
     mutating func evict(
         for measure: Measure,
         exchange: (Element, (UInt8) -> UInt8) -> UInt8
@@ -168,7 +168,7 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         return nil
     }
 
-    /// Gives all values to `body`, those that entered first before the others, the small queue before the main.
+    /// Passes all values to `body`, oldest first in each queue, the small queue before the main one.
     func forEachOldestFirst(_ body: (Element) -> Void) {
         for end in [Queue.small.rawValue, Queue.main.rawValue] {
             var node = nodes[Int(nodes[end].newer)]
@@ -179,7 +179,7 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         }
     }
 
-    /// Whether the small queue has more than its tenth of what there is too much of.
+    /// Returns whether the small queue exceeds its tenth of the measure.
     private func isSmallNext(_ measure: Measure) -> Bool {
         let small = totals[Queue.small.rawValue].amount(measure)
         let total = small + totals[Queue.main.rawValue].amount(measure)

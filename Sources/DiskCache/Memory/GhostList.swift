@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Fingerprints of what was evicted recently: everything in the last half of its capacity, up to twice as many.
+/// The fingerprints of recently evicted values: at least the last half of its capacity, at most all of it.
 ///
-/// Two keys may share a fingerprint. One of them is then taken to have been here before, and only gets a better
-/// place than it has earned.
+/// Two keys may share a fingerprint. One of them is then treated as seen before, and only gets a better place than it has
+/// earned.
 struct GhostList: Sendable {
     private var recent: Set<UInt64> = []
     private var older: Set<UInt64> = []
 
-    /// Fingerprints that are remembered.
+    /// The number of remembered fingerprints.
     var count: Int { recent.count + older.count }
 
-    /// Whether `fingerprint` is remembered.
+    /// Returns whether `fingerprint` is remembered.
     func contains(_ fingerprint: UInt64) -> Bool {
         recent.contains(fingerprint) || older.contains(fingerprint)
     }
 
-    /// Remembers `fingerprint`, and forgets older ones so that no more than `capacity` are left.
+    /// Remembers `fingerprint`, and forgets older ones so that at most `capacity` are left.
     mutating func add(_ fingerprint: UInt64, capacity: Int) {
         if recent.count >= max(1, capacity / 2) {
             swap(&older, &recent)
@@ -26,7 +26,7 @@ struct GhostList: Sendable {
         recent.insert(fingerprint)
     }
 
-    /// Whether `fingerprint` is remembered; it no longer is.
+    /// Forgets `fingerprint`, and returns whether it was remembered.
     mutating func take(_ fingerprint: UInt64) -> Bool {
         if count == 0 { return false }
         return recent.remove(fingerprint) != nil || older.remove(fingerprint) != nil

@@ -5,21 +5,21 @@ import FoundationEssentials
 import Platform
 import Synchronization
 
-/// A value that a process holds, whatever its type: what the memory tier finds, judges and evicts.
+/// A value of any type that a process holds, as the memory tier finds, judges and evicts it.
 ///
-/// A hit looks at the first fields and at the value, which follows in ``HeldValue``: three cache lines in all.
+/// A hit reads the first fields and the value, which follows in ``HeldValue``: three cache lines in all.
 class HeldItem: @unchecked Sendable {
-    /// Until then only the generation has to be looked at; from then on the stamp is judged.
+    /// The time until which only the generation must be checked; from then on the stamp is judged.
     ///
     /// Guarded by the shard's lock.
     private(set) final var due = Timestamp.distantPast
-    /// Before that the clock was put back since the value was stored.
+    /// The earliest valid current time: before it, the clock was set back since the value was stored.
     ///
     /// Guarded by the shard's lock.
     private(set) final var start = Timestamp.distantPast
-    /// Tells the forms of one key's value apart: the metatype of the codec that has made it.
+    /// The metatype of the codec that made the value, which distinguishes the forms of a key's value.
     final let form: ObjectIdentifier
-    /// The key as the tier looks for it.
+    /// The key in the form in which the tier looks it up.
     ///
     /// Set before the item is in the tier.
     final var name = KeyBytes()
@@ -27,9 +27,9 @@ class HeldItem: @unchecked Sendable {
     ///
     /// Guarded by the ledger's lock.
     final var handle: EvictionQueues<HeldItem>.Handle = 0
-    /// Hits since it came, up to ``EvictionQueues/highestFrequency``.
+    /// The number of hits since it was added, up to ``EvictionQueues/highestFrequency``.
     final let frequency = Atomic<UInt8>(0)
-    /// Whose the key is.
+    /// The key's space.
     final let space: KeySpace
     /// The conditions under which it may be returned.
     ///
@@ -55,21 +55,21 @@ class HeldItem: @unchecked Sendable {
         self.cost = max(0, cost)
     }
 
-    /// Whether it has all its parts (``DiscardableValue``); else it is judged at each use.
+    /// Whether it has all its parts (``DiscardableValue``); if not, it is judged at each use.
     var isWhole: Bool { true }
 
-    /// The item without its discardable part; nil if it has none.
+    /// Returns the item without its discardable part; nil if it has none.
     ///
     /// Runs the value's own code, so no lock may be held.
     func discarded() -> HeldItem? { nil }
 
-    /// The value, whatever its type; nil if there is none.
+    /// The value without its static type; nil if there is none.
     var anyValue: (any Sendable)? { nil }
 
     /// When the value was stored.
     var created: Timestamp { .distantFuture }
 
-    /// What the cache keeps about the value.
+    /// Returns the value's record.
     func makeRecord() -> Record { preconditionFailure("a value has a record") }
 
     /// The name of the key's entry.
@@ -77,12 +77,12 @@ class HeldItem: @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the key, which are hashed.
     final var entryName: Digest { Digest(ofKey: key, in: space) }
 
-    /// The value's entry for a caller that found it at `moment`; it is made at this call.
+    /// Returns a new entry of the value, for a caller that found it at `moment`.
     final func entry(at moment: Timestamp) -> CacheEntry {
         CacheEntry(makeRecord(), keyDigest: entryName, key: key, accessed: nil, now: moment)
     }
 
-    /// Whether it is the value of this key, in this form (nil: in any).
+    /// Returns whether this is the value of the key in the given form; nil matches any form.
     @inline(__always)
     final func isNamed(_ name: KeyBytes, _ key: String, _ form: ObjectIdentifier?) -> Bool {
         self.name.head == name.head && self.name.length == name.length && (form == nil || self.form == form)
@@ -90,11 +90,11 @@ class HeldItem: @unchecked Sendable {
     }
 }
 
-/// A value as a process holds it, as it was stored or as a typed view decoded it, with its record.
+/// A value that a process holds, as it was stored or as a typed view decoded it, with its record.
 class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
     final let value: Value
     final let record: Record
-    /// Its cost with the part that it has dropped (``DiscardableValue``); nil if it has dropped none.
+    /// Its cost including the part that it has discarded (``DiscardableValue``); nil if it is complete.
     final let wholeCost: Int?
 
     init(
@@ -120,9 +120,9 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
 
     override func makeRecord() -> Record { record }
 
-    /// The item of a memory tier as a value of this type; nil if it is of another type.
+    /// Returns the item of a memory tier as a value of this type; nil if it is of another type.
     ///
-    /// Most are of this very class, which takes no search for superclasses; others are ``UnstoredValue``.
+    /// Most items are of exactly this class, which takes no search for superclasses; others are ``UnstoredValue``.
     static func known(_ item: HeldItem) -> HeldValue? {
         guard type(of: item) == HeldValue.self else { return item as? HeldValue }
         return unsafe unsafeDowncast(item, to: HeldValue.self)
@@ -138,7 +138,7 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         return replacing(lesser, cost: cost, wholeCost: wholeCost ?? self.cost)
     }
 
-    /// The value with the part that it has dropped; nil if that fails: it is then read from disk again.
+    /// Returns the value with its discarded part restored; nil if that fails, so that it is read from disk again.
     final func restored() -> HeldValue? {
         guard let value = value as? any DiscardableValue, let whole = try? value.restored() as? Value else {
             return nil
@@ -146,7 +146,7 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         return replacing(whole, cost: wholeCost ?? cost, wholeCost: nil)
     }
 
-    /// The same entry with another form of its value.
+    /// Returns the same entry with another form of its value.
     func replacing(_ value: Value, cost: Int, wholeCost: Int?) -> HeldValue {
         HeldValue(
             value,

@@ -6,39 +6,39 @@ import Synchronization
 
 /// One part of the memory tier's map: items by the UTF-8 bytes of their key, and their form.
 ///
-/// A table of open addresses, of 16 bytes each. A hit reads one cache line of it, which tells where the item and its
-/// word of the generation table are; those then come at the same time. The item repeats the beginning of its key, so
-/// that the key's own memory is looked at only where it is longer than ``KeyBytes/Head/capacity`` bytes.
+/// An open-addressing table with slots of 16 bytes. A hit reads one cache line of it, which has the locations of the item
+/// and of its word in the generation table; those are then loaded in parallel. The item repeats the beginning of its key, so
+/// that the key's own memory is read only if it is longer than ``KeyBytes/Head/capacity`` bytes.
 ///
-/// The eviction queues keep the items alive: an item enters them before it enters a shard. Whoever takes one out of them
-/// holds it until it is out of its shard too.
+/// The eviction queues keep the items alive: an item enters them before it enters a shard. A caller that removes an item
+/// from them retains it until it is out of its shard too.
 struct MemoryShard: ~Copyable, Sendable {
-    /// A place in the table.
+    /// A slot of the table.
     struct Place: Sendable {
-        /// Nil where the place is free.
+        /// The item; nil if the slot is free.
         var item: UncountedReference<HeldItem>?
-        /// The lower bits of the hash: where the item would be best, and by the others whether it may be the one.
+        /// The lower bits of the hash: some select the item's preferred slot, the others rule out most other items.
         var tag: UInt32 = 0
-        /// The place of its word in the generation table.
+        /// The index of the item's word in the generation table.
         var word: UInt32 = 0
     }
 
-    /// Hits so far that had to be judged by nobody.
+    /// The number of hits that needed no judgement.
     ///
-    /// The first of all: in the cache line of the lock, as the only thing that each hit changes. So threads that use a
-    /// shard by turns hand one line to each other.
+    /// The first field: in the cache line of the lock, as the only thing that each hit changes. So threads that alternate on
+    /// a shard exchange one line.
     private(set) var hits = 0
     private var table = AlignedArray(repeating: Place(), count: 16)
-    /// Number of items.
+    /// The number of items.
     private(set) var count = 0
-    /// What the items here are copies of, for a hit to find without another lock; the tier keeps it alive.
+    /// The store whose values the items copy, which a hit reads without another lock; the tier keeps it alive.
     var store: UncountedReference<Store>?
-    /// When the first of the items may have come to its end.
+    /// The earliest time at which an item may end.
     private var firstEnd = Timestamp.distantFuture
-    /// When those that had come to their end were looked for last.
+    /// The time of the last scan for ended items.
     private var lastLook = Timestamp.distantPast
 
-    /// Where the item of this key is, in this form (nil: in any).
+    /// Returns the slot of the item of this key, in this form; nil matches any form.
     @inline(__always)
     private func position(of name: KeyBytes, _ key: String, _ form: ObjectIdentifier?) -> Int? {
         let tag = UInt32(truncatingIfNeeded: name.hash)
@@ -54,10 +54,11 @@ struct MemoryShard: ~Copyable, Sendable {
         return nil
     }
 
-    /// The item of this key and form, where it may be given out at `now`; else why it may not, if there is one.
+    /// Returns the item of this key and form if it may be returned at `now`; otherwise the item and why it may not, if there
+    /// is one.
     ///
-    /// Where more than the item's generation has to be looked at, `judge` does. No allocation, no system call; one
-    /// count of a reference.
+    /// If more than the item's generation must be checked, `judge` decides. No allocation, no system call; one reference
+    /// count.
     @inline(__always)
     mutating func find(
         _ name: KeyBytes,
@@ -71,13 +72,13 @@ struct MemoryShard: ~Copyable, Sendable {
         }
         let word = Int(table[position].word)
         return item.use { item in
-            // The word is looked at with the lock held: whoever has removed the value since did so before.
+            // The word is loaded under the lock: a writer that has removed the value since has changed the word before.
             if isSettled(item, word, at: now) {
                 hits &+= 1
             } else if let cause = judge(item) {
                 return (item, cause)
             }
-            // Only where it changes something: else threads would take the item's cache line from each other.
+            // Stored only if it changes; otherwise threads would contend for the item's cache line.
             let frequency = item.frequency.load(ordering: .relaxed)
             if frequency < EvictionQueues<HeldItem>.highestFrequency {
                 item.frequency.store(frequency &+ 1, ordering: .relaxed)
@@ -86,8 +87,7 @@ struct MemoryShard: ~Copyable, Sendable {
         }
     }
 
-    /// Whether nothing but the generation has to be looked at, and it is current; then the hit is counted for all
-    /// processes.
+    /// Returns whether only the generation must be checked and is current; the hit is then counted for all processes.
     @inline(__always)
     private func isSettled(_ item: HeldItem, _ word: Int, at now: Timestamp) -> Bool {
         guard now < item.due, !(now < item.start), let store, let generation = item.stamp.generation else {
@@ -96,10 +96,10 @@ struct MemoryShard: ~Copyable, Sendable {
         return store.use { $0.countsHit(generation.word, at: word, of: generation.mapping) }
     }
 
-    /// Whether there is an item of this key in any form.
+    /// Returns whether there is an item of this key in any form.
     func contains(_ name: KeyBytes, _ key: String) -> Bool { position(of: name, key, nil) != nil }
 
-    /// Takes out the item of this key, in this form (nil: in any), if there is one.
+    /// Removes and returns the item of this key, in this form; nil matches any form.
     mutating func take(_ name: KeyBytes, _ key: String, _ form: ObjectIdentifier?) -> HeldItem? {
         guard let position = position(of: name, key, form) else { return nil }
         let item = table[position].item?.use { $0 }
@@ -107,14 +107,16 @@ struct MemoryShard: ~Copyable, Sendable {
         return item
     }
 
-    /// Takes out an item; false: it is not here any more.
+    /// Removes an item; returns false if it is no longer here.
     mutating func remove(_ item: HeldItem) -> Bool {
         guard let position = position(of: item) else { return false }
         vacate(position)
         return true
     }
 
-    /// Adds an item; there must be none of its key and form, and others must keep it alive as long as it is here.
+    /// Adds an item.
+    ///
+    /// There must be no item of its key and form, and others must keep it alive while it is here.
     mutating func add(_ item: HeldItem) {
         count += 1
         if count * 2 > table.count { grow() }
@@ -124,7 +126,7 @@ struct MemoryShard: ~Copyable, Sendable {
         place(Place(item: unsafe UncountedReference(item), tag: tag, word: word))
     }
 
-    /// Puts a lesser form of its value in the place of an item; false: that is not here any more.
+    /// Replaces an item with a smaller form of its value; returns false if the item is no longer here.
     mutating func replace(_ item: HeldItem, by lesser: HeldItem) -> Bool {
         guard let position = position(of: item) else { return false }
         (lesser.name, lesser.handle, lesser.stamp) = (item.name, item.handle, item.stamp)
@@ -133,14 +135,14 @@ struct MemoryShard: ~Copyable, Sendable {
         return true
     }
 
-    /// Has the next use of each value judged by `moment`.
+    /// Makes the next access to each value due by `moment`.
     mutating func advanceAccesses(to moment: Timestamp) {
         for position in 0..<table.count {
             table[position].item?.use { if moment < $0.stamp.accessDue { $0.stamp.accessDue = moment } }
         }
     }
 
-    /// Has each value end at this age at the latest, in nanoseconds.
+    /// Limits the age of each value, in nanoseconds.
     mutating func limitAge(to age: Int64) {
         for position in 0..<table.count {
             table[position].item?.use { item in
@@ -151,12 +153,12 @@ struct MemoryShard: ~Copyable, Sendable {
         }
     }
 
-    /// The items that have come to their end at `now`.
+    /// Returns the items that have ended at `now`.
     ///
-    /// A walk through all places, but only where there may be such an item, and not within 16 s of the last one: where
-    /// all values live for a short time, not each call takes one.
+    /// Scans all slots, but only if there may be such an item, and not within 16 s of the last scan: if all values live for
+    /// a short time, not every call scans.
     mutating func expired(at now: Timestamp) -> [HeldItem] {
-        // If the clock was put back, the last look tells nothing.
+        // If the clock was set back, the time of the last scan is meaningless.
         let isRested = now < lastLook || !(now < lastLook.advanced(byNanoseconds: Self.restBetweenLooks))
         guard !(now < firstEnd), isRested else { return [] }
         lastLook = now
@@ -170,11 +172,13 @@ struct MemoryShard: ~Copyable, Sendable {
         return expired
     }
 
-    /// Nanoseconds, 16 s: so what has expired is gone well within a minute, and what a walk costs, which touches every
-    /// value, is paid four times a minute at most.
+    /// The minimum time between scans: 16 s, in nanoseconds.
+    ///
+    /// Expired values are thus removed well within a minute, and a scan, which touches every value, runs four times a minute
+    /// at most.
     private static var restBetweenLooks: Int64 { 16_000_000_000 }
 
-    /// Gives up all items.
+    /// Removes all items.
     mutating func removeAll() {
         table = AlignedArray(repeating: Place(), count: 16)
         count = 0
@@ -204,7 +208,7 @@ struct MemoryShard: ~Copyable, Sendable {
         for position in 0..<old.count where old[position].item != nil { place(old[position]) }
     }
 
-    /// Empties a place, and moves up those behind it that would no longer be found.
+    /// Frees a slot, and moves up later items that would no longer be found.
     private mutating func vacate(_ position: Int) {
         let mask = table.count - 1
         var (hole, position) = (position, position)
@@ -212,7 +216,7 @@ struct MemoryShard: ~Copyable, Sendable {
             position = (position + 1) & mask
             let place = table[position]
             if place.item == nil { break }
-            // Those at or behind their home as seen from the hole stay findable only if they move.
+            // An item whose preferred slot is at or before the hole is found only if it moves.
             if (position &- Int(place.tag)) & mask >= (position &- hole) & mask {
                 table[hole] = place
                 hole = position

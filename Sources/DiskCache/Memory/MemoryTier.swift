@@ -6,24 +6,24 @@ import Synchronization
 
 /// Values in this process's memory, bounded by their total cost and number.
 ///
-/// Keys differ if their UTF-8 bytes do. All calls may come from any thread. A hit takes the lock of one of
-/// 64 shards for a short moment, and makes neither a system call (unless another thread is just using the same
-/// shard) nor an allocation. All changes (inserts, removals and evictions) are made one at a time under the ledger's
-/// lock: so both limits hold exactly and at every moment, over all shards.
+/// Keys differ if their UTF-8 bytes do. All calls may come from any thread. A hit takes the lock of one of 64 shards for a
+/// short moment, and makes neither a system call (unless another thread is using the same shard) nor an allocation. All
+/// changes (inserts, removals and evictions) are made one at a time under the ledger's lock, so both limits hold exactly at
+/// every moment, over all shards.
 ///
-/// Locks are taken in this order: ledger, then one shard at a time. `judge` runs under a shard's lock and must
-/// not call the tier; the removal callback, the values' own code and their deinit run under none.
+/// Locks are taken in this order: ledger, then one shard at a time. `judge` runs under a shard's lock and must not call the
+/// tier; the removal callback, the values' own code and their deinit run under no lock.
 ///
-/// Costs are the caller's; the tier's own memory, about 300 bytes a value, is not counted.
+/// The caller sets the costs; the tier's own memory, about 300 bytes a value, is not counted.
 final class MemoryTier: Sendable {
-    /// The order of eviction of the held values, and their limits.
+    /// The eviction order of the held values, and their limits.
     struct Ledger: Sendable {
         var queues = EvictionQueues<HeldItem>()
         var limits: MemoryLimits
         var isFrozen = false
     }
 
-    /// What left the tier, and why.
+    /// The removed items and their causes.
     typealias Removals = [(item: HeldItem, cause: CacheEvent.RemovalCause)]
 
     private static let shardCount = 64
@@ -31,17 +31,17 @@ final class MemoryTier: Sendable {
     let shards: LockArray<MemoryShard>
     let ledger: Locked<Ledger>
     private let seed = HashSeed()
-    /// Keeps alive what the shards look at.
+    /// Keeps alive the store that the shards use.
     private let store = Locked<Store?>(nil)
     private let onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)?
-    /// Hits that are to be recorded on disk.
+    /// Hits that must be recorded on disk.
     let dueAccesses = Locked(DueAccesses())
-    /// How long ago a value may have been stored that is held, in nanoseconds; `Int64.max` for however long.
+    /// The maximum age of held values, in nanoseconds since they were stored; `Int64.max` for no limit.
     let longestAge = Atomic<Int64>(.max)
 
-    /// An empty tier.
+    /// Creates an empty tier.
     ///
-    /// `onRemoval` is called for every value that leaves, on the thread that removed it, with no lock held, in no certain order
+    /// `onRemoval` is called for every removed value, on the thread that removed it, with no lock held, in no certain order
     /// between threads; nil costs nothing.
     init(limits: MemoryLimits, onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)? = nil) {
         shards = LockArray(count: Self.shardCount) { MemoryShard() }
@@ -49,13 +49,13 @@ final class MemoryTier: Sendable {
         self.onRemoval = onRemoval
     }
 
-    /// Sets the store that the values are copies of from now on.
+    /// Sets the store whose values the tier copies from now on.
     func setStore(_ store: Store) {
         let old = self.store.withLock { present in
             for number in 0..<shards.count {
                 shards.withLock(at: number) { $0.store = unsafe UncountedReference(store) }
             }
-            // From here on no thread uses the one before: that is done under the shards' locks only.
+            // From here on no thread uses the old store, which is used only under the shards' locks.
             defer { present = store }
             return present
         }
@@ -65,10 +65,10 @@ final class MemoryTier: Sendable {
 
     // MARK: Finding
 
-    /// The value of this key and form, if there is one that may be given out at `now`.
+    /// Returns the value of this key and form, if one may be returned at `now`.
     ///
-    /// `now` may be late by what the coarse clock is. Where more than the value's generation has to be looked at,
-    /// `judge` says why it may not be given out (nil: it may), and can change its stamp. What may not is removed. No
+    /// `now` may lag as the coarse clock does. If more than the value's generation must be checked, `judge` returns why the
+    /// value may not be returned (nil if it may), and can change its stamp. A value that may not be returned is removed. No
     /// allocation and no system call on a hit.
     @inline(__always)
     func find(
@@ -79,7 +79,7 @@ final class MemoryTier: Sendable {
         judge: (HeldItem) -> CacheEvent.RemovalCause?
     ) -> HeldItem? {
         let name = name(of: key, in: space)
-        // The caller keeps the tier alive; `self`, used after the lock, would count a reference for each hit.
+        // The caller keeps the tier alive; `self`, used after the lock, would be reference-counted for each hit.
         let tier = unsafe UncountedReference(self)
         let found = shards.withLock(at: Self.shard(of: name)) {
             $0.find(name, key, form, at: now, judge: judge)
@@ -90,24 +90,24 @@ final class MemoryTier: Sendable {
         return nil
     }
 
-    /// Hits that were not judged.
+    /// The number of hits that needed no judgement.
     var hits: Int {
         (0..<shards.count).reduce(0) { sum, number in sum + shards.withLock(at: number) { $0.hits } }
     }
 
-    /// How much is held.
+    /// The total cost and the number of held values.
     var usage: (cost: Int, count: Int) {
         ledger.withLock { ($0.queues.cost, $0.queues.count) }
     }
 
     // MARK: Keeping
 
-    /// Holds a value in place of the one for its key and form; false if it is not held, in which case no value is.
+    /// Holds a value in place of the one of its key and form.
     ///
     /// Makes room first. Each item can be held only once.
     ///
-    /// - Parameter isOnly: whether the value is nowhere else: then it is taken in even if it is unlikely to be asked
-    ///   for.
+    /// - Parameter isOnly: whether the value is stored nowhere else; it is then admitted even if a hit is unlikely.
+    /// - Returns: false if the value is not held, in which case no value of its key and form is.
     @discardableResult
     func keep(_ item: HeldItem, by stamp: MemoryStamp, isOnly: Bool = false) -> Bool {
         item.name = name(of: item.key, in: item.space)
@@ -115,10 +115,10 @@ final class MemoryTier: Sendable {
         return change { ledger, removed in admit(item, isOnly: isOnly, &ledger, &removed) }
     }
 
-    /// The same for a value that ends at this age at the latest, in nanoseconds.
+    /// Holds a value that ends at this age at the latest, in nanoseconds.
     func keep(_ item: HeldItem, by stamp: MemoryStamp, isOnly: Bool, upToAge age: Int64) {
         keep(item, by: stamp, isOnly: isOnly)
-        // It was not there yet when all others were given another limit meanwhile.
+        // If the limit was lowered meanwhile, this value was not in the tier yet.
         let present = longestAge.load(ordering: .sequentiallyConsistent)
         if present < age { endValues(at: present) }
     }
@@ -152,16 +152,16 @@ final class MemoryTier: Sendable {
         return true
     }
 
-    /// Makes the next use of each value be noted on disk by `moment`, if it was due later.
+    /// Makes the next access to each value due on disk by `moment`, if it was due later.
     ///
-    /// Each shard's lock is held for a walk through its values.
+    /// Each shard's lock is held for a scan of its values.
     func advanceAccesses(to moment: Timestamp) {
         for shard in 0..<Self.shardCount { shards.withLock(at: shard) { $0.advanceAccesses(to: moment) } }
     }
 
-    /// Has each value end at this age at the latest, in nanoseconds.
+    /// Limits the age of each value, in nanoseconds.
     ///
-    /// A walk through all values if that is less than before.
+    /// Scans all values if the age is lower than before.
     func limitAge(to age: Int64) {
         if age < longestAge.exchange(age, ordering: .sequentiallyConsistent) { endValues(at: age) }
     }
@@ -187,7 +187,7 @@ final class MemoryTier: Sendable {
         }
     }
 
-    /// Removes the value that was found not to be valid, unless it has left meanwhile.
+    /// Removes a value that was found invalid, unless it was removed meanwhile.
     @inline(never)
     private func remove(_ item: HeldItem, _ cause: CacheEvent.RemovalCause) {
         change { ledger, removed in
@@ -206,7 +206,7 @@ final class MemoryTier: Sendable {
         }
     }
 
-    /// Evicts values until no more is held than this; under the ledger's lock.
+    /// Evicts values until no more than this is held; runs under the ledger's lock.
     func evict(
         toCost cost: Int,
         count: Int,
@@ -228,7 +228,7 @@ final class MemoryTier: Sendable {
         }
     }
 
-    /// A key as the tier looks for it.
+    /// Returns a key in the form in which the tier looks it up.
     @inline(__always)
     func name(of key: String, in space: KeySpace) -> KeyBytes {
         let name = KeyBytes(key, seed)
@@ -237,7 +237,7 @@ final class MemoryTier: Sendable {
 
     static func shard(of name: KeyBytes) -> Int { Int(name.hash >> 58) }
 
-    /// Changes the held values under the ledger's lock, and then counts and reports those that have left.
+    /// Changes the held values under the ledger's lock, and then counts and reports the removed ones.
     ///
     /// The values are released when this returns.
     func change<Result>(_ body: (inout Ledger, inout Removals) -> Result) -> Result {

@@ -3,7 +3,7 @@
 public import CacheStore
 
 extension SharedCache {
-    /// What this process keeps in its own memory.
+    /// The values that this process keeps in its own memory.
     public var memory: Memory {
         Memory(tier: core.isOwn ? core.memory : nil, valueCost: configuration.memory.valueCost)
     }
@@ -13,25 +13,25 @@ extension SharedCache {
     /// Empty, and without effect, if the cache was opened without memory.
     public struct Memory: Sendable {
         let tier: MemoryTier?
-        /// What each value costs, if the configuration says so.
+        /// The cost of each value, if configured.
         let valueCost: Int?
 
         /// The sum of the values' costs.
         public var cost: Int { tier?.usage.cost ?? 0 }
 
-        /// How many values it holds.
+        /// The number of held values.
         public var count: Int { tier?.usage.count ?? 0 }
 
-        /// The keys of what it holds, those that came first before the others, each once.
+        /// The keys of the held values, each once; oldest first in each of the two eviction queues.
         ///
-        /// Some of them may not be given out any more, because they have expired or somebody has changed them since.
+        /// Some values may not be returned any more, because they have expired or were changed since.
         ///
         /// - Complexity: O(*n*) in the values.
         public var keys: [String] { tier?.keys ?? [] }
 
-        /// Changes its limits.
+        /// Changes the limits.
         ///
-        /// What exceeds them leaves at once. Without a count limit it is the default one for this cost limit
+        /// Evicts the excess at once. Without a count limit, the default for this cost limit applies
         /// (``CacheConfiguration/Memory/countLimit``).
         public func resize(costLimit: ByteCount, countLimit: Int? = nil) {
             var memory = CacheConfiguration.Memory(costLimit: costLimit, countLimit: countLimit)
@@ -39,18 +39,17 @@ extension SharedCache {
             tier?.resize(to: memory.limits)
         }
 
-        /// Empties it.
+        /// Removes all values from memory.
         ///
-        /// What is on disk stays. What is in memory alone (``CacheConfiguration/Keeping/memoryOnly``) is gone. The
-        /// other way round, `directory.collect(CollectionOptions(maximumSize: .bytes(0)))` empties the disk and leaves
-        /// memory.
+        /// Values on disk stay. Values in memory alone (``CacheConfiguration/Keeping/memoryOnly``) are lost. Conversely,
+        /// `directory.collect(CollectionOptions(maximumSize: .bytes(0)))` empties the disk and leaves memory.
         public func removeAll() {
             tier?.removeAll(cause: .explicit)
         }
 
-        /// Whether it is frozen: then it returns its values, takes in no new ones and evicts none.
+        /// Whether the tier is frozen: it then returns its values, admits no new ones and evicts none.
         ///
-        /// For phases in which a scan should leave it alone. Values that change still leave it.
+        /// For phases in which a scan must not displace its values. Changed values are still removed.
         public var isFrozen: Bool {
             get { tier?.isFrozen ?? false }
             nonmutating set { tier?.isFrozen = newValue }

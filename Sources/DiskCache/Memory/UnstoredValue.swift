@@ -7,11 +7,13 @@ import Platform
 /// A value that is not on disk: it is encoded and hashed only when its entry is requested.
 final class UnstoredValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked Sendable {
     private let codec: Codec
-    /// Its content, once it was requested.
+    /// The value's content, once it was requested.
     ///
     /// Guarded by ``descriptions``.
     private var content: Content?
 
+    /// Creates a value that is not on disk.
+    ///
     /// - Parameter draft: the record, with any content.
     init(
         _ value: Codec.Value,
@@ -41,7 +43,7 @@ final class UnstoredValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked
         return record
     }
 
-    /// nil for what can't be encoded: it has no bytes that could be described.
+    /// Returns the content; nil if the value can't be encoded, and so has no bytes to describe.
     private func describedContent() -> Content? {
         if let known = descriptions.value.value.withLock({ _ in content }) { return known }
         // The codec's code runs under no lock.
@@ -56,5 +58,5 @@ final class UnstoredValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked
     }
 }
 
-/// Guards the contents of all unstored values: one lock for each of them would be one allocation more.
+/// Guards the contents of all unstored values: one lock for each would be one more allocation.
 private let descriptions = PerProcess { Locked.Box(()) }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension CacheActivity {
-    /// What this process has seen of the servers that it shares values with.
+    /// This process's statistics about the remote servers that share its values.
     public struct Remote: Sendable, Equatable {
-        /// One of the servers.
+        /// The statistics about one server.
         public struct Server: Sendable, Equatable {
             /// Its URL, without user, password and query.
             public var name: String
-            /// Whether it is asked: "closed" (yes), "open" (not for a moment), "probing" (one request finds
-            /// out).
+            /// The state of its circuit breaker: "closed" (it is asked), "open" (it is not asked for a while), "probing"
+            /// (one request tests it).
             public var breaker: String
-            /// Requests that were answered.
+            /// The number of answered requests.
             public var answers = 0
-            /// The time within which half of them, 99 of 100 and all were answered; nil if there were none.
+            /// The time within which half of the requests, 99 of 100 and all were answered; nil if there were none.
             public var latency: Latency?
 
-            /// A server without any request.
+            /// Creates the statistics about a server without any request.
             public init(name: String, breaker: String) {
                 self.name = name
                 self.breaker = breaker
             }
         }
 
-        /// Times of answers, each to within a quarter.
+        /// Times of answers, each accurate to within a quarter.
         public struct Latency: Sendable, Equatable {
             /// Half of the answers took no longer.
             public var median: Duration
@@ -31,7 +31,7 @@ extension CacheActivity {
             /// None took longer.
             public var longest: Duration
 
-            /// These times.
+            /// Creates a latency from these times.
             public init(median: Duration, percentile99: Duration, longest: Duration) {
                 self.median = median
                 self.percentile99 = percentile99
@@ -39,17 +39,17 @@ extension CacheActivity {
             }
         }
 
-        /// In the order of the configuration.
+        /// The servers, in the order of the configuration.
         public var servers: [Server] = []
-        /// Keys that the servers have still to be told of, by any process.
+        /// The number of keys whose changes, by any process, must still be sent to the servers.
         public var waiting = 0
 
-        /// Nothing yet.
+        /// Creates empty statistics.
         public init() {}
     }
 }
 
 extension CacheDirectory {
-    /// What this process has seen of the servers that it shares values with; nil if there are none.
+    /// This process's statistics about the remote servers that share its values; nil if there are no servers.
     public var remote: CacheActivity.Remote? { cache.remote?.tier.activity }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension CacheConfiguration {
-    /// Which servers a cache shares its values through, and how; as `config.json` says it under the key
-    /// `remote`.
+    /// The remote servers through which a cache shares its values, and how they are used; `config.json` has the same
+    /// settings under the key `remote`.
     ///
     /// ```swift
     /// var remote = CacheConfiguration.Remote(servers: ["http://cache-1:8080/", "http://cache-2:8080/"])
@@ -10,51 +10,51 @@ extension CacheConfiguration {
     /// let cache = try SharedCache(at: "/var/cache/thumbs", remote: remote)      // import DiskCacheRemote
     /// ```
     ///
-    /// All who use the same servers must give them the same URLs, and have the same path and namespace: these
-    /// choose the server of a value, and its place there.
+    /// All users of the same servers must configure the same URLs, path and namespace: these determine the server of a
+    /// value, and its path there.
     public struct Remote: Sendable, Equatable {
         /// How the servers are used.
         public enum Mode: String, Sendable {
-            /// Nothing.
+            /// The servers are not used.
             case off
-            /// They are asked, and told nothing.
+            /// Values are requested from the servers; nothing is sent.
             case read
-            /// They are asked for values, and get the values and removals of this machine.
+            /// Values are requested from the servers, and this machine's values and removals are sent.
             case readWrite
         }
 
-        /// How a server has entries.
+        /// The format of entries on a server.
         public enum Format: String, Sendable {
-            /// As Bazel's remote cache has them: contents by their digests, and ActionResults (REAPI) that
-            /// name them, in which small values are inlined.
+            /// As in Bazel's remote cache: contents under their digests, and ActionResults (REAPI) that refer to them, in
+            /// which small values are inlined.
             case action
-            /// Record and value in one body, at one place.
+            /// Record and value in one body, under one path.
             case plain
         }
 
         /// One server.
         public struct Server: Sendable, Equatable {
-            /// Its protocol.
+            /// A server's protocol.
             public enum Kind: String, Sendable {
                 /// GET, PUT and DELETE: nginx, bazel-remote, and the like.
                 case http
-                /// The same, with requests signed as Amazon wants it (AWS Signature Version 4).
+                /// HTTP with requests signed for Amazon S3 (AWS Signature Version 4).
                 case s3
-                /// Redis, and what speaks its protocol.
+                /// Redis, and other servers with its protocol.
                 case redis
             }
 
-            /// `http:`, `https:`, `redis:`, `rediss:` (over TLS) or `redis+unix:`; without user and password, which
-            /// belong in the file of credentials.
+            /// The URL: `http:`, `https:`, `redis:`, `rediss:` (over TLS) or `redis+unix:`; without user and password, which
+            /// belong in the credentials file.
             public var url: String
-            /// How much of the values it gets, beside the weights of the others of its level.
+            /// The server's share of the values, relative to the weights of the other servers of its level.
             public var weight: Double
-            /// nil: what the URL's scheme says.
+            /// The protocol; nil if the URL's scheme determines it.
             public var kind: Kind?
-            /// For S3; nil: "us-east-1".
+            /// The region, for S3; nil for "us-east-1".
             public var region: String?
 
-            /// A server; it gets as much as others unless it has another weight.
+            /// Creates a server; by default it gets the same share as the others.
             public init(_ url: String, weight: Double = 1, kind: Kind? = nil, region: String? = nil) {
                 self.url = url
                 self.weight = weight
@@ -63,66 +63,68 @@ extension CacheConfiguration {
             }
         }
 
-        /// Groups of servers: each value has one server in each, and is looked for in one group after
-        /// another.
+        /// The groups of servers: each value has one server in each, and is looked up in one group after another.
         public var levels: [[Server]]
-        /// Default: they are asked and told.
+        /// How the servers are used.
+        ///
+        /// Default: reading and writing.
         public var mode = Mode.readWrite
-        /// Where a server has what, below its URL: `{namespace}`; `{kind}`, "cas" or "ac"; `{digest}`, 64
-        /// hexadecimal digits.
+        /// The path of an object below a server's URL: `{namespace}`; `{kind}`, "cas" or "ac"; `{digest}`, 64 hexadecimal
+        /// digits.
         ///
         /// Not for Redis. Default: `{namespace}/{kind}/{digest}`.
         public var path = CacheConfiguration.Remote.defaultPath
-        /// Default: as Bazel's remote cache.
+        /// The format of entries.
         ///
-        /// Not for Redis.
+        /// Not for Redis. Default: as in Bazel's remote cache.
         public var format = Format.action
-        /// Keeps the keys of one group of users apart from those of others: at most 64 letters, digits, `-`,
-        /// `_` and `.`, of ASCII.
+        /// Separates the keys of one group of users from those of others: at most 64 ASCII letters, digits, `-`, `_` and
+        /// `.`, but no `.` first.
         ///
-        /// Default: empty, none.
+        /// Default: empty, no namespace.
         public var namespace = ""
-        /// How long a call may take longer because of the servers: 1 ms to 1 h.
+        /// The maximum time that the servers may add to a call: 1 ms to 1 h.
         ///
         /// Default: 250 ms.
         public var limit: Duration = .milliseconds(250)
-        /// Bytes of the shortest and the longest value that goes there.
+        /// The minimum size of values that are sent, in bytes.
         ///
-        /// Default: 0 and 16 MiB.
+        /// Default: 0.
         public var minimumSize: Int64 = 0
-        /// See ``minimumSize``.
+        /// The maximum size of values that are sent or received, in bytes.
+        ///
+        /// Default: 16 MiB.
         public var maximumSize: Int64 = 16 << 20
-        /// Only values with one of these tags are sent.
+        /// The tags of values that are sent: a value needs one of them.
         ///
-        /// Default: empty, everything does.
+        /// Default: empty, all values are sent.
         public var tags: [String] = []
-        /// A file (PEM) with the authorities that vouch for servers of `https:` and `rediss:`.
+        /// A file (PEM) with the certificate authorities for servers of `https:` and `rediss:`.
         ///
-        /// Default: nil, what `SSL_CERT_FILE` names, or else the system's.
+        /// Default: nil, the file in `SSL_CERT_FILE`, or else the system's authorities.
         public var authorityFile: String?
-        /// A file (PEM) with our own certificate, for servers that ask for one.
+        /// A file (PEM) with the client certificate, for servers that require one.
         ///
-        /// Default: nil, none.
+        /// Default: nil, no certificate.
         public var certificateFile: String?
-        /// A file (PEM) with the key of ``certificateFile``, without a password.
+        /// A file (PEM) with the private key of ``certificateFile``, without a password.
         ///
-        /// Default: nil, it is in the same file.
+        /// Default: nil, the key is in the same file.
         public var certificateKeyFile: String?
-        /// A file with lines `host = user:password`, or `host = key:secret` for S3, that nobody else can read
-        /// or write.
+        /// A file with lines `host = user:password`, or `host = key:secret` for S3, that only its owner can read or write.
         ///
-        /// Default: nil, what the environment's `DISKCACHE_REMOTE_CREDENTIALS` has, in such lines.
+        /// Default: nil, such lines in the environment variable `DISKCACHE_REMOTE_CREDENTIALS`.
         public var credentials: String?
 
-        /// Where a server has what, unless it is said otherwise.
+        /// The default ``path``.
         public static let defaultPath = "{namespace}/{kind}/{digest}"
 
-        /// Groups of servers, the ones to ask first in front.
+        /// Creates a configuration from groups of servers, in the order in which they are asked.
         public init(levels: [[Server]]) {
             self.levels = levels
         }
 
-        /// One group of servers, by their URLs.
+        /// Creates a configuration with one group of servers, by their URLs.
         public init(servers: [String]) {
             levels = servers.isEmpty ? [] : [servers.map { Server($0) }]
         }

@@ -2,9 +2,9 @@
 
 package import CacheStore
 
-/// What is wrong with the servers that a configuration names.
+/// An error in the remote configuration.
 package struct ConfigurationFault: Error {
-    /// The key of config.json.
+    /// The invalid key of config.json.
     package let key: String
     package let words: String
 
@@ -12,7 +12,7 @@ package struct ConfigurationFault: Error {
         (self.key, self.words) = (key, words)
     }
 
-    /// As users of the library get it.
+    /// The error that users of the library receive.
     package var error: CacheError {
         let reason = "share values between machines: remote.\(key): \(words)"
         return CacheError(.badConfiguration, "\(reason): correct the configuration")
@@ -20,13 +20,12 @@ package struct ConfigurationFault: Error {
 }
 
 extension CacheConfiguration.Remote {
-    /// What a limit may be: a server can hold up a caller for all of it.
+    /// The valid values of ``limit``: a server can delay a caller for all of it.
     private static let limits = Duration.milliseconds(1)...Duration.seconds(3600)
 
-    /// Makes sure that a cache can be opened with these servers, as far as that can be told without the files that are
-    /// named.
+    /// Checks that a cache can be opened with these servers, except for the files that the configuration names.
     ///
-    /// What sets a configuration and what opens a cache with it ask this, so that both refuse the same.
+    /// Called both when a configuration is set and when a cache is opened with it, so that both reject the same.
     package func check() throws(ConfigurationFault) {
         for server in levels.joined() {
             let address = try RemoteAddress(server.url)
@@ -48,7 +47,7 @@ extension CacheConfiguration.Remote {
         }
     }
 
-    /// Where servers have what; see ``path``.
+    /// The paths of objects on the servers; see ``path``.
     package var paths: RemotePaths {
         get throws(ConfigurationFault) {
             guard namespace.isEmpty || RemotePaths.isNamespace(namespace) else {
@@ -61,7 +60,7 @@ extension CacheConfiguration.Remote {
                 text.replace("{namespace}", with: "")
             }
             if text.first != "/" { text = "/" + text }
-            // A path without the kind is one for both, which have different digests.
+            // A path without `{kind}` is used for both kinds, whose digests differ.
             let content = text.replacing("{kind}", with: "cas")
             let entry = text.replacing("{kind}", with: "ac")
             if let paths = RemotePaths(content: content, entry: entry, namespace: namespace) { return paths }

@@ -3,9 +3,9 @@
 public import CacheStore
 import FoundationEssentials
 
-/// What `config.json` has under the key `remote`.
+/// The object under the key `remote` of `config.json`.
 ///
-/// Every key may be missing; those that are unknown are left alone.
+/// Every key may be missing; unknown keys are ignored.
 private struct RemoteDocument: Codable {
     struct Server: Codable {
         var url: String
@@ -31,7 +31,7 @@ private struct RemoteDocument: Codable {
 }
 
 extension CacheConfiguration.Remote {
-    /// Reads the JSON of ``json``.
+    /// Creates a configuration from the JSON of ``json``.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``.
     public init(json: some Sequence<UInt8>) throws(CacheError) {
@@ -43,7 +43,7 @@ extension CacheConfiguration.Remote {
         }
     }
 
-    /// The same for what can be read and may make no sense, to put it right.
+    /// Creates a configuration from JSON without checking it, so that an invalid one can be corrected.
     init(unchecked json: some Sequence<UInt8>) throws(CacheError) {
         let document: RemoteDocument
         do {
@@ -95,7 +95,7 @@ extension CacheConfiguration.Remote {
         return CacheError(.badConfiguration, "\(reason): correct it in config.json")
     }
 
-    /// What `config.json` has under the key `remote`.
+    /// The JSON under the key `remote` of `config.json`.
     public var json: [UInt8] {
         var document = RemoteDocument()
         let groups = levels.map { level in
@@ -124,13 +124,13 @@ extension CacheConfiguration.Remote {
         document.credentials = credentials
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Only a weight that is no number can't be encoded, and that is refused.
+        // Only a NaN or infinite weight can't be encoded, and ``check()`` rejects it.
         return (try? encoder.encode(document)).map { [UInt8]($0) } ?? Array("{}".utf8)
     }
 
     // MARK: Times
 
-    /// "250ms", "1.5s", "1m" or "1h"; nil for anything else.
+    /// Parses "250ms", "1.5s", "1m" or "1h"; returns nil for anything else.
     static func duration(_ text: String) -> Duration? {
         let units: [(String, Double)] = [("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600)]
         for (unit, seconds) in units where text.hasSuffix(unit) {
@@ -147,7 +147,7 @@ extension CacheConfiguration.Remote {
 }
 
 extension CacheDirectory {
-    /// Which servers the directory's `config.json` names for sharing values; nil: none.
+    /// Returns the remote configuration in the directory's `config.json`; nil if there is none.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
@@ -155,7 +155,7 @@ extension CacheDirectory {
         try remoteJSON().map { (json) throws(CacheError) in try CacheConfiguration.Remote(json: json) }
     }
 
-    /// The same for what can be read and may make no sense, to put it right.
+    /// Returns the remote configuration without checking it, so that an invalid one can be corrected.
     package func uncheckedRemoteConfiguration() throws(CacheError) -> CacheConfiguration.Remote? {
         try remoteJSON().map { (json) throws(CacheError) in try CacheConfiguration.Remote(unchecked: json) }
     }
@@ -168,10 +168,10 @@ extension CacheDirectory {
         }
     }
 
-    /// Has `config.json` name these servers; caches that are opened from now on share values through them.
+    /// Sets the remote configuration in `config.json`; caches that are opened from now on share values through its servers.
     ///
-    /// - Parameter remote: nil: none.
-    /// - Throws: ``CacheError``; with the code `badConfiguration` where it makes no sense.
+    /// - Parameter remote: the configuration; nil for none.
+    /// - Throws: ``CacheError``, with the code `badConfiguration` if the configuration is invalid.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func setRemoteConfiguration(_ remote: CacheConfiguration.Remote?) throws(CacheError) {
         do throws(ConfigurationFault) {
@@ -182,7 +182,7 @@ extension CacheDirectory {
         try setUncheckedRemoteConfiguration(remote)
     }
 
-    /// The same for what is still to be put right, one setting after the other.
+    /// Sets the remote configuration without checking it, so that settings can be corrected one by one.
     package func setUncheckedRemoteConfiguration(_ remote: CacheConfiguration.Remote?) throws(CacheError) {
         let json = remote?.json
         try withStore { (store, _) throws(CacheError) in

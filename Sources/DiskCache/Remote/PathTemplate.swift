@@ -2,15 +2,15 @@
 
 package import CacheStore
 
-/// Where a server keeps something: a path with fields, such as `/cas/{digest}`.
+/// The template of a path on a server, with fields, such as `/cas/{digest}`.
 ///
-/// `{digest}` and `{key}` are the 64 hexadecimal digits of what is asked for, `{key:2}` the first two of
-/// them, `{namespace}` the name of the namespace. The rest is taken as it is: printable ASCII, already
-/// percent-encoded. A query (`?team=1`) may follow the path.
+/// `{digest}` and `{key}` are the 64 hexadecimal digits of the requested digest, `{key:2}` the first two of them,
+/// `{namespace}` the name of the namespace. The rest is literal: printable ASCII, already percent-encoded. A query
+/// (`?team=1`) may follow the path.
 package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
     private enum Part: Hashable {
         case text(String)
-        /// So many of the first digits.
+        /// The given number of first digits.
         case digits(Int)
         case namespace
     }
@@ -18,8 +18,10 @@ package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
     package let description: String
     private let parts: [Part]
 
-    /// - Returns: nil if a field is unknown or not closed, if it does not begin with `/`, has a part `.` or
-    ///   `..`, or bytes that a path can't have, or if the digits are missing.
+    /// Parses a template.
+    ///
+    /// - Returns: nil if a field is unknown or not closed, if the text does not begin with `/`, has a component `.` or `..`,
+    ///   bytes that a path can't have, or more than 1,024 bytes, or if there is no field with all 64 digits.
     package init?(_ text: String) {
         guard text.utf8.first == UInt8(ascii: "/"), text.utf8.count <= 1024,
             let parts = Self.parts(of: text), parts.contains(.digits(64))
@@ -30,10 +32,10 @@ package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
         self.parts = parts
     }
 
-    /// Whether the namespace is a part of the path.
+    /// Whether the path contains the namespace.
     package var hasNamespace: Bool { parts.contains(.namespace) }
 
-    /// The path, with its query if the template has one; begins with `/`.
+    /// Returns the path, with its query if the template has one; begins with `/`.
     package func path(for digest: Digest, namespace: String) -> String {
         let digits = digest.description
         var path = ""
@@ -74,7 +76,7 @@ package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
         return .digits(count)
     }
 
-    /// What may stand in a path or a query (RFC 3986), percent signs included.
+    /// Returns whether a byte may occur in a path or a query (RFC 3986), percent signs included.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where a server is, as its URL says.
+/// A server's address, from its URL.
 package struct RemoteAddress: Sendable, Hashable {
-    /// Lower case.
+    /// The scheme, in lower case.
     package let scheme: String
-    /// Without the brackets of a number of version 6; empty for a unix socket.
+    /// The host, without the brackets of an IPv6 address; empty for a Unix socket.
     package let host: String
     package let port: UInt16
-    /// Of HTTP what stands before all paths, without a slash at its end; of Redis the number of the database.
+    /// For HTTP the prefix of all paths, without a slash at its end; for Redis the number of the database.
     package let path: String
-    /// The path of a unix socket.
+    /// The path of a Unix socket.
     package let socketPath: String?
 
-    /// - Throws: the fault, without the text before an @.
+    /// Parses a URL.
+    ///
+    /// - Throws: the fault, without the URL if that contains an @.
     package init(_ url: String) throws(ConfigurationFault) {
         let shown = url.contains("@") ? "a URL" : "'\(url)'"
         let schemes = ["http", "https", "redis", "rediss", "redis+unix"]
@@ -51,7 +53,7 @@ package struct RemoteAddress: Sendable, Hashable {
         self.path = isRedis ? try Self.database(path.drop { $0 == "/" }, of: shown) : String(path)
     }
 
-    /// The number of a database of Redis; empty: the first.
+    /// Returns the number of a Redis database; empty for the first one.
     private static func database(_ text: Substring, of shown: String) throws(ConfigurationFault) -> String {
         guard text.isEmpty || text.utf8.count < 10 && text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else {
             throw fault("\(shown) names no database: its last part is a number, such as 0")
@@ -84,17 +86,17 @@ package struct RemoteAddress: Sendable, Hashable {
         ConfigurationFault(key: "servers", words: words)
     }
 
-    /// What the field `Host` says, and where credentials are found.
+    /// The value of the field `Host`, also used to look up credentials.
     package var authority: String {
         let name = host.contains(":") ? "[\(host)]" : host
         let isUsual = scheme == "http" && port == 80 || scheme == "https" && port == 443
         return isUsual ? name : "\(name):\(port)"
     }
 
-    /// What its paths are put behind.
+    /// The prefix of all its URLs, before the path.
     package var origin: String { "\(scheme)://\(authority)" }
 
-    /// For people, and what it is told from other servers by.
+    /// A name for users, which also distinguishes it from other servers.
     package var name: String {
         if let socketPath { return "redis+unix://\(socketPath)" }
         return scheme.hasPrefix("redis") ? "\(origin)/\(path)" : origin + path

@@ -3,14 +3,14 @@
 import CacheStore
 import Platform
 
-/// The remote tier of an open cache, with what this process asks it at the moment.
+/// The remote tier of an open cache, with this process's current requests to it.
 ///
-/// Held by the ``SharedCache`` and by what closes it: when both go, the tier is told to end, and nobody waits
-/// for it.
+/// Held by the ``SharedCache`` and by the code that closes it: when both are released, the tier is asked to end, and no
+/// caller waits for it.
 final class RemoteLine: Sendable {
     let tier: any RemoteTier
     private let core: CacheCore
-    /// What is asked for.
+    /// The keys of current requests.
     private let keys = Monitored<Set<Digest>>([])
 
     init(_ tier: any RemoteTier, _ core: CacheCore) {
@@ -19,12 +19,11 @@ final class RemoteLine: Sendable {
     }
 
     deinit {
-        // In a child that was forked there are no threads to be told, and the mutexes may be held for ever.
+        // A forked child has no threads to stop, and the mutexes may be held forever.
         if core.isOwn { tier.close(until: .now) }
     }
 
-    /// Whether the caller is to ask for `key`; false: another thread did, and is done now, or there is no
-    /// time left.
+    /// Returns whether the caller must request `key`; false if another thread did and is done now, or if no time is left.
     func enter(_ key: Digest, until deadline: ContinuousClock.Instant) -> Bool {
         if keys.withLock({ $0.insert(key).inserted }) { return true }
         _ = keys.wait(until: deadline) { $0.contains(key) ? nil : true }

@@ -2,21 +2,22 @@
 
 package import CacheStore
 
-/// Where a server keeps contents, by their digests, and entries, by the digests of their keys.
+/// The paths on a server: of contents, by their digests, and of entries, by the digests of their keys.
 package struct RemotePaths: Sendable, Hashable {
-    /// As Bazel's HTTP cache protocol has them.
+    /// The content path in Bazel's HTTP cache protocol.
     package static let defaultContent = "/cas/{digest}"
     package static let defaultEntry = "/ac/{key}"
 
     package let contentTemplate: PathTemplate
     package let entryTemplate: PathTemplate
-    /// Empty: none.
+    /// The namespace; empty for none.
     package let namespace: String
 
-    /// - Parameter namespace: keeps the entries of one group of users apart from those of others; 64 ASCII
-    ///   letters, digits, `-`, `_` and `.` at most, no `.` in front. Contents are shared by all, since they
-    ///   are named by their digests.
-    /// - Returns: nil if a template or the namespace is none.
+    /// Creates paths from templates.
+    ///
+    /// - Parameter namespace: separates the entries of one group of users from those of others; at most 64 ASCII letters,
+    ///   digits, `-`, `_` and `.`, no `.` first. All groups share contents, since these are named by their digests.
+    /// - Returns: nil if a template or the namespace is invalid.
     package init?(
         content: String = RemotePaths.defaultContent,
         entry: String = RemotePaths.defaultEntry,
@@ -30,29 +31,29 @@ package struct RemotePaths: Sendable, Hashable {
         self.namespace = namespace
     }
 
-    /// The path of the bytes with this digest.
+    /// Returns the path of the bytes with this digest.
     package func content(_ digest: Digest) -> String {
         contentTemplate.path(for: digest, namespace: namespace)
     }
 
-    /// The path of an entry.
+    /// Returns the path of an entry.
     ///
-    /// - Parameter key: the digest of its key, as it names the entry on disk.
+    /// - Parameter key: the digest of its key, which names the entry on disk.
     package func entry(_ key: Digest) -> String {
         entryTemplate.path(for: name(ofEntry: key), namespace: namespace)
     }
 
-    /// What an entry is named by at the server, Redis included.
+    /// Returns the digest that names an entry on the server, Redis included.
     ///
-    /// Where the path does not tell namespaces apart, the digest does: SHA-256 of the namespace, a zero byte,
-    /// and the 32 bytes of the key's digest.
+    /// If the path does not distinguish namespaces, the digest does: SHA-256 of the namespace, a zero byte, and the 32 bytes
+    /// of the key's digest.
     package func name(ofEntry key: Digest) -> Digest {
         guard !namespace.isEmpty, !entryTemplate.hasNamespace else { return key }
         let bytes = Array(namespace.utf8) + [0] + (0..<32).map(key.byte)
         return Digest(of: bytes.span)
     }
 
-    /// Whether a namespace may be called so.
+    /// Returns whether a string is a valid namespace.
     package static func isNamespace(_ name: String) -> Bool {
         guard (1...64).contains(name.utf8.count), name.utf8.first != UInt8(ascii: ".") else { return false }
         return name.utf8.allSatisfy { byte in

@@ -6,37 +6,37 @@ package import Platform
 
 /// The tier below the disk, which several machines share.
 ///
-/// The store notes changes in its outbox (`Store.note`); the tier sends them from there.
+/// The store records changes in its outbox (`Store.note`); the tier sends them from there.
 package protocol RemoteTier: AnyObject, Sendable {
-    /// How much longer a call may take because of it, at most.
+    /// The maximum time that the tier may add to a call.
     var limit: Duration { get }
 
-    /// Whether a server would be asked for a key now.
+    /// Returns whether a server would be asked for a key now.
     ///
     /// No system call.
     func isWorthAsking(_ key: Digest) -> Bool
 
-    /// The servers' value: nil if they have none, are not asked or too slow, or return a wrong value.
+    /// Returns the servers' value; nil if they have none, are not asked or too slow, or return an invalid value.
     ///
-    /// Blocks the calling thread, which belongs to the library, until `deadline` at most.
+    /// Blocks the calling thread, until `deadline` at most.
     func look(_ key: Digest, until deadline: ContinuousClock.Instant) -> RemoteValue?
 
-    /// Notes that a value from ``look(_:until:)`` is on disk now.
+    /// Records that a value from ``look(_:until:)`` is on disk now.
     func adopted(_ value: RemoteValue, for key: Digest)
 
-    /// Sends pending changes, as far as there is time, and ends the work in the background.
+    /// Sends pending changes while there is time, and ends the background work.
     func close(until deadline: ContinuousClock.Instant)
 
-    /// The counts so far.
+    /// The statistics so far.
     var activity: CacheActivity.Remote { get }
 }
 
-/// A value from another machine: whole, checked, and not expired.
+/// A value from another machine: complete, checked, and not expired.
 package struct RemoteValue: Sendable {
     package let bytes: Data
     /// The digest, length and checksum of the bytes.
     package let content: Content
-    /// Its terms, from the machine that stored it.
+    /// The record with its options, from the machine that stored it.
     package let record: Record
     /// The levels that were asked before and did not have it.
     package let missingLevels: [Int]
@@ -51,7 +51,7 @@ package struct RemoteValue: Sendable {
 
 /// The cache that a tier belongs to.
 package struct RemoteHost: Sendable {
-    /// The directory's files: another object after the directory was replaced.
+    /// The directory's store; another object after the directory was replaced.
     package let store: @Sendable () -> Store
     /// The clock by which values expire.
     package let now: @Sendable () -> Timestamp

@@ -4,12 +4,12 @@ package import CacheStore
 package import FoundationEssentials
 import Platform
 
-// Between the disk and a computation: what other machines have. One request a key and machine goes out; what
-// it brings is put on disk, by the rules of a computed value, and found there by all who have waited.
+// Remote servers come between the disk and a computation. Each machine sends one request per key; a received value is stored
+// on disk, by the rules of a computed value, and found there by all waiting callers.
 
 extension SharedCache {
-    /// The value of `key`, or nil for a miss; what another machine has only where its key and its tags are among
-    /// `selection`.
+    /// Returns the value of `key`, or nil for a miss; a remote value is accepted only if `selection` includes its key and
+    /// tags.
     package func get(
         forKey key: String,
         sharedIf selection: KeySelection
@@ -19,14 +19,13 @@ extension SharedCache {
         return findRemotely(key, BytesCodec(), among: selection)
     }
 
-    /// The value of `key` from another machine, where this one has none; nil also where there is no time
-    /// left.
+    /// Returns the value of `key` from a remote server, if this machine has none; nil also if no time is left.
     ///
-    /// What fails is no more than a miss, and counted.
+    /// A failure is only a miss, and is counted.
     ///
     /// - Parameters:
-    ///   - selection: what it must be one of, by its key and its tags.
-    ///   - deadline: when to wait no more; nil: the tier's limit from now on.
+    ///   - selection: the accepted values, by key and tags.
+    ///   - deadline: when to stop waiting; nil for the tier's limit from now on.
     func findRemotely<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
@@ -35,7 +34,7 @@ extension SharedCache {
     ) -> CacheHit<Codec.Value>? {
         guard let remote, core.isOwn else { return nil }
         let digest = name(ofKey: key)
-        // A put of this process that is still to be published: what others have is older.
+        // A pending put of this process is newer than remote values.
         if !writeBehind.isIdle, writeBehind.latest({ digest }) != nil { return nil }
         let deadline = deadline ?? ContinuousClock.now + remote.tier.limit
         guard deadline > .now, remote.tier.isWorthAsking(digest) else {
@@ -52,7 +51,7 @@ extension SharedCache {
         }
     }
 
-    /// The same, without blocking the thread; where none of ours is free, nothing is asked.
+    /// Returns the value from a remote server without blocking the thread; asks no server if no library thread is free.
     func findRemotelyOffThread<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec
@@ -64,7 +63,7 @@ extension SharedCache {
         }
     }
 
-    /// What this machine has by now, without counting a failure as more than a miss.
+    /// Returns this machine's current value; a failure is only a miss, and is counted.
     private func findHere<Codec: CacheCodec>(_ key: String, _ codec: Codec) -> CacheHit<Codec.Value>? {
         do throws(CacheError) {
             guard try isWorthGetting(key) else { return nil }
@@ -75,7 +74,7 @@ extension SharedCache {
         }
     }
 
-    /// Asks as the only one of this process, and as the only one of all.
+    /// Asks the servers, as the only thread of this process and the only process.
     private func ask<Codec: CacheCodec>(
         _ tier: any RemoteTier,
         _ key: String,
@@ -94,7 +93,7 @@ extension SharedCache {
             sleepThread(for: min(backoff.next(), rest))
         }
         defer { store.requestLocks.release(digest) }
-        // What another one has brought, if anything, is here.
+        // If another caller has received a value, it is here.
         guard !hasWaited, let absence = try store.absence(of: digest, now: now) else {
             return findHere(key, codec)
         }
@@ -104,7 +103,7 @@ extension SharedCache {
         return try adopt(value, key, digest, codec, since: absence, of: tier, in: store)
     }
 
-    /// Puts what came on disk and in memory, unless somebody has written or removed the key meanwhile.
+    /// Stores a received value on disk and in memory, unless the key was written or removed meanwhile.
     private func adopt<Codec: CacheCodec>(
         _ value: RemoteValue,
         _ key: String,
@@ -125,7 +124,7 @@ extension SharedCache {
         let hit = CacheHit(held, from: .remote, isStale: false, at: moment)
         let outcome: PublishOutcome
         do throws(CacheError) {
-            // Room is made at once or not at all: the value is there.
+            // Room is made at once or not at all: the value is available anyway.
             outcome = try store.adopt(
                 value.bytes.span,
                 for: digest,
@@ -135,7 +134,7 @@ extension SharedCache {
                 RoomTerms(patience: .zero)
             )
         } catch {
-            // It can't be kept, and is right all the same, if it still is.
+            // The value can't be stored, but is valid if the key has not changed since.
             counters.add(.cacheFailure)
             guard store.isCurrent(absence) else { return findHere(key, codec) }
             counters.add(.remoteHit)

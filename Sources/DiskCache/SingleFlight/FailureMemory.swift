@@ -34,7 +34,7 @@ struct FailureMemory: Sendable {
         failures[key] = Failure(error: error, moment: now, end: now + span)
     }
 
-    /// Removes the error, after the value was computed.
+    /// Removes the error once the value is computed.
     mutating func forget(_ key: FlightKey) {
         failures[key] = nil
     }

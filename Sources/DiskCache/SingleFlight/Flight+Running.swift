@@ -22,7 +22,7 @@ extension Flight {
                         var refresh = refresh
                         _ = refresh.run(work)
                     }
-                    // The next hit tries again. A request that has joined this flight meanwhile leads.
+                    // The next hit tries again. A request that has joined this flight meanwhile takes the lead.
                     if !isBegun {
                         refresh.proceed(.unavailable)
                         refresh.carryOut()

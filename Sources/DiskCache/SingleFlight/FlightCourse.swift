@@ -169,7 +169,7 @@ package struct FlightCourse: Sendable, Hashable {
         return unwound()
     }
 
-    /// Releases the lock, then the lead, and then ends as decided.
+    /// Releases the lock, then hands over the lead, and then ends as decided.
     private mutating func unwound() -> Action {
         if isHolding {
             isHolding = false

@@ -10,7 +10,8 @@ import Platform
 struct StoredOutcome<Value: Sendable>: Sendable {
     /// The value for the callers; nil if the key has no value.
     let hit: CacheHit<Value>?
-    /// Whether other processes find the result; false also if it was not meant to be stored, or only in this process.
+    /// Whether other processes find the result, or can still store one because only this cache was closed; false also if the
+    /// result was not meant to be stored, or only in this process.
     let isForAll: Bool
     /// Whether the result supersedes all stored values; false for the previous value, which another writer may have
     /// replaced.

@@ -11,8 +11,8 @@ extension SharedCache {
 
     /// Tries to acquire the lock without waiting.
     ///
-    /// A caller that acquires the lock looks up the value again. It releases the lock if there is one, or after it has
-    /// stored the value.
+    /// A caller that acquires the lock looks up the value again. If it finds one, it releases the lock; otherwise it does so
+    /// after storing the value.
     ///
     /// - Throws: ``CacheError`` if the lock's file can't be created: no space, no permission, a read-only file system, a
     ///   closed cache. The caller can compute anyway.

@@ -4,28 +4,28 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-/// A put whose caller no longer waits for it.
+/// A queued put, whose caller no longer waits for it.
 final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
     let keyDigest: Digest
     /// How the value is kept in memory once it is published.
     let terms: MemoryTerms
     private let stage = Locked(Stage.queued)
 
-    /// How far publishing has come.
+    /// The progress of publishing.
     private enum Stage {
-        /// Nobody else can have seen it.
+        /// No other process can have seen it.
         case queued
-        /// It is being written; with the word of its key from before that.
+        /// It is being written; with its key's generation from before that.
         case writing(Generation?)
         case ended
     }
 
     /// Whether a get of this process may return the value.
     enum Standing {
-        /// It is the latest.
+        /// It is the latest value.
         case latest
-        /// Another process may have replaced or removed it, or is about to be replaced by it. That is known
-        /// once publishing has ended.
+        /// Another process may have replaced or removed it, or is about to be replaced by it. The outcome is known once
+        /// publishing has ended.
         case unsettled
         /// Publishing has ended: memory or the disk has the answer.
         case ended
@@ -33,10 +33,11 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
 
     var data: Data { value }
 
+    /// Creates a queued put.
+    ///
     /// - Parameters:
-    ///   - draft: the record without the content's digest and checksum, which take longer than the caller should
-    ///     wait.
-    ///   - terms: how it is kept in memory once it is published.
+    ///   - draft: the record without the content's digest and checksum, which would take too long for the caller.
+    ///   - terms: how the value is kept in memory once it is published.
     init(
         _ data: Data,
         forKey key: String,
@@ -50,27 +51,27 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
         super.init(data, key: key, in: space, record: draft, cost: data.count)
     }
 
-    /// The record as it will be published.
+    /// Returns the record as it will be published.
     ///
     /// - Complexity: O(*n*) in the value's bytes, which are hashed.
     override func makeRecord() -> Record { makeRecord(of: data.span) }
 
-    /// The same where the bytes of `data` are at hand.
+    /// Returns the record as it will be published, given the bytes of `data`.
     func makeRecord(of bytes: Span<UInt8>) -> Record {
         var record = record
         record.content = Content(of: bytes)
         return record
     }
 
-    /// Notes that only the entry is left to be written: from now on others may see it, and replace it.
+    /// Records that only the entry is left to be written: from now on other processes may see it, and replace it.
     func noteWriting(at generation: Generation?) {
         stage.withLock { stage in
-            // The first word is the one that tells of all who came after it.
+            // The first generation shows all later writers.
             if case .queued = stage { stage = .writing(generation) }
         }
     }
 
-    /// Notes that it is published, or has failed.
+    /// Records that publishing has ended or failed.
     func noteEnd() {
         stage.withLock { $0 = .ended }
     }
@@ -79,7 +80,7 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
         stage.withLock { if case .ended = $0 { true } else { false } }
     }
 
-    /// Whether the value counts, as far as the control file of `store` tells.
+    /// Returns whether the value is the latest, according to the control file of `store`.
     func standing(in store: Store) -> Standing {
         switch stage.withLock({ $0 }) {
         case .queued: .latest
@@ -88,17 +89,17 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
         }
     }
 
-    /// Whether the value may still be given out.
+    /// Returns the value's freshness at `now`.
     func freshness(at now: Timestamp) -> Freshness {
         record.freshness(at: now, accessed: .distantPast)
     }
 }
 
-/// The puts that wait to be published: at most one for each key, first come first served.
+/// The queue of puts to be published: at most one waiting put for each key, first in, first out.
 ///
-/// Policy only: it knows neither threads nor files. Two writes of a key are never published at the same time,
-/// so they become visible in the order of the puts. Of several that wait only the last one is published,
-/// because no other process could have seen the others for any length of time.
+/// Pure policy, without threads or files. Two writes of a key are never published at the same time, so they become visible
+/// in the order of the puts. Of several that wait only the last one is published, because no other process could have seen
+/// the others for any length of time.
 struct PendingWrites {
     private struct Place {
         var write: PendingWrite
@@ -113,13 +114,13 @@ struct PendingWrites {
     private let limits: CacheConfiguration.WriteBehind
     private var waiting: [Digest: Place] = [:]
     private var publishing: [Digest: Place] = [:]
-    /// Keys in the order of their first waiting put; those taken out of turn are passed over.
+    /// The keys in the order of their first waiting put; those taken out of turn are skipped.
     ///
-    /// A slice gives up its first element in O(1).
+    /// A slice removes its first element in O(1).
     private var turns: ArraySlice<Turn> = []
     private(set) var sequence = 0
     private(set) var bytes = 0
-    /// Whether the background thread takes one put after another.
+    /// Whether the background thread is draining the queue.
     var isDraining = false
 
     init(limits: CacheConfiguration.WriteBehind) {
@@ -128,9 +129,9 @@ struct PendingWrites {
 
     var count: Int { waiting.count + publishing.count }
 
-    /// Adds a put, unless there is no room for it now.
+    /// Adds a put; returns false if there is no room for it now.
     ///
-    /// - Parameter old: gets the put that it takes the place of. The caller releases it without a lock: the value may have a
+    /// - Parameter old: receives the put that it replaces. The caller releases it without a lock: the value may have a
     ///   deallocator that uses the cache.
     mutating func add(_ write: PendingWrite, replacing old: inout PendingWrite?) -> Bool {
         let replaced = waiting[write.keyDigest]
@@ -141,32 +142,32 @@ struct PendingWrites {
         old = replaced?.write
         bytes += write.data.count - freed
         sequence += 1
-        // It takes the turn of what it replaces, which has waited already.
+        // It takes the turn of the put that it replaces, which has waited already.
         waiting[write.keyDigest] = Place(write: write, sequence: replaced?.sequence ?? sequence)
         if replaced == nil { turns.append(Turn(key: write.keyDigest, sequence: sequence)) }
         return true
     }
 
-    /// What a get of this process must see although it is not on disk yet.
+    /// Returns the put of `key` that a get of this process must see although it is not on disk yet.
     func latest(of key: Digest) -> PendingWrite? {
         waiting[key]?.write ?? publishing[key]?.write
     }
 
-    /// The next put to publish; nil if none is free, and draining is over.
+    /// Removes and returns the next put to publish; if none is available, ends draining and returns nil.
     mutating func takeNext() -> PendingWrite? {
         while let turn = turns.popFirst() {
             guard let place = waiting[turn.key], place.sequence == turn.sequence else { continue }
-            // Else a caller publishes an earlier put of this key: `finish` gives this one a new turn.
+            // Otherwise a caller is publishing an earlier put of this key: `finish` gives this one a new turn.
             if publishing[turn.key] == nil { return take(place) }
         }
         isDraining = false
         return nil
     }
 
-    /// Whether a put of `key` is being published at this moment.
+    /// Returns whether a put of `key` is being published at this moment.
     func isPublishing(_ key: Digest) -> Bool { publishing[key] != nil }
 
-    /// Takes the put of `key` that waits, if there is one, out of turn: the caller says when it is finished.
+    /// Removes and returns the waiting put of `key` out of turn, if there is one; the caller must call ``finish(_:)``.
     mutating func take(_ key: Digest) -> PendingWrite? {
         guard let place = waiting[key] else { return nil }
         return take(place)
@@ -178,19 +179,19 @@ struct PendingWrites {
         return place.write
     }
 
-    /// Notes that a put that was taken is published, or has failed.
+    /// Records that publishing a removed put has ended or failed.
     mutating func finish(_ write: PendingWrite) {
         guard publishing.removeValue(forKey: write.keyDigest) != nil else { return }
         bytes -= write.data.count
-        // One that came meanwhile may have lost its turn.
+        // A put of the key that was added meanwhile may have lost its turn.
         if let place = waiting[write.keyDigest] {
             turns.append(Turn(key: write.keyDigest, sequence: place.sequence))
         }
     }
 
-    /// Whether all puts up to this number are published or have failed.
+    /// Returns whether all puts up to this number are published or have failed.
     func isFinished(upTo sequence: Int) -> Bool {
-        // Only flushing asks, so the walk costs little beside the writes themselves.
+        // Only flushing calls this, so the scan costs little compared with the writes.
         !waiting.values.contains { $0.sequence <= sequence }
             && !publishing.values.contains { $0.sequence <= sequence }
     }

@@ -3,13 +3,13 @@
 import Platform
 
 extension SharedCache {
-    /// Waits until all puts of this cache so far are published, or have failed, which an event reports.
+    /// Waits until all puts of this cache so far are published or have failed; a failure is reported as an event.
     ///
     /// Only puts with ``CacheConfiguration/Writing/behind`` can be pending.
     ///
     /// - Parameter limit: how long to wait; nil for as long as it takes.
-    /// - Returns: false if the limit passed first, and in a child of the process that has opened the cache,
-    ///   since only that one publishes its puts.
+    /// - Returns: false if the limit passed first, and in a child of the process that has opened the cache, since only that
+    ///   process publishes its puts.
     @discardableResult
     public func flush(within limit: Duration? = nil) -> Bool {
         guard core.isOwn else { return false }

@@ -6,32 +6,33 @@ import Synchronization
 
 /// Publishes puts in the background, within limits.
 ///
-/// One thread at a time drains the queue. It ends when nothing is left, and keeps what it needs alive until
-/// then, so that no cache has to wait for it when it goes.
+/// One thread at a time drains the queue. It ends when the queue is empty, and keeps its references until then, so that
+/// releasing a cache never waits for it.
 final class WriteBehind: Sendable {
     private let limits: CacheConfiguration.WriteBehind
     private let pending: Monitored<PendingWrites>
     private let publish: @Sendable (PendingWrite) -> Void
     private let thread = ThreadPool("diskcache-queue", limit: 1)
-    /// How many wait or are being published.
+    /// The number of puts that wait or are being published.
     ///
-    /// With it a get passes by without taking the lock.
+    /// It lets a get skip the lock.
     private let count = Atomic<Int>(0)
 
-    /// - Parameter publish: writes a put to disk and handles failures; called by one thread at a time for each
-    ///   key.
+    /// Creates an empty queue.
+    ///
+    /// - Parameter publish: writes a put to disk and handles failures; called by one thread at a time for each key.
     init(limits: CacheConfiguration.WriteBehind, publish: @escaping @Sendable (PendingWrite) -> Void) {
         self.limits = limits
         pending = Monitored(PendingWrites(limits: limits))
         self.publish = publish
     }
 
-    /// Queues a put; false if it is too large to be queued at all, or there is no room now and it must not wait.
+    /// Queues a put.
     ///
-    /// While there is room, takes the lock once, and starts the background thread if none is draining the
-    /// queue.
+    /// While there is room, this takes the lock once, and starts the background thread if none is draining the queue.
     ///
     /// - Parameter waits: whether to wait while the queue is full.
+    /// - Returns: false if the put is too large to be queued at all, or there is no room now and it must not wait.
     func put(_ write: PendingWrite, waits: Bool = true) -> Bool {
         guard write.data.count <= limits.size.bytes, limits.count > 0 else { return false }
         var old: PendingWrite?
@@ -45,7 +46,7 @@ final class WriteBehind: Sendable {
         return true
     }
 
-    /// Queues a put and tells whether the background thread must be started for it; nil: there is no room now.
+    /// Queues a put and returns whether the background thread must be started for it; nil if there is no room now.
     private func admit(
         _ write: PendingWrite,
         to pending: inout PendingWrites,
@@ -68,7 +69,7 @@ final class WriteBehind: Sendable {
         }
     }
 
-    /// Notes the end of a put, also for a caller that may have kept the drain from continuing.
+    /// Records the end of a put, and starts the drain again if a put published by a caller had stopped it.
     private func finish(_ write: PendingWrite) {
         let mustStart = pending.withLock { pending in
             pending.finish(write)
@@ -80,13 +81,13 @@ final class WriteBehind: Sendable {
         start(if: mustStart)
     }
 
-    /// Whether nothing is pending, of any key.
+    /// Whether no put of any key is pending.
     ///
     /// One load.
     @inline(__always)
     var isIdle: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 
-    /// What a get of this process must see although it is not on disk yet.
+    /// Returns the put that a get of this process must see although it is not on disk yet.
     ///
     /// One load if nothing is pending; then `key` is not called.
     func latest(_ key: () -> Digest) -> PendingWrite? {
@@ -95,15 +96,15 @@ final class WriteBehind: Sendable {
         return pending.withLock { $0.latest(of: digest) }
     }
 
-    /// Waits for the end of a put that is being written; false if that takes longer.
+    /// Waits for the end of a put that is being written; returns false if that takes longer.
     ///
-    /// - Parameter limit: a second for a get. The last step of a put takes less, unless the disk has no room.
+    /// - Parameter limit: the maximum wait, a second for a get. The last step of a put takes less, unless the disk has no
+    ///   room.
     func awaitEnd(of write: PendingWrite, within limit: Duration = .seconds(1)) -> Bool {
         pending.wait(until: .now + limit) { _ in write.isEnded ? true : nil } ?? false
     }
 
-    /// Publishes a pending put of `key` now, so that what follows finds it on disk; waits if it is being
-    /// published.
+    /// Publishes a pending put of `key` now, so that later calls find it on disk; waits if it is being published.
     func settle(_ key: Digest) {
         if isIdle { return }
         let taken = pending.wait { pending -> PendingWrite?? in
@@ -114,7 +115,7 @@ final class WriteBehind: Sendable {
         finish(write)
     }
 
-    /// Waits until everything that was put before this call is published or has failed.
+    /// Waits until all puts before this call are published or have failed.
     ///
     /// - Returns: false if `deadline` passed first.
     func flush(until deadline: ContinuousClock.Instant? = nil) -> Bool {
@@ -122,7 +123,7 @@ final class WriteBehind: Sendable {
         return pending.wait(until: deadline) { $0.isFinished(upTo: target) ? true : nil } ?? false
     }
 
-    /// Waits until nothing is left to publish, including puts that come meanwhile.
+    /// Waits until no put is left to publish, including puts that are added meanwhile.
     ///
     /// - Returns: false if `deadline` passed first.
     func drain(until deadline: ContinuousClock.Instant) -> Bool {
