@@ -4,10 +4,11 @@ import DiskCache
 import Foundation
 import Synchronization
 
-/// Values that are computed where there are none.
+/// Computes missing values.
 enum Flights {
-    /// The value of `key`, which is `value` where there is none, made in so many microseconds, and whether that
-    /// was so.
+    /// Returns the value of `key`, and whether it was computed.
+    ///
+    /// A missing value is computed as `value`, which takes the given number of microseconds.
     static func value(
         of key: String,
         in cache: SharedCache,
@@ -35,7 +36,7 @@ enum Flights {
         return (found, flag.isSet.load(ordering: .relaxed))
     }
 
-    /// The calls that compute once.
+    /// The single-flight calls.
     enum Form: CaseIterable {
         case value, hit, batch
     }

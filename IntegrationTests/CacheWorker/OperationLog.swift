@@ -3,31 +3,31 @@
 import Foundation
 import Synchronization
 
-/// What a thread of a worker did, in a file that survives the death of the worker at any instruction.
+/// The operations of a worker's thread, in a file that survives the death of the worker at any instruction.
 ///
-/// The file is mapped, so what was stored in it is there from that instruction on, whatever happens to the
-/// process. A write is noted before it is tried, with an end of zero until it has returned.
+/// The file is mapped, so it contains a store from that instruction on, whatever happens to the process. A write is recorded
+/// before it is attempted, with an end of zero until it has returned.
 ///
 /// ```
 /// count (8 bytes), padding to 32; then for each operation: start  end  value  kind | key << 8 | tier << 32
 /// ```
 package struct OperationLog: ~Copyable {
-    /// What was done.
+    /// The kind of an operation.
     package enum Kind: UInt64, Sendable {
         case read = 1, miss, write, remove
-        /// A value that was found, or shared with whoever computed it, by a call that would have computed it.
+        /// A value that was found, or shared with the computing call, by a call that would have computed it.
         case flight
-        /// A value was read and, in the same atomic step, replaced.
+        /// A value that was read and, in the same atomic step, replaced.
         case replaced
-        /// A value that is none, or another key's: what must never be.
+        /// Bytes that are no value, or another key's value, which must never occur.
         case damaged
-        /// A put that is published in the background; it ends when a flush after it has.
+        /// A put that is published in the background; it ends when a later flush has ended.
         case behind
         /// A write by a call that has computed the value.
         case computed
     }
 
-    /// Where a value came from.
+    /// The source of a value.
     package enum Tier: UInt64, Sendable {
         case none, disk, memory
     }
@@ -38,9 +38,9 @@ package struct OperationLog: ~Copyable {
         package var key: Int
         package var value: UInt64 = 0
         package var tier = Tier.none
-        /// CLOCK_MONOTONIC in nanoseconds.
+        /// The start on CLOCK_MONOTONIC in nanoseconds.
         package var start: UInt64
-        /// Zero: it has not returned.
+        /// The end, or zero if the operation has not returned.
         package var end: UInt64 = 0
     }
 
@@ -49,7 +49,7 @@ package struct OperationLog: ~Copyable {
     private let capacity: Int
     private var count = 0
 
-    /// Maps a new file with room for so many operations, of which only those noted take space.
+    /// Maps a new file with room for `capacity` operations, of which only the recorded ones take space.
     package init(creating path: String, capacity: Int) throws {
         let size = (capacity + 1) * Self.stride * 8
         let number = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -63,15 +63,15 @@ package struct OperationLog: ~Copyable {
         self.capacity = capacity
     }
 
-    /// The present moment of the clock that all entries are in.
+    /// The current time on the clock of all entries.
     package static var now: UInt64 {
         nanoseconds(of: CLOCK_MONOTONIC)
     }
 
-    /// Whether there may be no room for the operations of one more step: those of all keys at most.
+    /// Whether the operations of one more step, at most one for each key, may not fit.
     package var isFull: Bool { count + UniqueValues.keys.count > capacity }
 
-    /// Notes an operation; the number is for `end`.
+    /// Records an operation, and returns its number for `end`.
     @discardableResult
     package mutating func append(_ entry: Entry) -> Int {
         precondition(count < capacity, "the log is full")
@@ -81,26 +81,26 @@ package struct OperationLog: ~Copyable {
         place[1] = entry.end
         place[2] = entry.value
         place[3] = entry.kind.rawValue | UInt64(entry.key) << 8 | entry.tier.rawValue << 32
-        // The count last: a kill in between must not leave half an entry that counts.
+        // The count is written last: a kill in between must not leave half an entry that is counted.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         words[0] = UInt64(count)
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         return count
     }
 
-    /// Notes that an operation has returned.
+    /// Records that an operation has returned.
     package mutating func end(_ number: Int) {
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         words[number * Self.stride + 1] = Self.now
     }
 
-    /// Notes that an operation has returned without having done anything.
+    /// Records that an operation has returned without an effect.
     package mutating func cancel(_ number: Int) {
         words[number * Self.stride + 3] = Kind.miss.rawValue
         end(number)
     }
 
-    /// How many operations a log tells of so far; zero where there is no such log yet.
+    /// Returns the number of operations in a log so far, or zero if the log does not exist yet.
     package static func count(of path: String) -> Int {
         guard let file = FileHandle(forReadingAtPath: path),
             let data = try? file.read(upToCount: 8), data.count == 8
@@ -108,10 +108,10 @@ package struct OperationLog: ~Copyable {
         return data.withUnsafeBytes { Int($0.loadUnaligned(as: UInt64.self)) }
     }
 
-    /// All operations of a log, also of one whose process was killed.
+    /// Returns all operations of a log, also of a killed process.
     package static func entries(of path: String) throws -> [Entry] {
         let count = count(of: path)
-        // Also where its maker was killed before it had a size.
+        // Also if the worker was killed before the log had a size.
         if count == 0 { return [] }
         guard let file = FileHandle(forReadingAtPath: path),
             let data = try file.read(upToCount: (count + 1) * stride * 8),
@@ -142,7 +142,7 @@ package struct OperationLog: ~Copyable {
     }
 }
 
-/// clock_gettime(2) in nanoseconds.
+/// Returns the time of clock_gettime(2) in nanoseconds.
 private func nanoseconds(of clock: clockid_t) -> UInt64 {
     var time = timespec()
     let result = clock_gettime(clock, &time)

@@ -2,32 +2,32 @@
 
 import Foundation
 
-/// Values each of which is written once, and shows a torn, shifted or mixed up byte.
+/// Values that are each written once, and reveal a torn, shifted or mixed-up byte.
 ///
 /// ```
 /// number  key  number + 1 step  number + 2 steps …       (words of 8 bytes)
 /// ```
 package enum UniqueValues {
-    /// Keys that are told apart by their number.
+    /// The keys, which are identified by their index.
     ///
-    /// The last eight are four pairs whose digests begin with the same 16 bits, which share what the cache
-    /// keeps for a group of keys.
+    /// The last eight are four pairs whose digests begin with the same 16 bits, and so share the state that the cache keeps
+    /// for a group of keys.
     package static let keys: [String] =
         (0..<32).map { "key:\($0)" } + [
             "pair:19", "pair:140", "pair:311", "pair:364", "pair:98", "pair:376", "pair:106", "pair:543",
         ]
 
-    /// The key of the number that counters add to.
+    /// The key of the number that counters increment.
     package static let counter = "count"
 
     private static let step: UInt64 = 0x9e37_79b9_7f4a_7c15
 
-    /// The number of a value that no other thread of any worker writes.
+    /// Returns the number of a value that no other thread of any worker writes.
     package static func number(worker: Int, thread: Int, count: Int) -> UInt64 {
         UInt64(worker) << 40 | UInt64(thread) << 32 | UInt64(count)
     }
 
-    /// The worker that writes the value with this number.
+    /// Returns the worker that writes the value with this number.
     package static func worker(of number: UInt64) -> UInt32 {
         UInt32(truncatingIfNeeded: number >> 40)
     }
@@ -36,14 +36,14 @@ package enum UniqueValues {
         32 + Int((number &* step) >> 58)
     }
 
-    /// Some hundred bytes.
+    /// Returns the value with this number, a few hundred bytes.
     package static func value(_ number: UInt64, key: Int) -> Data {
         var words = [number, UInt64(key)]
         for place in 2..<length(number) { words.append(number &+ UInt64(place) &* step) }
         return words.withUnsafeBytes { Data($0) }
     }
 
-    /// The number of a value of this key; nil for bytes that are none.
+    /// Returns the number of a value of this key, or nil if the bytes are no such value.
     package static func number(of data: Data, key: Int) -> UInt64? {
         guard data.count >= 16, data.count % 8 == 0 else { return nil }
         return data.withUnsafeBytes { bytes in

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a worker does with the cache.
+/// The work of a worker on the cache.
 package enum WorkerRole: String, CaseIterable, Sendable {
     /// Reads the same keys over and over, so that its memory tier stays warm.
     case reader
-    /// Overwrites, removes, and reads what it and others wrote.
+    /// Overwrites and removes values, and reads its own and others' values.
     case writer
-    /// Everything that takes a lock: writes, also in the background, and values that are computed once across
-    /// all processes.
+    /// Does everything that takes a lock: writes, also in the background, and single-flight computations across all
+    /// processes.
     case flights
     /// Collects garbage, evicting some entries each time.
     case collector
-    /// A reader that keeps what it has read for a millisecond without asking anybody: what the check of
-    /// coherence must find out.
+    /// Reads, and keeps each value for a millisecond without validation, which the coherence check must detect.
     case forgetful
     /// Adds 1 to a number, over and over.
     case counter
-    /// Puts a value under each key that has none, once.
+    /// Puts a value under each key if it is absent, once.
     case claimant
 
-    /// Threads that a worker of this role works with.
+    /// The number of threads of a worker with this role.
     package var threads: Int {
         switch self {
         case .collector, .counter, .claimant: 1
@@ -28,7 +27,7 @@ package enum WorkerRole: String, CaseIterable, Sendable {
         }
     }
 
-    /// How many in a hundred operations are no gets.
+    /// The percentage of operations that are not gets.
     var writeShare: Int {
         switch self {
         case .reader, .forgetful, .collector, .counter, .claimant: 0
@@ -38,17 +37,17 @@ package enum WorkerRole: String, CaseIterable, Sendable {
     }
 }
 
-/// What a worker is told on its command line.
+/// The instructions for a worker on its command line.
 package struct WorkerOrder: Sendable {
-    /// Of the cache.
+    /// The directory of the cache.
     package var directory: String
-    /// Of the logs.
+    /// The directory of the logs.
     package var logs: String
-    /// One of its own for each process.
+    /// The number of the process, which is unique.
     package var number: Int
     package var role: WorkerRole
     package var seed: UInt64
-    /// Whether values in memory are held against the generations of their keys.
+    /// Whether values in memory are compared with the generations of their keys.
     package var checksGenerations = true
 
     package init(directory: String, logs: String, number: Int, role: WorkerRole, seed: UInt64) {
@@ -59,7 +58,7 @@ package struct WorkerOrder: Sendable {
         self.seed = seed
     }
 
-    /// Reads what ``arguments`` gives.
+    /// Parses the result of ``arguments``.
     package init?(_ arguments: [String]) {
         guard arguments.count == 6, let number = Int(arguments[2]),
             let role = WorkerRole(rawValue: arguments[3]), let seed = UInt64(arguments[4])
@@ -72,7 +71,7 @@ package struct WorkerOrder: Sendable {
         [directory, logs, "\(number)", role.rawValue, "\(seed)", checksGenerations ? "checked" : "unchecked"]
     }
 
-    /// The log of one of its threads.
+    /// Returns the path of the log of a thread.
     package func log(ofThread thread: Int) -> String {
         "\(logs)/\(number)-\(thread)"
     }

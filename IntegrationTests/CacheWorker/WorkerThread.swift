@@ -4,7 +4,7 @@ import DiskCache
 import Foundation
 import Platform
 
-/// One thread of a worker: operations chosen by a seed, each of them noted.
+/// One thread of a worker: operations chosen by a seed, each of which is recorded.
 final class WorkerThread {
     let order: WorkerOrder
     let thread: Int
@@ -12,7 +12,7 @@ final class WorkerThread {
     private var generator: SplitMix64
     private var log: OperationLog
     private var written = 0
-    /// Numbers in the log of puts in the background that may not be published yet.
+    /// The log numbers of puts in the background that may not be published yet.
     private var unflushed: [Int] = []
     private var kept: [Int: (number: UInt64, since: UInt64)] = [:]
 
@@ -25,7 +25,7 @@ final class WorkerThread {
         log = try OperationLog(creating: order.log(ofThread: thread), capacity: 4_000_000)
     }
 
-    /// Works until told to stop.
+    /// Works until it is stopped.
     func run(until isStopped: () -> Bool) throws {
         if order.role == .claimant { return try claim() }
         while !isStopped() && !log.isFull {
@@ -47,7 +47,7 @@ final class WorkerThread {
         flush()
     }
 
-    /// One of the first few as often as one of all: where several meet there is something to see.
+    /// Returns one of the first few keys as often as any key, so that several threads meet at the same keys.
     private func randomKey() -> Int {
         let isHot = Bool.random(using: &generator)
         return .random(in: 0..<(isHot ? 4 : UniqueValues.keys.count), using: &generator)
@@ -55,7 +55,7 @@ final class WorkerThread {
 
     private func collect() throws {
         var options = CollectionOptions()
-        // Sidecar or not, a few of the keys have to go each time.
+        // A few of the keys must be evicted each time, with sidecars or without.
         options.maximumEntries = UniqueValues.keys.count * 3 / 4
         try cache.directory.collect(options)
         usleep(2000)
@@ -101,7 +101,7 @@ final class WorkerThread {
         if order.role == .forgetful { kept[key] = hit == nil ? nil : (entry.value, start) }
     }
 
-    /// What a value is.
+    /// Records the number of a value, or that it is damaged.
     private func note(_ data: Data, in entry: inout OperationLog.Entry, as kind: OperationLog.Kind) {
         if let number = UniqueValues.number(of: data, key: entry.key) {
             entry.kind = kind
@@ -131,14 +131,15 @@ final class WorkerThread {
         case 55..<65: try write(key) { try cache.putIfAbsent($0, forKey: name) }
         case 65..<80: try update(key)
         case 80..<90:
-            // Leaves the value what it is, so it is no operation on it.
+            // This does not change the value, so it is not recorded.
             try cache.setExpiration(.seconds(3600), forKey: name)
         default: try read(key)
         }
     }
 
-    /// What is computed, or published in the background, seen from both sides of a change: who has read a value,
-    /// and then removed or replaced it, must not be given it again.
+    /// Computes a value, or publishes it in the background, with reads before and after a change.
+    ///
+    /// A thread that has read a value, and then removed or replaced it, must not get that value again.
     private func look(at key: Int) throws {
         switch Int.random(in: 0..<4, using: &generator) {
         case 0: compute(key)
@@ -161,7 +162,7 @@ final class WorkerThread {
         log.end(number)
     }
 
-    /// Removes or expires all keys with a prefix in one step: for each of them, a removal.
+    /// Removes or expires all keys with a prefix in one step, which counts as a removal of each key.
     private func removeMany() throws {
         let prefix = ["key:1", "key:2", "pair:"][.random(in: 0..<3, using: &generator)]
         let start = OperationLog.now
@@ -176,7 +177,7 @@ final class WorkerThread {
         for number in numbers { log.end(number) }
     }
 
-    /// Writes a new value; the body says whether it was stored.
+    /// Writes a new value; the body returns whether it was stored.
     private func write(_ key: Int, _ body: (Data) throws -> Bool) throws {
         let value = newNumber()
         let data = UniqueValues.value(value, key: key)
@@ -185,7 +186,7 @@ final class WorkerThread {
         if try body(data) { log.end(number) } else { log.cancel(number) }
     }
 
-    /// Replaces a value by another one, having seen it: a read and a write.
+    /// Replaces a value after reading it, which counts as a read and a write.
     private func update(_ key: Int) throws {
         var seen: OperationLog.Entry?
         let start = OperationLog.now
@@ -201,7 +202,7 @@ final class WorkerThread {
         if let seen { log.append(seen) }
     }
 
-    /// Queues a new value, and sees to it now and then that all those are published.
+    /// Queues a new value, and now and then flushes all queued values.
     private func putBehind(_ key: Int) throws {
         let value = newNumber()
         let entry = OperationLog.Entry(kind: .behind, key: key, value: value, start: OperationLog.now)
@@ -221,7 +222,7 @@ final class WorkerThread {
         unflushed = []
     }
 
-    /// Gets a value that is computed where there is none: one write, or one read.
+    /// Gets a value, which is computed if it is missing: one write, or one read.
     private func compute(_ key: Int) {
         let value = newNumber()
         let data = UniqueValues.value(value, key: key)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One process of a test with many: works on a cache as it is told, and notes each operation, until its
-// standard input ends or it is killed. See WorkerOrder for the arguments.
+// One of several processes of a test: works on a cache as instructed, and records each operation, until its standard input
+// ends or it is killed. See WorkerOrder for the arguments.
 
 import DiskCache
 import Foundation
@@ -18,7 +18,7 @@ if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {
 configuration.checksGenerations = order.checksGenerations
 let cache = try SharedCache(at: order.directory, configuration: configuration)
 
-/// Set at the end of the input.
+/// The flag that is set at the end of the input.
 final class Stop: Sendable {
     let isSet = Atomic<Bool>(false)
 }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// `diskcache bench` as its users run it.
+/// Tests of `diskcache bench` with the built command.
 @Suite(.takesTurns) struct BenchCommandTests {
     private let place: TemporaryDirectory
     private let quick = ["--workers", "2", "--operations", "100", "--keys", "10", "--size", "1K"]
@@ -44,7 +44,7 @@ import Testing
         return try #require(try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any])
     }
 
-    /// A number of the result; its path's parts are between dots.
+    /// Returns the number of the result at a dotted path, or -1 if it is absent.
     private func number(_ path: String, in result: [String: Any]) -> Int {
         let parts = path.split(separator: ".").map(String.init)
         let last = parts.dropLast().reduce(result) { $0[$1] as? [String: Any] ?? [:] }
@@ -87,7 +87,7 @@ import Testing
     @Test
     func `a worker ends when the pipe from its parent closes`() throws {
         let plan = try BenchWorkerCommand.words(BenchPlan(), stream: 1)
-        // A pipe that nobody writes to any more is what it finds in the place of its input.
+        // The worker's standard input is a pipe whose writer ends after 0.1 s.
         let script = "sleep 0.1 | \"$@\" | tail -n 1"
         let run = try BuiltCommand.run(
             "/bin/sh",
@@ -117,8 +117,8 @@ import Testing
             starting: "/bin/sh",
             ["-c", script, BuiltCommand.path, place.path]
         )
-        // Longer than a pipe holds: once all of it is sent, the command reads its input. While it starts, Swift's
-        // runtime has handlers that would swallow the signal.
+        // Longer than a pipe holds: once all of it is sent, the command is reading its input. During its start, handlers of
+        // Swift's runtime would swallow the signal.
         try process.send(String(repeating: "x", count: 1 << 20))
         process.send(.quit)
         #expect(try process.wait() == .killed(.quit))

@@ -5,10 +5,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The lines of the article "Coming from other caches" about bkt.
+/// Tests of the command lines about bkt in the article "Coming from other caches".
 @Suite(.takesTurns) struct ComingFromBktTests {
     let tool: Tool
-    /// Gets a line each time that `cmd` runs.
+    /// The file to which each run of `cmd` appends a line.
     let log: String
 
     init() throws {
@@ -16,14 +16,14 @@ import Testing
         log = tool.path("log")
         let command = tool.path("cmd")
         makeFile(tool.path("FILE"), "content\n")
-        // A shell writes the file. Programs that other tests start inherit this process's open files for a moment, and
-        // execve(2) refuses a file that is open for writing.
+        // A shell writes the file, because programs that other tests start inherit this process's open files for a moment,
+        // and execve(2) refuses a file that is open for writing.
         let program = "#!/bin/sh\necho x >> '\(log)'; echo out; exit ${STATUS:-0}\n"
         let made = try tool.shell("cat > '\(command)' && chmod 755 '\(command)'", input: Data(program.utf8))
         #expect(made.status == 0, "\(made.error)")
     }
 
-    /// Runs a script that has the command as `diskcache`, and `cmd` in its path.
+    /// Runs a script with the command as `diskcache`, and with `cmd` in its path.
     private func shell(_ script: String) throws -> Tool.Run {
         try tool.shell(
             """

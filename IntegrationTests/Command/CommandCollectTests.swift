@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `diskcache gc`: waiting for others, watching, verifying.
+/// Tests of `diskcache gc`: waiting, watching and verifying.
 @Suite(.takesTurns) struct CommandCollectTests {
     let tool: Tool
     let cache: SharedCache
@@ -20,7 +20,7 @@ import Testing
     @Test(arguments: [["--no-wait"], ["--wait=1ms"]])
     func `gc that may not wait reports which process is collecting, and since when`(words: [String]) throws {
         let began = Int64((Date.now.timeIntervalSince1970 - 100) * 1e9)
-        // The kernel says who has the lock: 4711 may be the number of a process in another container.
+        // The kernel reports the lock holder: 4711 may be the identifier of a process in another container.
         for (holder, name) in [("$!", "process "), ("4711", "another process")] {
             let run = try tool.shell(
                 """
@@ -99,7 +99,7 @@ import Testing
     @Test func `gc --min-free evicts values if too little of the disk is free`() throws {
         for number in 0..<3 { try cache.put("value \(number)", forKey: "k\(number)") }
         #expect(try tool.run("gc", "--min-free", "1").output.hasPrefix("nothing to do"))
-        // Nobody has all of it.
+        // 100 % can never be free.
         let report = try json(tool.run("gc", "--min-free", "100%", "--json"))
         #expect((report["removed"] as? [String: [String: Int]])?["freeSpace"]?["count"] == 3)
         #expect(try tool.run("gc", "--min-free", "101%").status == 64)
@@ -128,7 +128,7 @@ import Testing
 
     // MARK: Watching
 
-    /// Waits for the daemon, and kills it where it has not ended within ten minutes.
+    /// A script that waits for the daemon, and kills it if it has not ended within ten minutes.
     private static let end = """
         for i in $(seq 60000); do kill -0 $WATCH 2>/dev/null || break; sleep 0.01; done
         kill -KILL $WATCH 2>/dev/null; wait $WATCH
@@ -152,7 +152,7 @@ import Testing
         let lines = try String(contentsOfFile: output, encoding: .utf8).split(separator: "\n")
         let left = "; left 1 key, 1 value, "
         #expect(lines[0].contains("Z removed 1, ") && lines[0].contains(" (expired 1)" + left))
-        // The last one may have been under way.
+        // The last collection may still have been in progress.
         #expect(lines[1...2].allSatisfy { $0.contains("Z removed nothing" + left) })
     }
 
@@ -179,14 +179,14 @@ import Testing
             try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
         }
         #expect(objects.allSatisfy { $0["time"] is String && $0["seconds"] is Double })
-        // The last one may have been under way.
+        // The last collection may still have been in progress.
         #expect(objects.contains { ($0["entries"] as? [String: Int])?["count"] == 1 })
     }
 
     @Test
     func `a signal during a collection ends the watch cleanly, and the collection is recorded`() throws {
         try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
-        // What holds all stripes keeps it busy for half a second.
+        // Held stripes keep the collection busy for half a second.
         var held: [Int32] = []
         defer { for lock in held { close(lock) } }
         for stripe in 0..<64 {
@@ -197,7 +197,7 @@ import Testing
             held.append(lock)
         }
         var last: CacheStatistics.LastCollection?
-        // One that was over already when the signal came shows nothing.
+        // A collection that had already ended when the signal came shows nothing.
         for _ in 0..<20 where last?.isComplete ?? true {
             let run = try tool.shell(
                 """

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `get --digest` and `put --digest`.
+/// Tests of `get --digest` and `put --digest`.
 @Suite(.takesTurns) struct CommandDigestTests {
     let tool: Tool
 

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Wrong words, wrong directories, wrong moments: one line, the right exit status, and nothing changed.
+/// Tests of commands that fail: one line of error, the documented exit status, and no change.
 @Suite(.takesTurns) struct CommandFailureTests {
     let tool: Tool
 
@@ -13,7 +13,7 @@ import Testing
         tool = try Tool()
     }
 
-    /// Checks that a run failed with this status and one line that begins as all do.
+    /// Checks that a run failed with this status and one line of error that begins with "diskcache: ".
     func expectFailure(_ run: Tool.Run, _ status: Int32, _ words: String = "") {
         #expect(run.status == status, "\(run.error)")
         #expect(run.outputData.isEmpty)
@@ -22,7 +22,7 @@ import Testing
         #expect(words.isEmpty || run.error.contains(words), "\(run.error)")
     }
 
-    // MARK: Words
+    // MARK: Arguments
 
     @Test(
         arguments: [
@@ -188,7 +188,7 @@ import Testing
         #expect(try cache.get(forKey: long)?.value == Data("x".utf8))
     }
 
-    // MARK: No cache there
+    // MARK: Missing caches
 
     @Test func `each usage error has its message`() throws {
         expectFailure(try tool.run("colour"), 64, "unknown command 'colour':")
@@ -253,7 +253,7 @@ import Testing
         #expect(run.lines == ["755 a", "755 a/b", "700 a/b/c"], "\(run.error)")
     }
 
-    // MARK: Wrong directories
+    // MARK: Invalid directories
 
     @Test(arguments: [["put", "k"], ["get", "k"], ["ls"], ["gc"]])
     func `a file in place of the directory is refused`(words: [String]) throws {
@@ -285,14 +285,15 @@ import Testing
         #expect(tool.files("entries").count == 1)
     }
 
-    /// Runs the command as nobody.
+    /// Runs the command as the user nobody.
     func asNobody(_ words: String) throws -> Tool.Run {
         try tool.shell("\(Self.nobody) \"$TOOL\" \(words) </dev/null")
     }
 
     static let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups"
 
-    /// Only root can become somebody else, who must be able to reach the command and its libraries then.
+    /// Whether this process can run the command as another user, which takes root and access to the command and its
+    /// libraries.
     static let canBecomeNobody: Bool = {
         do {
             return try Tool().shell("\(nobody) \"$TOOL\" --version").status == 0
@@ -323,7 +324,7 @@ import Testing
         #expect(doctor.status == 78 && doctor.output.contains("not writable by user 65534"))
     }
 
-    // MARK: Files that others have planted
+    // MARK: Files planted by other users
 
     @Test(.enabled(if: canBecomeNobody, "nobody can't run the command here"))
     func `get -o never writes through a file, link or pipe that another user has planted`() throws {
@@ -396,7 +397,7 @@ import Testing
         }
     }()
 
-    // MARK: Wrong input and output
+    // MARK: Invalid input and output
 
     @Test func `a missing input file is an input error and creates no directory`() throws {
         expectFailure(try tool.run("put", "k", tool.path("missing")), 74, "missing")
@@ -410,7 +411,7 @@ import Testing
     }
 
     @Test func `closed output streams become /dev/null, so that no file gets their numbers`() throws {
-        // Stopped at the opening of a pipe that nobody writes to; looked at until it is there.
+        // The command blocks while it opens a pipe without a writer. Its streams are checked until it gets there.
         let run = try tool.shell(
             """
             mkfifo "$HOME/pipe"; "$TOOL" put k "$HOME/pipe" >&- 2>&- & for ((try = 0; try < 100000; try++)); do

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// `diskcache info`: why a key is a hit or is not.
+/// Tests of `diskcache info`: why a key is a hit or a miss.
 @Suite(.takesTurns) struct CommandInfoTests {
     let tool: Tool
     let cache: SharedCache
@@ -88,7 +88,7 @@ import Testing
         #expect(exit == 1 && line.hasPrefix("a miss: removed ") && line.hasSuffix(" \(process): too many"))
         let removal = try json(tool.run("info", "k", "--json"))["lastRemoval"] as? [String: Any]
         #expect(removal?["reason"] as? String == "entries" && removal?["process"] as? Int == Int(process))
-        // It is no longer of interest.
+        // The removal is not reported once the key has a value again.
         try cache.put("value", forKey: "k")
         #expect(try json(tool.run("info", "k", "--json"))["lastRemoval"] == nil)
     }

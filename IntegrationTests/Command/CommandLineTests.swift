@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The built command, as its users and their scripts meet it.
+/// Tests of the built command as users and scripts run it.
 @Suite(.takesTurns) struct CommandLineTests {
     let tool: Tool
 
@@ -18,7 +18,7 @@ import Testing
         try #require(run.status == 0, "\(run.error)")
     }
 
-    // MARK: What is on disk
+    // MARK: Files
 
     @Test func `a put creates one object named by the SHA-256 of the value`() throws {
         try put("k", "hello\n")
@@ -183,7 +183,7 @@ import Testing
         #expect(try tool.run("--dir", "/a/b/", "dir").output == "/a/b\n")
         #expect(try tool.shell("env -u DISKCACHE_DIR \"$TOOL\" dir").output.hasSuffix("/.cache/diskcache\n"))
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
-        // As it is, for `cd "$(diskcache dir)"`.
+        // Unescaped, for `cd "$(diskcache dir)"`.
         #expect(try tool.run("-d", "/a\u{1B}b", "dir").output == "/a\u{1B}b\n")
     }
 
@@ -222,7 +222,7 @@ import Testing
         try put("c", "3")
         #expect(try tool.run("rm", "--tag", "x", "--json").output == "{\"removed\":1}\n")
         #expect(try tool.run("ls", "--sort", "key").lines == ["b", "c"])
-        // It is not looked whether there are any.
+        // The command does not check whether any value has the tag.
         #expect(try tool.run("rm", "--tag", "x").status == 0)
     }
 
@@ -251,13 +251,13 @@ import Testing
     }
 }
 
-/// The JSON object that a command printed.
+/// Returns the JSON object that a command printed.
 func json(_ run: Tool.Run) throws -> [String: Any] {
     try #require(run.outputData.last == UInt8(ascii: "\n"), "\(run.error)")
     return try #require(try JSONSerialization.jsonObject(with: run.outputData) as? [String: Any])
 }
 
-/// A time as the commands write it.
+/// Parses a time in the format of the commands.
 func date(_ text: Any?) throws -> Date {
     try Date(
         #require(text as? String),

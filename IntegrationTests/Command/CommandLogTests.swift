@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// `diskcache log`.
+/// Tests of `diskcache log`.
 @Suite(.takesTurns) struct CommandLogTests {
     let tool: Tool
     let store: Store

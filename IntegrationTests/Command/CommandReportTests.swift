@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the commands that report say, and how.
+/// Tests of the commands that report: their contents and formats.
 @Suite(.takesTurns) struct CommandReportTests {
     let tool: Tool
     let cache: SharedCache
@@ -174,7 +174,7 @@ import Testing
         #expect(run.output.contains("chmod go-rwx"))
     }
 
-    // MARK: Everywhere
+    // MARK: All commands
 
     static let commands = [
         "put", "get", "has", "rm", "clear", "touch", "incr", "ls", "info", "lock", "gc", "stats", "verify",

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Commands about keys by prefix, pattern or tag, and keys in a scope.
+/// Tests of selections by prefix, pattern or tag, and of scopes.
 @Suite(.takesTurns) struct CommandSelectionTests {
     let tool: Tool
     let cache: SharedCache
@@ -74,7 +74,7 @@ import Testing
         #expect(try tool.run("rm", "--glob", "a*").status == 0)
         #expect(try tool.run("rm", "--tag", "x").status == 0)
         #expect(try keys.isEmpty)
-        // What is put afterwards stays.
+        // A later put is not affected.
         try cache.put("x", forKey: "a/1", options: PutOptions(tags: ["x"]))
         #expect(try tool.run("get", "a/1").output == "x")
     }
@@ -138,7 +138,7 @@ import Testing
             #expect(try tool.shell("DISKCACHE_SCOPE=s/ \"$TOOL\" \(quoted)").status == 0)
             #expect(try tool.shell("DISKCACHE_SCOPE=s/ \"$TOOL\" \(quoted) --scope ''").status == 1)
         }
-        // A list is one of whole keys.
+        // Lists show whole keys.
         #expect(try tool.run("ls", "--prefix", "s/", environment: scope).lines == ["s/k"])
         #expect(try tool.run("rm", "a/1", environment: scope).status == 1)
         #expect(try tool.run("rm", "k", environment: scope).status == 0)
@@ -163,7 +163,7 @@ import Testing
         #expect(try left(ttl: "") == nil)
         let wrong = try tool.run("put", "k", environment: ["DISKCACHE_TTL": "soon"])
         #expect(wrong.status == 64 && wrong.error.contains("$DISKCACHE_TTL: invalid time span 'soon'"))
-        // An access does what it did.
+        // The variable does not apply to touch.
         #expect(try tool.run("touch", "k", environment: ["DISKCACHE_TTL": "1h"]).status == 0)
         #expect(try json(tool.run("info", "k", "--json"))["expires"] == nil)
     }

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `diskcache verify`: samples, and what it prints.
+/// Tests of `diskcache verify`: samples and output.
 @Suite(.takesTurns) struct CommandVerifyTests {
     let tool: Tool
     let cache: SharedCache
@@ -71,7 +71,7 @@ import Testing
     {
         for number in 0..<40 { try cache.put("value \(number)", forKey: "k\(number)") }
         let entries = tool.files("entries").map { "\(tool.directory)/entries/\($0)" }
-        // Where the file system has no attributes a copy loses nothing.
+        // On a file system without attributes a copy loses nothing.
         guard try entries.allSatisfy({ try Data(contentsOf: URL(fileURLWithPath: $0)).isEmpty }) else {
             return
         }

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `diskcache config`, and what limits do to the other commands.
+/// Tests of `diskcache config`, and of the effect of limits on other commands.
 @Suite(.takesTurns) struct ConfigCommandTests {
     let tool: Tool
 
@@ -42,7 +42,7 @@ import Testing
         #expect(try tool.run("config", "unset", "max-idle").status == 0)
         let got = try tool.run("config", "get", "max-idle")
         #expect(got.status == 1 && got.outputData.isEmpty)
-        // What get prints, set takes.
+        // `set` accepts the output of `get`.
         for name in ["max-size", "min-free", "max-age", "max-value-size"] {
             let value = try tool.run("config", "get", name).lines[0]
             #expect(try tool.run("config", "set", name, value).status == 0)
@@ -133,7 +133,7 @@ import Testing
         for way in ["`diskcache config unset \(words[0])`", "`diskcache clear`"] {
             #expect(run.error.contains(way), "\(run.error)")
         }
-        // It is offered where it works.
+        // The message offers --force only if it works.
         let isRefusedAnyway = ["max-size", "max-entries"].contains(words[0])
         #expect(run.error.contains("--force") != isRefusedAnyway, "\(run.error)")
         if isRefusedAnyway { #expect(try tool.run(["config", "set", "--force"] + words).status == 64) }

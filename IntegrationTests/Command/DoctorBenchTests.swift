@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `doctor --bench` beside a cache that is in use.
+/// Tests of `doctor --bench` on a cache that is in use.
 @Suite(.takesTurns) struct DoctorBenchTests {
     let tool: Tool
 
@@ -16,7 +16,7 @@ import Testing
         cache.close()
     }
 
-    /// The names of all that is there, and what can be told of entries and objects from outside.
+    /// Returns the names of all files, and the inodes, sizes, modes and times of entries and objects.
     func listing() throws -> [String] {
         try tool.shell(
             """

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `doctor` finds in real directories.
+/// Tests of the findings of `doctor` in real directories.
 @Suite(.takesTurns) struct DoctorTests {
     let tool: Tool
     let cache: SharedCache
@@ -16,7 +16,7 @@ import Testing
         try cache.put("hello", forKey: "k")
     }
 
-    /// The finding on a subject: its level and its state.
+    /// Returns the level and the state of the finding on a subject.
     func finding(_ subject: String) throws -> (level: String, state: String) {
         let run = try tool.run("doctor", "--json")
         let findings = try #require(try json(run)["findings"] as? [[String: Any]])
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func `an unreadable rules file is found`() throws {
-        // One that stays, as a value is stale by it.
+        // A rule that stays, because a value is stale by it.
         try cache.expireAll(.prefix("k"), staleFor: .seconds(3600))
         cache.close()
         try #require(tool.files().contains("rules"))
@@ -88,7 +88,7 @@ import Testing
         let run = try tool.shell(script)
         #expect(run.status == 78, "\(run.error)")
         #expect(run.output.contains("has been collecting for 5m") && run.output.contains("and is stopped"))
-        // The lock was given up with its file: who was at it was killed.
+        // The holder was killed: its lock is free, and the lock file is left.
         #expect(try finding("collections") == ("fine", "the last was interrupted; the next completes it"))
         #expect(try tool.run("gc").status == 0)
         let last = try finding("collections")
@@ -106,7 +106,7 @@ import Testing
         let findings = try #require(try json(run)["findings"] as? [[String: Any]])
         let found = try #require(findings.first { $0["subject"] as? String == "access times" })
         #expect(found["level"] as? String == level)
-        // In memory: then there is a finding on that, too.
+        // tmpfs is in memory, which is a finding, too.
         #expect(
             findings.contains { $0["subject"] as? String == "memory" && $0["level"] as? String == "fine" }
         )
@@ -136,7 +136,7 @@ import Testing
         #expect(try tool.run("config", "set", "min-free", "8000T", "--force").status == 0)
         let unreachable = try finding("limit")
         #expect(unreachable.level == "risk" && unreachable.state.contains("must stay free"))
-        // The command refuses it; an editor does not.
+        // The command refuses this limit, but an editor can write it.
         makeFile(tool.directory + "/config.json", "{\"maximumSize\": 100000}")
         let found = try finding("limit")
         #expect(found.level == "risk" && found.state.contains("directories and control file alone take"))

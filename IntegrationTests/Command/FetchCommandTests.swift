@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `diskcache fetch`, with a server on loopback.
+/// Tests of `diskcache fetch` with a server on loopback.
 @Suite(
     .takesTurns,
     .enabled(if: OriginServer.isPossible, "there is no python3 or no libcurl.so.4: nothing is fetched")

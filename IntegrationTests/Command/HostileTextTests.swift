@@ -5,14 +5,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Keys, names and values that would speak to a terminal reach none, whatever the command.
+/// Tests that no command prints control characters of keys, names and values to a terminal.
 @Suite(.takesTurns) struct HostileTextTests {
-    /// A title, colours and a cleared screen by ESC and by C1, a turned direction, ends of lines.
+    /// Text that sets a title and colours and clears the screen by ESC and C1, reverses the direction, and has line ends.
     static let hostile =
         "a\u{1B}]0;t\u{7}\u{1B}[31m\u{9B}2J\u{202E}b\u{2066}\u{200F}\u{61C}\u{2028}\u{2029}\r\nc\td\u{7F}\u{85}e"
 
     let tool: Tool
-    /// A cache whose path is hostile, too.
+    /// The directory of a cache, whose path is hostile, too.
     let directory: String
 
     init() throws {
@@ -24,7 +24,7 @@ import Testing
         try tool.run(["--dir", directory] + words, input: Data("x".utf8))
     }
 
-    /// What a terminal acts upon, or what changes how the text around it is seen.
+    /// Returns whether a character controls a terminal or changes the appearance of the text around it.
     private static func mayNotLeave(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x0A: false
@@ -125,7 +125,7 @@ import Testing
                     == "diskcache: ls: skipped by --null: 1 key not kept by name, 1 key with a NUL\n"
             )
         }
-        // What the help shows removes what was listed, and nothing else.
+        // The command in the help text removes the listed keys and no others.
         _ = try tool.shell("\"$TOOL\" ls --null 2>/dev/null | xargs -0 \"$TOOL\" rm --")
         #expect(try cache.contains(forKey: "bad\0good"))
         #expect(try !cache.contains(forKey: "good"))

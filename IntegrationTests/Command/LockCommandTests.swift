@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `diskcache lock` and `diskcache incr`.
+/// Tests of `diskcache lock` and `diskcache incr`.
 @Suite(.takesTurns) struct LockCommandTests {
     let tool: Tool
     let log: String
@@ -17,7 +17,7 @@ import Testing
 
     private var lockFiles: [String] { tool.files("locks").filter { $0.hasPrefix("lock-") } }
 
-    /// Has one take the lock, note that, and hold it until `$GO` is there.
+    /// A script that starts a holder of the lock, which records its process and holds the lock until `$GO` exists.
     private var holding: String {
         """
         export LOG='\(log)' GO='\(tool.path("go"))'
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test func `three permits admit at most three of eight processes`() throws {
-        // Each has a file while it is inside; it counts them, its own included.
+        // Each process has a file while it holds a permit, and counts all such files, its own included.
         let script = """
             export PLACE='\(tool.path("inside"))' LOG='\(log)'; mkdir "$PLACE"
             for i in 1 2 3 4 5 6 7 8; do

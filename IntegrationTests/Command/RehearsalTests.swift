@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `gc` says that it would do, and what it then does.
+/// Tests that a dry run of `gc` predicts the real run.
 @Suite(.takesTurns) struct RehearsalTests {
     private let tool: Tool
     private let cache: SharedCache
@@ -21,7 +21,7 @@ import Testing
             .put(value, forKey: key, options: PutOptions(expires: expires))
     }
 
-    /// Something for each reason, and values that several keys name.
+    /// Creates something to remove for each reason, and values that several keys share.
     private func makeEverything() throws {
         for index in 0..<120 {
             let value = "value \(index / 2)" + String(repeating: "x", count: index / 2 % 5 * 3000)

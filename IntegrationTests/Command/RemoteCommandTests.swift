@@ -4,8 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the commands do where a directory is shared with other machines: two directories, and a server on
-/// loopback.
+/// Tests of the commands with remote servers: two directories stand for two machines, and a server runs on loopback.
 @Suite(
     .takesTurns,
     .enabled(if: OriginServer.isPossible, "there is no python3 or no libcurl.so.4: nothing is shared")
@@ -17,7 +16,7 @@ struct RemoteCommandTests {
         tool = try Tool()
     }
 
-    /// The script has `here` and `there` for the command on this machine and on another one.
+    /// Runs a script in which `here` and `there` are the command on this machine and on another one.
     func sharing(_ script: String) throws -> Tool.Run {
         try OriginServer(tool: tool).run(
             """
@@ -173,7 +172,7 @@ struct RemoteCommandTests {
         }
     }
 
-    @Test func `without diskcache-net the cache works locally, and only push fails`() throws {
+    @Test func `without diskcache-net the cache works locally, and push fails`() throws {
         let alone = tool.path("alone")
         let run = try sharing(
             """

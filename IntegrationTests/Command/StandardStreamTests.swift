@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `diskcache` with the standard streams that other programs start it with.
+/// Tests of `diskcache` with the standard streams that other programs pass to it.
 @Suite(.takesTurns) struct StandardStreamTests {
     let tool: Tool
 
@@ -12,7 +12,8 @@ import Testing
         tool = try Tool()
     }
 
-    /// Runs a command with non-blocking standard input and output, as node, ssh and continuous integration do.
+    /// A shell function that runs a command with non-blocking standard input and output, as node, ssh and continuous
+    /// integration do.
     private static let nonBlocking = """
         nonblocking() {
             perl -MFcntl -e 'for my $number (0, 1) {
@@ -24,7 +25,7 @@ import Testing
         """
 
     @Test func `values pass completely through non-blocking pipes`() throws {
-        // 50 times what a pipe holds, so that both sides have to wait.
+        // 50 times the capacity of a pipe, so that both sides have to wait.
         let value = Data((0..<(1 << 19)).map { "\($0)\n" }.joined().utf8)
         let run = try tool.shell(
             Self.nonBlocking + """
@@ -38,7 +39,7 @@ import Testing
             }()
         )
         #expect(run.status == 0 && run.error.isEmpty, "\(run.error)")
-        // Compared outside of the macro, which would describe all differences of so much data.
+        // Compared outside of the macro, which would list all differences of this much data.
         let isWhole = run.outputData == value
         #expect(isWhole)
     }
@@ -63,7 +64,7 @@ import Testing
     }
 
     @Test func `serve waits for requests on a non-blocking pipe`() throws {
-        // The second request comes after the first answer: in between there is nothing to read.
+        // The second request comes after the first answer: in between the pipe is empty.
         let run = try tool.shell(
             Self.nonBlocking + #"""
                 answers="$DISKCACHE_DIR.answers"; : > "$answers"

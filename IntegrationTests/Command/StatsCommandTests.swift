@@ -9,7 +9,7 @@ import Testing
 @testable import CacheStore
 @testable import DiskCacheCommand
 
-/// `stats` and `gc --last` read what other processes have left, dead ones included.
+/// Tests that `stats` and `gc --last` report the work of other processes, dead ones included.
 @Suite(.takesTurns) struct StatsCommandTests {
     private let tool: Tool
 
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func `computations of run, and waits for them, are counted`() throws {
-        // The command goes on until both others have found its lock held.
+        // The command runs until both other processes have found its lock held.
         let script = """
             export GO="$DISKCACHE_DIR.go"
             run() { "$TOOL" run --ttl 60 -- sh -c 'until [ -e "$GO" ]; do sleep 0.01; done'; }
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func `the counts of a killed process are kept`() throws {
-        // The command has stored the value, and is killed while it does what nobody sees the end of.
+        // The first command has stored its value. The second one is killed while it runs its own command.
         let script = """
             "$TOOL" put k <<< value
             "$TOOL" run --ttl 60 -- sh -c 'echo $$ > "$DISKCACHE_DIR.ready"; exec sleep 60' &
@@ -105,7 +105,7 @@ import Testing
 
     @Test func `without a control file stats only scans the directory`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
-        // A directory in its place: it can neither be mapped nor replaced.
+        // A directory in place of the file can be neither mapped nor replaced.
         try FileManager.default.removeItem(atPath: tool.directory + "/control")
         try FileManager.default.createDirectory(
             atPath: tool.directory + "/control/x",
@@ -136,7 +136,7 @@ import Testing
 
     // MARK: Watch
 
-    /// Exits as the watch has; with 137 where it has not ended by itself within ten minutes.
+    /// A script that exits with the status of the watch, or with 137 if the watch has not ended within ten minutes.
     private static let end = """
         for i in $(seq 60000); do kill -0 $WATCH 2> /dev/null || break; sleep 0.01; done
         kill -KILL $WATCH 2> /dev/null; wait $WATCH; exit $?
@@ -146,7 +146,7 @@ import Testing
     func `a watch prints lines until a signal ends it`(signal: String, status: Int32) throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         let output = tool.path("watch")
-        // Without job control bash starts what is in the background with SIGINT ignored.
+        // Without job control bash starts background commands with SIGINT ignored.
         let run = try tool.shell(
             """
             set -m
@@ -287,7 +287,7 @@ import Testing
     func `a watch fits the size of its terminal, and takes its interval without =`() throws {
         #expect(try tool.run("put", "k").status == 0)
         let output = tool.path("screens")
-        // In a file, as a pipe would be held open by what is left running.
+        // Into a file, because processes that are left running would hold a pipe open.
         let run = try tool.shell(
             """
             script -qec "stty rows 5 cols 20; exec '$TOOL' stats --watch 100ms" /dev/null \

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The article *Getting started*: its program is compiled with the tests, and its console sessions are run.
+/// Tests of the article *Getting started*: its program is compiled with the tests, and its console sessions are run.
 @Suite(.takesTurns) struct TutorialTests {
     private let article: String
 

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `diskcache run` among several processes: one runs the command, and none is left waiting by a death.
+/// Tests of `diskcache run` in several processes: one runs the command, and no process waits for a dead one.
 @Suite(.takesTurns) struct CommandRunProcessTests {
     let tool: Tool
     let log: String
@@ -14,7 +14,8 @@ import Testing
         log = tool.path("LOG")
     }
 
-    /// Eight at once, whose command goes on until `$GO` is there; each leaves its output and exit status behind.
+    /// A script that starts eight runs, whose command continues until `$GO` exists, and stores their outputs and exit
+    /// statuses.
     private var eight: String {
         """
         export LOG='\(log)' OUT='\(tool.path("out"))'; export GO='\(tool.path("go"))'; mkdir "$OUT"
@@ -27,10 +28,11 @@ import Testing
         """
     }
 
-    /// Notes that it was begun, and ends once it is told.
+    /// The command, which logs its start, and ends once `$GO` exists.
     private let command = #"echo x >> "$LOG"; until [ -e "$GO" ]; do sleep 0.01; done; echo done"#
 
-    /// Waits until the command runs, and gives the others time to come to its lock; who comes later is served as well.
+    /// A script that waits until the command runs, and gives the others time to reach its lock; later ones get the result as
+    /// well.
     private let atWork = #"until [ -s "$LOG" ]; do sleep 0.01; done; sleep 0.3"#
 
     private func contents(_ kind: String) -> [String] {
@@ -126,18 +128,18 @@ import Testing
                 while :; do sleep 0.02; done' > '\(tool.path("text"))' &
             until grep -q ready '\(tool.path("text"))'; do sleep 0.01; done; kill -\(signal) $!; wait $!; exit $?
             """
-        // Without job control bash starts what is in the background with SIGINT ignored.
+        // Without job control bash starts background commands with SIGINT ignored.
         let run = try tool.shell("set -m; " + script)
         #expect(run.status == 4)
         #expect(try String(contentsOfFile: tool.path("text"), encoding: .utf8) == "ready\ngot\n")
-        // Only USR1 does not ask for an end.
+        // Only USR1 is not a request to end.
         #expect(tool.files("entries").isEmpty == (signal != "USR1"))
     }
 
     @Test func `run ends by the signal of its command even if a background process is still running`() throws
     {
         let text = tool.path("text")
-        // What it has left is killed in the end: it would keep the test waiting.
+        // The process that is left running is killed at the end, because the test would wait for it.
         let script = """
             set -m; "$TOOL" run -- bash -c 'sleep 60 & echo $!; wait' > '\(text)' & until [ -s '\(text)' ]; do
                 sleep 0.01
@@ -161,7 +163,7 @@ import Testing
 
     @Test(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) makes a terminal"))
     func `a command ends with its terminal, even if only run is notified`() throws {
-        // The command that `script` starts leads the terminal's session. Its terminal goes with `script`.
+        // The command that `script` starts leads the terminal's session. The terminal disappears with `script`.
         let script = """
             printf 'exec "%s" run -- sh -c "echo \\$\\$ > %s; exec sleep 60"' "$TOOL" '\(log)' > '\(tool.path("job"))'
             script -qec ". '\(tool.path("job"))'" /dev/null < /dev/null > /dev/null &
@@ -194,7 +196,7 @@ import Testing
 
     @Test func `a killed run stores nothing`() throws {
         let text = tool.path("text")
-        // What it leaves behind is killed in the end: it would keep the test waiting.
+        // The process that is left running is killed at the end, because the test would wait for it.
         let script = """
             "$TOOL" run -- sh -c 'echo $$; head -c 1000000 /dev/zero; exec sleep 60' > '\(text)' &
             until [ $(wc -c < '\(text)') -gt 1000000 ]; do sleep 0.01; done
@@ -221,7 +223,7 @@ import Testing
         let command = "$TIMED \"$TOOL\" run -- cat '\(original)' | cmp - '\(original)'"
         #expect(try memory.peak(command) < CommandMemoryTests.limit)
         _ = try memory.tool.shell("echo more >> '\(original)'")
-        // Replayed: the file has more by now.
+        // This run is a replay: the file is longer now.
         let replayed = "$TIMED \"$TOOL\" run -- cat '\(original)' | cmp - <(head -c 100000000 '\(original)')"
         #expect(try memory.peak(replayed) < CommandMemoryTests.limit)
     }

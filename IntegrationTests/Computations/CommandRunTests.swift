@@ -5,10 +5,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `diskcache run`: what is replayed, and when the command is run anew.
+/// Tests of `diskcache run`: which results are replayed, and when the command runs again.
 @Suite(.takesTurns) struct CommandRunTests {
     let tool: Tool
-    /// Gets a line each time that the command runs.
+    /// The file to which each run of the command appends a line.
     let log: String
 
     init() throws {
@@ -16,13 +16,13 @@ import Testing
         log = tool.path("LOG")
     }
 
-    /// Runs a script that finds `$RUN`, the log as `$LOG` and a command that notes its run there as `$NOTE`.
+    /// Runs a script with `$RUN`, the log as `$LOG`, and a command that logs its run there as `$NOTE`.
     @discardableResult
     func shell(_ script: String) throws -> Tool.Run {
         try tool.shell("export LOG='\(log)'; RUN=\"$TOOL run\"; NOTE='echo x >> \"$LOG\"'; \(script)")
     }
 
-    /// How often the command has run.
+    /// The number of runs of the command.
     var runs: Int {
         let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
         return text.split(separator: "\n").count
@@ -46,7 +46,7 @@ import Testing
 
     @Test func `both streams keep their order, when it runs and when it is replayed`() throws {
         let seen = tool.path("seen")
-        // Each line is written when the one before it has come through: of two at once nobody knows which was first.
+        // Each line is written after the previous one has arrived: the order of two simultaneous lines is undefined.
         let script = """
             export SEEN='\(seen)'; : > "$SEEN"; $RUN -- bash -c "$NOTE"';
             said() { until [ $(wc -l < "$SEEN") = $1 ]; do sleep 0.01; done; }
@@ -81,7 +81,7 @@ import Testing
             }
         }
         #expect(runs == 1)
-        // What is no span is the command, also where it begins with a number.
+        // A word that is not a time span is the command, even if it begins with a digit.
         let run = try shell(
             "cd \"${LOG%/*}\" && ln -s /bin/echo 7z && PATH=.:$PATH; $RUN --cache-failures -- 7z -- x"
         )
@@ -91,7 +91,7 @@ import Testing
     @Test func `an expired result is computed again`() throws {
         try shell("$RUN --ttl 1h -- sh -c \"$NOTE\"; $RUN --ttl 1h -- sh -c \"$NOTE\"")
         #expect(runs == 1)
-        // Who asks decides, too.
+        // The time to live of the replaying call counts, too.
         try shell("sleep 0.05; $RUN --ttl 1ms -- sh -c \"$NOTE\"")
         #expect(runs == 2)
     }
@@ -121,14 +121,14 @@ import Testing
         let value = tool.path("value")
         makeFile(value, "old\n")
         let (go, program) = (tool.path("go"), tool.path("program"))
-        // It goes on when it may; after a minute also where it may not, so that nothing hangs.
+        // The command continues once `go` exists, and after a minute in any case, so that nothing hangs.
         makeFile(
             program,
             "for i in $(seq 6000); do [ -e '\(go)' ] && break; sleep 0.01; done; cat '\(value)'\n"
         )
         let command = "--stale 1h --key s -- sh -c \"$NOTE; . '\(program)'\""
         #expect(try shell("touch '\(go)'; $RUN --ttl 100ms \(command); rm '\(go)'").output == "old\n")
-        // Were the renewing process to hold our output open, cat would wait for it.
+        // If the refreshing process held this output open, `cat` would wait for it.
         let script = """
             echo new > '\(value)'; sleep 0.2; for i in 1 2 3 4 5 6; do $RUN --ttl 1h \(command) & done | cat
             "$TOOL" get s | grep -c new; touch '\(go)'; for i in $(seq 6000); do
@@ -168,11 +168,11 @@ import Testing
             try shell("\(call) -- sh -c \"$NOTE\"; \(call) -- sh -c \"$NOTE\"")
             #expect(runs == number + 1, "\(call)")
         }
-        // An empty scope is none, and what the environment says is what the option says.
+        // An empty scope is the same as no scope, and the variable is equivalent to the option.
         try shell("DISKCACHE_SCOPE=t $RUN --scope '' -- sh -c \"$NOTE\"; $RUN --scope t -- sh -c \"$NOTE\"")
         try shell("touch -d @5 '\(file)'; $RUN --hash '\(file)' -- sh -c \"$NOTE\"")
         #expect(runs == calls.count)
-        // The bytes of a pipe of the shell are hashed, not its number: the shell takes the highest free one up to 63.
+        // The contents of a pipe of the shell are hashed, not its number, which is the highest free descriptor up to 63.
         try shell(
             "$RUN --hash <(echo 1) -- sh -c \"$NOTE\"; exec 63</dev/null; $RUN --hash <(echo 1) -- sh -c \"$NOTE\""
         )
@@ -181,7 +181,7 @@ import Testing
         #expect(runs == calls.count + 3)
         let named = try shell("cd \"$HOME\"; mkfifo pipe; $RUN --hash pipe -- true")
         #expect(named.status == 0 && named.error.contains("pipe: it is not a regular file"), "\(named.error)")
-        // Without them they are not.
+        // Without their options directory and variables are not part of the key.
         try shell("cd /; V=3 $RUN -- sh -c \"$NOTE\"")
         #expect(runs == calls.count + 3)
     }
@@ -208,7 +208,7 @@ import Testing
     }
 
     @Test func `without a usable cache the command runs, with one line of warning`() throws {
-        // A file where the directory should be.
+        // A file in place of the directory.
         makeFile(tool.directory)
         let run = try shell("$RUN -- sh -c \"$NOTE; echo out; echo err >&2; exit 5\"")
         #expect(run.status == 5 && run.output == "out\n" && run.error.hasSuffix("err\n"))
@@ -225,14 +225,14 @@ import Testing
     }
 
     @Test func `a result that is too large for the file system is printed and not stored`() throws {
-        // Files may have 64 KiB: neither the recording nor the value fits.
+        // Files are limited to 64 KiB: neither the recording nor the value fits.
         let run = try shell("ulimit -f 64; $RUN -- head -c 1000000 /dev/zero | wc -c")
         #expect(run.output == "1000000\n")
         #expect(run.error.contains("not stored"), "\(run.error)")
         #expect(tool.files("entries").isEmpty)
     }
 
-    // MARK: Whatever is wrong
+    // MARK: Failures
 
     @Test(arguments: [
         "env -u DISKCACHE_DIR -u HOME", "env -u DISKCACHE_DIR HOME=here",
@@ -254,7 +254,7 @@ import Testing
         #expect(run.status == 3 && run.output == "out\n", "\(run.error)")
         let lines = run.error.split(separator: "\n").map(String.init)
         #expect(lines.last == "err", "\(run.error)")
-        // A shell in a directory that is gone has something to say, too.
+        // A shell in a deleted directory prints a message, too.
         let ours = lines.filter { $0.hasPrefix("diskcache: ") }
         #expect(ours.count == 1, "\(run.error)")
         #expect(
@@ -273,7 +273,7 @@ import Testing
         let run = try shell(script)
         #expect(run.lines == [" 61 ff 62", " 61 fe 62", " 61 ff 62"], "\(run.error)")
         #expect(runs == 2)
-        // Also by who renews it in the background.
+        // This also applies to the refresh in the background.
         let renewed = try shell(
             """
             for i in 1 2; do
@@ -284,7 +284,7 @@ import Testing
             """
         )
         #expect(renewed.lines == [" ff", " ff"], "\(renewed.error)")
-        // The options are ours.
+        // Options must be UTF-8.
         let wrong = try shell("$RUN --key $'\\xff' -- echo x")
         #expect(wrong.status == 64 && wrong.error.contains("UTF-8"))
     }

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Computing once, by processes that know of each other only by the directory.
+/// Tests of single-flight computations by processes that share only the directory.
 @Suite(.takesTurns) struct ComputeProcessTests {
     let directory: TemporaryDirectory
 
@@ -27,7 +27,7 @@ import Testing
         try await until { computations == 1 }
         let probes = try (0..<7).map { _ in try start(computing: 300, isWaiting: false) }
         for probe in probes { try await probe.expectLine("ready") }
-        // Time for them to find the lock held; one that does not finds it free, which is no harm.
+        // Time for the processes to find the lock held; one that does not finds it free, which does no harm.
         try await Task.sleep(for: .milliseconds(100))
         #expect(computations == 1)
         #expect(kill(victim.process.processIdentifier, SIGKILL) == 0)
@@ -79,14 +79,14 @@ import Testing
         try cache.directory.explanation(forKey: "key").computedBy?.processIdentifier
     }
 
-    // MARK: What the tests are made of
+    // MARK: Helpers
 
     private func path(_ name: String) -> String { directory.path + "/" + name }
 
-    /// How many have begun to compute.
+    /// The number of computations that have started.
     private var computations: Int { (FileManager.default.contents(atPath: path("log"))?.count ?? 0) / 2 }
 
-    /// Of the batches: each time that one was computed.
+    /// The computed keys of batches, each once per computation.
     private var computedKeys: [String] {
         let log = FileManager.default.contents(atPath: path("log")) ?? Data()
         let text = String(decoding: log, as: UTF8.self)
@@ -107,7 +107,7 @@ import Testing
     }
 }
 
-/// A process that asks for the value; killed when this goes.
+/// A process that requests the value, and is killed when this object is released.
 private final class Probe: Sendable {
     let process: Process
     private let output: FileHandle
@@ -127,7 +127,7 @@ private final class Probe: Sendable {
         kill(process.processIdentifier, SIGKILL)
     }
 
-    /// Reads a line, on a thread of its own.
+    /// Checks the next line of the output, which it reads on a separate thread.
     func expectLine(_ text: String) async throws {
         let line = await withCheckedContinuation { continuation in
             Thread.detachNewThread { [output] in

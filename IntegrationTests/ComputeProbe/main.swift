@@ -3,16 +3,16 @@
 import DiskCache
 import Foundation
 
-// One of several processes that want the same value: `ComputeProbe CACHE LOG GO MILLISECONDS [KEYS]`.
+// One of several processes that request the same value: `ComputeProbe CACHE LOG GO MILLISECONDS [KEYS]`.
 //
-// It waits until the file GO exists (unless that is `-`), asks for the value, and prints it. If it computes,
-// it adds a line to LOG and takes that long. With KEYS it asks for that many values in one call, in an order of its own,
-// adds a line for each that it computes, and prints "done" if all are right.
+// It waits until the file GO exists (unless that is `-`), requests the value, and prints it. If it computes the value, it
+// appends a line to LOG and takes the given time. With KEYS it requests that many values in one call, in a random order,
+// appends a line for each that it computes, and prints "done" if all are right.
 
 let arguments = CommandLine.arguments
 guard [5, 6].contains(arguments.count), let milliseconds = Int(arguments[4]) else { exit(EX_USAGE) }
 
-/// Adds lines to the file, all in one write.
+/// Appends lines to the file in one write.
 @Sendable func note(_ lines: [String], in log: String) {
     let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     let text = lines.map { $0 + "\n" }.joined()
@@ -20,7 +20,7 @@ guard [5, 6].contains(arguments.count), let milliseconds = Int(arguments[4]) els
     close(descriptor)
 }
 
-/// Asks for values that are their keys, in a random order.
+/// Requests values that equal their keys, in a random order, and returns whether all are right.
 func values(
     _ count: Int,
     in cache: SharedCache,
@@ -38,7 +38,7 @@ func values(
 
 do {
     let cache = try await SharedCache.open(at: arguments[1])
-    // Not by print, which holds lines back in a pipe.
+    // `print` buffers when standard output is a pipe.
     FileHandle.standardOutput.write(Data("ready\n".utf8))
     while arguments[3] != "-", access(arguments[3], F_OK) != 0 {
         try await Task.sleep(for: .milliseconds(1))

@@ -5,14 +5,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Values go through the command in constant memory.
+/// Tests that values pass through the command in constant memory.
 @Suite(.takesTurns) struct CommandMemoryTests {
     private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
 
-    /// Four times what may be used; with `DISKCACHE_SOAK` set, thirty times.
+    /// The length of the large value: four times the memory limit, or 32 times with `DISKCACHE_SOAK`.
     static let size = isSoak ? 1 << 30 : 128 << 20
 
-    /// What the largest run may take, in KiB.
+    /// The memory limit of a run in KiB.
     ///
     /// The libraries alone take 12 MiB.
     static let limit = 32 * 1024
@@ -25,7 +25,7 @@ import Testing
         tool = try Tool()
     }
 
-    /// Runs a script and gives the peak of its `$TIMED` command in KiB.
+    /// Runs a script and returns the peak memory of its `$TIMED` command in KiB.
     func peak(_ script: String) throws -> Int {
         let report = tool.path("peak")
         let run = try tool.shell("set -e -o pipefail; TIMED='/usr/bin/time -f %M -o \(report)'; \(script)")
@@ -69,7 +69,7 @@ import Testing
         // 80 MB of lines.
         for number in 0..<5000 { try cache.put("x", forKey: "k\(number)", options: options) }
         let list = tool.path("list")
-        // The libraries and the encoder take 20 MiB, sort(1) is told to take 32.
+        // The libraries and the encoder take 20 MiB, and sort(1) is limited to 32.
         let peak = try peak("$TIMED \"$TOOL\" ls --json --sort access > '\(list)'")
         #expect(peak < (32 + 12) * 1024)
         #expect(try tool.shell("wc -l < '\(list)'").output == "5000\n")

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What hits in memory cost: no system call, over a million of them.
+/// Tests that hits in memory make no system call, with a million of them.
 @Suite(.serialized, .takesTurns)
 struct MemoryHitTests {
     private let place: TemporaryDirectory
@@ -22,7 +22,7 @@ struct MemoryHitTests {
     private static let probe = URL(fileURLWithPath: BuiltCommand.path).deletingLastPathComponent()
         .appendingPathComponent("SystemCallProbe").path
 
-    /// The total that `strace -c` gives for so many hits, the start of the process included.
+    /// Returns the total of `strace -c` for the given number of hits, including the start of the process.
     private func systemCalls(_ hits: Int) throws -> Int {
         let log = "\(place.path)/calls-\(hits)"
         let run = try BuiltCommand.run(
@@ -43,7 +43,7 @@ struct MemoryHitTests {
     func `a million hits make no more system calls than a thousand`() throws {
         let few = try systemCalls(1000)
         let many = try systemCalls(1_001_000)
-        // Memory of the allocator, and whatever runs in the background meanwhile.
+        // The difference allows for the memory of the allocator, and for work in the background.
         #expect(many - few < 1000, "\(few) and \(many)")
     }
 }

@@ -2,27 +2,27 @@
 
 import Foundation
 
-/// What operations cost when it was last looked at: `Expectations/costs.json`.
+/// The recorded costs of operations: `Expectations/costs.json`.
 ///
-/// Another compiler or another valgrind counts differently, so what did the counting is recorded too.
+/// Another compiler or valgrind counts differently, so the versions of both are recorded, too.
 struct RecordedCosts: Codable, Equatable {
-    /// "Swift version 6.3.1 (swift-6.3.1-RELEASE)".
+    /// The version of the compiler, such as "Swift version 6.3.1 (swift-6.3.1-RELEASE)".
     var compiler: String
-    /// "valgrind-3.19.0".
+    /// The version of valgrind, such as "valgrind-3.19.0".
     var valgrind: String
-    /// "x86_64".
+    /// The architecture, such as "x86_64".
     var architecture: String
-    /// Calls of the allocator in one repetition, by operation of the probe.
+    /// The allocator calls of one repetition, by operation of the probe.
     var allocations: [String: Double]
-    /// Instructions in user mode of one repetition, by operation of the probe.
+    /// The instructions of one repetition in user mode, by operation of the probe.
     var instructions: [String: Double]
 
     private static let file = PackageFiles.tests.appendingPathComponent("Expectations/costs.json")
 
-    /// What the file says; nil where there is none that can be read.
+    /// The costs in the file, or nil if it can't be read.
     static let recorded = try? JSONDecoder().decode(Self.self, from: Data(contentsOf: file))
 
-    /// Replaces the file.
+    /// Replaces the contents of the file.
     func record() throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
@@ -32,13 +32,13 @@ struct RecordedCosts: Codable, Equatable {
     }
 }
 
-/// What counts here: the tools as they are installed.
+/// The installed tools that count the costs.
 enum CountingTools {
     static let compiler = firstLine("swift --version")
     static let valgrind = firstLine("valgrind --version")
     static let hasClang = firstLine("clang --version") != nil
     static let architecture = firstLine("uname -m") ?? "unknown"
-    /// Linux 6.13 has the calls that the cache makes where it can; older ones take others in their place.
+    /// Whether the kernel has the calls that the cache prefers, which came with Linux 6.13; older kernels get other calls.
     static let hasAttributeCalls: Bool = {
         let numbers = (firstLine("uname -r") ?? "").split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
         return numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 13)
@@ -51,12 +51,12 @@ enum CountingTools {
     }
 }
 
-/// The probe as `swift build -c release` leaves it, whatever the tests are built for.
+/// The probe that `swift build -c release` builds, whatever the configuration of the tests.
 enum OptimizedProbe {
     static let file = root.appendingPathComponent("SystemCallProbe")
     private static let root = PackageFiles.root.appendingPathComponent(".build/release")
 
-    /// Whether it is there and was built after the last change of what it is made of.
+    /// Whether the probe exists and is newer than its sources.
     static let isCurrent: Bool = {
         guard let built = modification(file) else { return false }
         let parts = ["Sources/CPlatform", "Sources/Platform", "Sources/CacheStore", "Sources/DiskCache"]
@@ -75,7 +75,7 @@ enum OptimizedProbe {
             as? Date
     }
 
-    /// The number that a script of `Scripts` begins its answer with.
+    /// Runs a script of `Scripts`, and returns the number at the beginning of its output.
     static func count(_ script: String, _ operation: String, times: Int) throws -> Double {
         let path = PackageFiles.tests.appendingPathComponent("Scripts/\(script)").path
         let run = try BuiltCommand.run("/bin/sh", [path, file.path, operation, "\(times)"])

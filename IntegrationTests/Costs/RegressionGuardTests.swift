@@ -4,11 +4,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What an operation may cost: as many allocations as were recorded, and as many instructions within 5 %.
+/// Tests that operations cost as many allocations as recorded, and as many instructions within 5 %.
 ///
-/// No number depends on time, on the load or on the processor. (System calls are counted in
-/// ``SystemCallTests``.) `DISKCACHE_RECORD=1 swift test --filter RegressionGuardTests` records anew after a change
-/// that is meant; the difference of the file then shows what it has brought.
+/// No number depends on time, on the load or on the processor. (System calls are counted in ``SystemCallTests``.) After an
+/// intended change `DISKCACHE_RECORD=1 swift test --filter RegressionGuardTests` records the costs again; the diff of the
+/// file then shows the effect of the change.
 @Suite(
     .serialized,
     .takesTurns,
@@ -22,7 +22,7 @@ struct RegressionGuardTests {
         "memory-hits", "get", "miss", "miss-removed", "new", "overwrite", "replace", "behind", "compute",
     ]
     private static let executing = ["memory-hits", "get", "miss"]
-    /// A compiler's or a C library's correction may move an instruction here or there.
+    /// The tolerance for small changes of the compiler or the C library.
     private static let tolerance = 0.05
 
     private static let isSameCompiler =
@@ -30,7 +30,7 @@ struct RegressionGuardTests {
     private static let isSameCounter = isSameCompiler && recorded?.valgrind == CountingTools.valgrind
     private static let canCountAllocations = CountingTools.hasClang && CountingTools.hasAttributeCalls
 
-    /// In hundredths: an array that doubles now and then belongs to no single operation.
+    /// Returns allocations rounded to hundredths: an array that doubles now and then belongs to no single operation.
     private static func allocations(_ operation: String) throws -> Double {
         (try OptimizedProbe.count("allocations.sh", operation, times: 600) * 100).rounded() / 100
     }
@@ -63,7 +63,7 @@ struct RegressionGuardTests {
     func `an operation executes as many instructions as recorded, within 5 %`(_ operation: String) throws {
         let expected = try #require(Self.recorded?.instructions[operation])
         let found = try Self.instructions(operation)
-        // Fewer fail too: what is won and not recorded could be lost again unseen.
+        // Fewer instructions fail, too: an improvement that is not recorded could be lost unnoticed.
         #expect(abs(found - expected) <= expected * Self.tolerance, "instructions in \(operation)")
     }
 

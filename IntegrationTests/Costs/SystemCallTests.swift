@@ -8,7 +8,7 @@ import Testing
 private enum Tracer {
     static let works = (try? trace(["true"])) != nil
 
-    /// All calls that a command makes; those of its first thread where `follows` is false.
+    /// Returns the counts of all calls that a command makes, or of those of its first thread if `follows` is false.
     static func trace(
         _ command: [String],
         environment: [String: String] = [:],
@@ -34,10 +34,10 @@ private enum Tracer {
     }
 }
 
-/// The numbers that stand in the documentation of the calls, counted by strace(1).
+/// Tests of the system call counts in the documentation, with strace(1).
 @Suite(.enabled(if: Tracer.works, "strace is not installed, or tracing is not allowed"), .takesTurns)
 struct SystemCallTests {
-    /// What one repetition of an operation calls: the difference of 250 and 50 of them, divided.
+    /// Returns the calls of one repetition of an operation: the difference between 250 and 50 of them, divided by 200.
     private func calls(
         _ operation: String,
         sidecar: Bool = false,
@@ -62,7 +62,7 @@ struct SystemCallTests {
         }
         let few = try run(50)
         let many = try run(250)
-        // Memory that the allocator asks for now and then belongs to no operation.
+        // Memory that the allocator requests now and then belongs to no operation, and neither does a new shard.
         let incidental: Set<String> = ["mmap", "munmap", "brk", "madvise", "mprotect", "mkdirat"]
         return many.reduce(into: [:]) { result, count in
             let difference = count.value - (few[count.key] ?? 0)
@@ -71,7 +71,7 @@ struct SystemCallTests {
         }
     }
 
-    /// Makes the cache with all the directories that puts would make when they come first in one.
+    /// Creates the cache with all shards, which the first put in each would create otherwise.
     private func makeShards(of path: String, _ probe: String) throws {
         try #require(try BuiltCommand.run(probe, [path, "key", "0"]).status == 0)
         for part in ["objects", "entries"] {
@@ -97,7 +97,7 @@ struct SystemCallTests {
     @Test func `a repeated miss takes no system call, for a new key and for a removed one`() throws {
         let absent = try calls("miss")
         #expect(total(absent) == 0, "\(absent)")
-        // Measured is what a further call adds: that there is no entry is known since the first.
+        // Repeated calls are counted: the first one has found that there is no entry.
         let removed = try calls("miss-removed")
         #expect(total(removed) == 0, "\(removed)")
     }
@@ -153,7 +153,7 @@ struct SystemCallTests {
         #expect(total(removal) == 3, "\(removal)")
     }
 
-    /// `DISKCACHE_SOAK=1` has as many as a large namespace.
+    /// Removes 100,000 values with `DISKCACHE_SOAK=1`, as in a large namespace.
     @Test func `removing all values takes as many system calls whatever their number`() throws {
         let isWhole = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
         let probe =

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// Damage done to the files behind the cache's back is a miss, never a wrong byte.
+/// Tests that files that are damaged behind the cache's back are misses, never wrong bytes.
 @Suite(.takesTurns) struct CorruptionTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
@@ -96,7 +96,7 @@ import Testing
         let data = values.value(0)
         try cache.put(data, forKey: "key")
         try apply(.zeroed, to: data, other: data)
-        // The object is there with the right length, so this put uses it: it must be found out later.
+        // The object exists with the right length, so this put uses it: the damage must be detected later.
         try cache.put(data, forKey: "another")
         for key in ["key", "another"] {
             let found = try cache.get(forKey: key)?.value

@@ -5,10 +5,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Commands in a process for which one system call fails: each works, or ends with one message that says why, and the
-/// cache is whole afterwards.
+/// Tests of commands in a process for which one system call fails: each works or reports the reason in one message.
 ///
-/// Each pair of a call and an error is tried with one command, in turn; with `DISKCACHE_SOAK=1` with every command.
+/// The cache is intact afterwards. Each pair of a call and an error is tried with one command, in turn; with
+/// `DISKCACHE_SOAK=1` with every command.
 @Suite(.takesTurns) struct ErrnoTableTests {
     private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
 
@@ -22,7 +22,8 @@ import Testing
         "lseek", "fdatasync",
         "copy_file_range", "signalfd4", "pipe2", "poll", "wait4", "fcntl", "ioctl",
     ]
-    /// Those of every process, whose failure the loader and the runtime end it for (futex, mmap, mprotect …), are left out.
+    /// The remaining calls, without those whose failure makes the loader or the runtime end any process (futex, mmap,
+    /// mprotect …).
     private static let rest = [
         "clone3", "clone", "dup2", "dup3", "faccessat", "faccessat2", "fchmod", "fsync", "ftruncate",
         "getcwd", "getrandom",
@@ -69,13 +70,13 @@ import Testing
         let input = command == ["serve"] ? "{\"op\":\"get\",\"key\":\"kept 0\"}\n" : "value"
         let run = try tool.run(refusing: [call], refusal, command, input: input)
         let what = "\(command) with \(call) \(errno): \(run.status) \(run.error)"
-        // Not this program's affair: it was never begun.
+        // The program was not started, so this is not its failure.
         if run.error.contains("error while loading shared libraries") { return }
         #expect(![99, 98].contains(run.status), "\(what)")
-        // No signal, no end by the clock, nothing unforeseen; 126: `run` can't start the command.
+        // No signal, no timeout, no internal error; 126 means that `run` can't start the command.
         #expect(run.status < (command[0] == "run" ? 127 : 126) && run.status != 70, "\(what)")
         let lines = run.error.split(separator: "\n").filter { $0.hasPrefix("diskcache:") }
-        // `run` also tells why a result is not shared.
+        // `run` also reports why a result is not shared.
         #expect(lines.count <= (command[0] == "run" ? 2 : 1), "\(what)")
         let isSilent = ["write", "writev"].contains(call) || [0, 1].contains(run.status)
         #expect(isSilent || lines.count > 0 || !run.error.isEmpty || !run.output.isEmpty, "\(what)")

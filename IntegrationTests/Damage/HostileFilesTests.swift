@@ -5,11 +5,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Anything at all in the place of any file of a cache directory: nothing crashes, hangs, gives wrong bytes or ends with a
-/// status that the documentation does not have.
+/// Tests with anything in place of any file of a cache directory: no crash, hang, wrong byte or undocumented exit status.
 ///
-/// By default each place meets a few kinds, chosen so that all places, kinds, calls and commands occur; with
-/// `DISKCACHE_SOAK=1` all with all. Both print what came of it.
+/// By default a few kinds are tried at each place, chosen so that all places, kinds, calls and commands occur; with
+/// `DISKCACHE_SOAK=1` all combinations are tried. Both print the outcomes.
 @Suite(.takesTurns) struct HostileFilesTests {
     private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
 
@@ -30,11 +29,11 @@ import Testing
         try HostileTemplate(directory: template).complete()
     }
 
-    /// The cases to try: all; or every so many kinds, and as many contents.
+    /// Returns the cases to try: all of them, or every `step`-th kind and `count` contents.
     ///
-    /// The step goes into no number of kinds, so that every place and every kind has its turn. Contents next to each
-    /// other are alike: so each file has its turn, with others of its contents than the one before, and others again
-    /// when it has another turn.
+    /// The step divides no number of kinds, so that every place and every kind has its turn. Neighbouring contents are
+    /// alike, so the files take turns, each with another part of its contents than the file before, and with others in each
+    /// round.
     private func choice(kinds step: Int, contents count: Int) -> [Int] {
         let all = HostileCase.all
         if Self.isSoak { return Array(all.indices) }
@@ -61,12 +60,12 @@ import Testing
 
     // MARK: Calls
 
-    /// What calls came to, in order.
+    /// The outcomes of calls, in order.
     private struct Outcome {
         var number: Int
         var opensFirst: Bool
         var calls: [(name: String, end: String?)] = []
-        /// How the process ended in the middle; nil: it did not.
+        /// The exit status of a process that died in the middle, or nil.
         var death: Int32?
 
         var name: String {
@@ -75,7 +74,7 @@ import Testing
         }
     }
 
-    /// Runs the probe again and again, as long as it dies, from the case after the one that it died of.
+    /// Runs the probe, and restarts it after each death with the case after the fatal one.
     private func probe(_ numbers: [Int], isAlternating: Bool = false) throws -> [Outcome] {
         let program = URL(fileURLWithPath: Tool.path).deletingLastPathComponent()
             .appendingPathComponent("HostileProbe").path
@@ -84,7 +83,7 @@ import Testing
         while !rest.isEmpty {
             let scratch = "\(place.path)/\(UUID().uuidString)"
             try FileManager.default.createDirectory(atPath: scratch, withIntermediateDirectories: false)
-            // So few that the limit only ends what hangs.
+            // Few enough that the time limit only ends a process that hangs.
             let part = rest.prefix(100)
             let words =
                 ["-s", "KILL", "600", program, template, scratch]
@@ -133,7 +132,7 @@ import Testing
         var table = ""
         for outcome in outcomes {
             let calls = outcome.calls.map { "\($0.name)=\($0.end ?? "DIED")" }
-            // Only what is other than where nothing is wrong.
+            // Only the differences from an intact cache.
             let usual = Set(expected[outcome.opensFirst] ?? [])
             let unusual = calls.filter { !usual.contains($0) }
             table +=
@@ -143,7 +142,7 @@ import Testing
                 !calls.contains { $0.contains("WRONG") || $0.contains("UNTYPED") },
                 "\(outcome.name): \(calls)"
             )
-            // Whatever is wrong, who computes gets a value.
+            // A caller that computes gets a value, whatever is wrong.
             let values = outcome.calls.filter { $0.name == "value" && $0.end != nil }
             #expect(values.allSatisfy { $0.end == "right" }, "\(outcome.name): \(calls)")
         }
@@ -163,7 +162,7 @@ import Testing
         "touch --soft --tag tag",
     ]
 
-    /// Statuses that the documentation has; 64 would be about the words, 70 is for what must not happen.
+    /// The documented exit statuses, without 64 for invalid arguments and 70 for internal errors.
     private static let statuses: Set<Int32> = [0, 1, 65, 73, 74, 75, 77, 78]
 
     @Test func `no command crashes, hangs, returns a wrong byte or exits with an undocumented status`()
@@ -180,7 +179,7 @@ import Testing
                 ).status == 0
             )
             try hostile.apply(in: directory)
-            // Those that tell what is wrong always; of the others one.
+            // The commands that report problems always run, and one of the others.
             let others = Self.commands.dropFirst(2)
             let chosen =
                 Self.isSoak
@@ -208,7 +207,8 @@ import Testing
         print(table)
     }
 
-    /// Statuses and outputs of commands, one after the other; 137 is that of one that was killed as it hung.
+    /// Runs commands one after the other, and returns their statuses and outputs; 137 is the status of a command that hung
+    /// and was killed.
     private func run(_ commands: [String], in directory: String) throws -> [(Int32, String)] {
         let lines = commands.map { command in
             "printf value | timeout -s KILL 120 \(Tool.path) \(command) 2>/dev/null; printf '\\036%d\\036' $?"
@@ -231,7 +231,7 @@ import Testing
             try hostile.apply(in: directory)
             let run = try BuiltCommand.run(Tool.path, ["doctor", "--dir", directory])
             let name = hostile.place == "entries/xx" ? "entries/2c" : hostile.place
-            // The control file is made anew before anybody looks.
+            // The control file is recreated before the check.
             let isNamed = run.output.contains("wrong type (link, pipe, directory, …): \(name)")
             #expect(isNamed != (hostile.place == "control"), "\(hostile.name): \(run.output)")
             #expect(run.status == (hostile.place == "control" ? 0 : 78), "\(hostile.name): \(run.output)")

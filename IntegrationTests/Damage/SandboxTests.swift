@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a sandbox answers to system calls that it does not allow.
+/// The error of a sandbox for system calls that it does not allow.
 struct Refusal: Sendable, CustomTestStringConvertible {
     let errno: Int32
     let name: String
@@ -19,7 +19,7 @@ struct Refusal: Sendable, CustomTestStringConvertible {
 }
 
 extension Tool {
-    /// Runs `diskcache` where the system calls `calls` fail, at most a minute.
+    /// Runs `diskcache` with the system calls `calls` failing, for at most a minute.
     func run(refusing calls: [String], _ refusal: Refusal, _ arguments: [String], input: String = "") throws
         -> Run
     {
@@ -33,7 +33,7 @@ extension Tool {
     }
 }
 
-/// Processes that may not use extended attributes, beside others that may.
+/// Tests of processes that may not use extended attributes, beside others that may.
 @Suite(.takesTurns) struct SandboxTests {
     private static let refusals: [Refusal] = [.permission, .access, .support, .system, .argument]
     private static let reading = ["getxattr", "lgetxattr", "fgetxattr", "getxattrat"]
@@ -81,7 +81,7 @@ extension Tool {
             #expect(run.error.contains("its metadata is in extended attributes"), "\(command): \(run.error)")
             #expect(run.error.split(separator: "\n").count == 1)
         }
-        // A command runs all the same.
+        // `run` executes its command anyway.
         let run = try tool.run(refusing: Self.reading + Self.setting, refusal, ["run", "--", "echo", "ran"])
         #expect(run.status == 0 && run.output == "ran\n")
         try expectWhole()
@@ -183,13 +183,13 @@ extension Tool {
                 #expect(try run(["get", "key"]) == value)
             }
             #expect(try run(["config", "set", "max-size", "20M"]).isEmpty)
-            // A value with metadata that no attribute has room for.
+            // A value whose metadata does not fit into an attribute.
             let tags = (0..<200).flatMap { ["--tag", "tag number \($0) of many"] }
             _ = try run(["put", "tagged"] + tags, input: large)
             _ = try run(["put", "tagged"] + tags, input: "small")
             #expect(try run(["get", "tagged"]) == "small")
             #expect(try run(["run", "--", "echo", "ran"]) == "ran\n")
-            // In the place of one that is damaged.
+            // A put that replaces a damaged object.
             let object = try #require(
                 tool.files("objects").map { "\(tool.directory)/objects/\($0)" }.first {
                     FileManager.default.contents(atPath: $0) == Data("two".utf8)
@@ -242,7 +242,7 @@ extension Tool {
         }
     }
 
-    /// It passes a signal on to itself by a pipe.
+    /// `serve` forwards the signal to itself through a pipe.
     @Test func `a signal ends serve even if it can't write`() throws {
         try fill()
         let probe = URL(fileURLWithPath: Tool.path).deletingLastPathComponent()
@@ -281,7 +281,7 @@ extension Tool {
         ] {
             let words = command.map { "'\($0)'" }.joined(separator: " ")
             let run = try tool.shell("timeout -s KILL 60 \"$TOOL\" \(words) </dev/null")
-            // Without limits that it knows nothing is stored.
+            // Nothing is stored while the limits are unknown.
             #expect(run.status == (command[0] == "put" ? 78 : 0), "\(command): \(run.error)")
         }
     }

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Collections in directories of which a part can't be read.
+/// Tests of collections in directories that are partly unreadable.
 @Suite(.takesTurns) struct UnreadableTests {
     private let tool: Tool
 
@@ -41,7 +41,7 @@ import Testing
         #expect(report["isComplete"] as? Bool == true)
         let removed = try #require(report["removed"] as? [String: Any])
         #expect(removed.keys.sorted() == ["entries"], "an orphan may be the hidden entry's")
-        // The orphan, and the value of the entry that can't be read.
+        // The orphan, and the value of the unreadable entry.
         #expect(report["spared"] as? Int == 2)
 
         let verified = try tool.shell("\(CommandFailureTests.nobody) \"$TOOL\" verify </dev/null").output

@@ -7,7 +7,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// Fetching from nginx, by processes that know of each other only by the directory.
+/// Tests of fetches from nginx by processes that share only the directory.
 @Suite(.takesTurns, .enabled(if: Nginx.program != nil, "nginx is not installed"))
 struct FetchProcessTests {
     private static let size = 20 << 20
@@ -31,7 +31,7 @@ struct FetchProcessTests {
         return process
     }
 
-    /// Fetches in a process of its own; what it says.
+    /// Fetches in a separate process, and returns the line that it prints.
     private func fetch(_ url: String, _ more: String...) throws -> String {
         let words = [path("cache"), url, path("out"), "-"]
         let process = try FetchingProcess(words + more)
@@ -41,7 +41,7 @@ struct FetchProcessTests {
 
     private func content(_ name: String) -> Data? { FileManager.default.contents(atPath: path(name)) }
 
-    /// Inode numbers and lengths of all objects.
+    /// The inode numbers and lengths of all objects.
     private var objects: [[Int]] {
         directory.files(below: "cache/objects").map { name in
             let attributes = try? FileManager.default.attributesOfItem(atPath: path("cache/objects/" + name))
@@ -129,7 +129,7 @@ struct FetchProcessTests {
     }
 }
 
-/// A process that fetches; killed when this goes.
+/// A process that fetches, and is killed when this object is released.
 private final class FetchingProcess: Sendable {
     private let process: Process
     private let output: FileHandle
@@ -147,13 +147,13 @@ private final class FetchingProcess: Sendable {
 
     deinit { Glibc.kill(process.processIdentifier, SIGKILL) }
 
-    /// Ends it, wherever it is.
+    /// Kills the process.
     func kill() {
         Glibc.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 
-    /// The next line that it says.
+    /// Returns the next line of the output.
     func line() -> String {
         var line = Data()
         while let byte = try? output.read(upToCount: 1), byte != Data("\n".utf8), !byte.isEmpty {

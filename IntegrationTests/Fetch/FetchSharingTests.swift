@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What is downloaded into a cache that shares its values with other machines.
+/// Tests of downloads into a cache that shares its values with other machines.
 @Suite(.takesTurns) struct FetchSharingTests {
     @Test func `responses are neither sent to other machines nor requested from them`() throws {
         let directory = try TemporaryDirectory()
@@ -30,7 +30,7 @@ import Testing
         #expect(store.requests.isEmpty)
         try cache.put(Data("value".utf8), forKey: "key")
         waitUntil("it is sent") { cache.directory.remote?.waiting == 0 }
-        // Before its first change a process asks a server once for a key that nobody can have.
+        // Before its first change a process requests from each server once a key that can't exist.
         let methods = store.requests.map(\.method)
         #expect(methods.first == "GET" && methods.count > 1 && methods.dropFirst().allSatisfy { $0 == "PUT" })
         #expect(origin.requests.count == 1)

@@ -5,10 +5,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// nginx on loopback, with files of the test's; ended when this goes.
+/// A server nginx on loopback with files of the test, which ends when this object is released.
 ///
-/// Below `fresh/` responses are fresh for an hour, below `stale/` they are not but may take the place of an
-/// error for an hour, and `slow/` sends 8 MiB/s.
+/// Below `fresh/` responses are fresh for an hour, below `stale/` they are stale but may replace an error for an hour, and
+/// `slow/` sends 8 MiB/s.
 final class Nginx: Sendable {
     static let program = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"].first {
         FileManager.default.isExecutableFile(atPath: $0)
@@ -67,7 +67,7 @@ final class Nginx: Sendable {
         """
     }
 
-    /// Ends it; connections are refused then.
+    /// Ends the server, so that connections are refused.
     func stop() {
         guard process.isRunning else { return }
         process.terminate()
@@ -80,7 +80,7 @@ final class Nginx: Sendable {
         try data.write(to: URL(fileURLWithPath: place.path + "/files/" + path))
     }
 
-    /// What it has answered: method, path, status, bytes, Range, If-None-Match.
+    /// The log of the answers: method, path, status, bytes, Range, If-None-Match.
     var log: [[String]] {
         let data = FileManager.default.contents(atPath: place.path + "/access.log") ?? Data()
         return String(decoding: data, as: UTF8.self).split(separator: "\n").map { line in

@@ -6,15 +6,15 @@ import Foundation
 
 // One of several processes that fetch: `FetchProbe CACHE URL OUTPUT GO [STALE-IF-ERROR]`.
 //
-// It says "ready", waits until the file GO exists (unless that is `-`), fetches URL into the file OUTPUT, and
-// says what came: status, length, digest and what the cache did; or "error", its code and its message.
+// It prints "ready", waits until the file GO exists (unless that is `-`), fetches URL into the file OUTPUT, and prints the
+// status, the length, the digest and the cache status; or "error" with its code and its message.
 
 let arguments = CommandLine.arguments
 guard [5, 6].contains(arguments.count) else { exit(EX_USAGE) }
 
 do {
     let http = HTTPCache(try await SharedCache.open(at: arguments[1]))
-    // Not by print, which holds lines back in a pipe.
+    // `print` buffers when standard output is a pipe.
     FileHandle.standardOutput.write(Data("ready\n".utf8))
     while arguments[4] != "-", access(arguments[4], F_OK) != 0 {
         try await Task.sleep(for: .milliseconds(1))

@@ -8,7 +8,7 @@ import TestSupport
 /// fork(2), which Swift's module of the C library hides.
 let forkProcess = unsafeBitCast(dlsym(nil, "fork"), to: (@convention(c) () -> Int32).self)
 
-/// A program that forks with a cache open; what is not as it should be ends it.
+/// A program that forks with an open cache, and exits when an expectation fails.
 struct ForkingHost {
     let path: String
 
@@ -22,7 +22,7 @@ struct ForkingHost {
         _exit(1)
     }
 
-    /// Does something in a child, and waits for its end.
+    /// Runs a closure in a child, and waits for the child's end.
     private func inChild(_ body: () throws -> Void) {
         let child = forkProcess()
         if child == 0 {
@@ -50,21 +50,21 @@ struct ForkingHost {
         }
     }
 
-    /// Whether another process could have a lock.
+    /// Returns whether another process could take a lock.
     private func isFree(_ name: String) -> Bool {
         let file = open("\(path)/locks/\(name)", O_RDWR | O_CLOEXEC)
         defer { close(file) }
         return file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0
     }
 
-    /// Whether somebody has a lock.
+    /// Returns whether any process holds a lock.
     private func isHeld(_ name: String) -> Bool {
         access("\(path)/locks/\(name)", F_OK) == 0 && !isFree(name)
     }
 
-    // MARK: What is tried
+    // MARK: Tasks
 
-    /// The child uses its parent's cache, and then one of its own.
+    /// Uses the parent's cache in a child, and then a cache that the child opens.
     func useInChild() throws {
         let cache = try SharedCache(at: path)
         try cache.put("value", forKey: "key")
@@ -104,7 +104,7 @@ struct ForkingHost {
         expect(cache.close().wasLast, "the child is gone")
     }
 
-    /// A child computes all that it asks its parent's cache for, and waits for nobody.
+    /// Checks that a child computes every value that it requests from its parent's cache, and does not wait.
     private func askForAll(_ cache: SharedCache) throws {
         let child = Data("child".utf8)
         let hit = try cache.hit(forKey: "key") { computation in
@@ -122,7 +122,7 @@ struct ForkingHost {
         expect(values == ["key": child, "other": child], "the values of the child")
     }
 
-    /// The child asks for everything while a put of its parent waits, which nobody publishes in the child.
+    /// Makes calls in a child while a put of the parent is pending, which is never published in the child.
     func waitInChild() throws {
         let cache = try SharedCache(at: path)
         let locks = try FileManager.default.contentsOfDirectory(atPath: path + "/locks")
@@ -132,7 +132,7 @@ struct ForkingHost {
         }
         try cache.put("value", forKey: "key", options: PutOptions(writing: .behind))
         inChild {
-            // One that waits is ended.
+            // Ends a child that waits.
             alarm(30)
             expectForked { () throws(CacheError) in _ = try cache.entries() }
             expectForked { () throws(CacheError) in try cache.removeAll() }
@@ -142,7 +142,7 @@ struct ForkingHost {
         withExtendedLifetime(cache) {}
     }
 
-    /// The child goes on with a computation that its parent is in, and ends it.
+    /// Continues in a child a computation that the parent has started, and ends it.
     func computeInChild() throws {
         let cache = try SharedCache(at: path)
         let parent = getpid()
@@ -167,7 +167,7 @@ struct ForkingHost {
         cache.close()
     }
 
-    /// The same with many keys, some of which have not begun.
+    /// Does the same with many keys, the computation of some of which has not started.
     private func computeManyInChild(_ cache: SharedCache) throws {
         let parent = getpid()
         let all = (0..<200).map { "many \($0)" }
@@ -188,7 +188,7 @@ struct ForkingHost {
         expect(values.values.allSatisfy { $0 == Data("parent".utf8) }, "those of the parent")
     }
 
-    /// The child asks for a key that its parent is just computing on another thread.
+    /// Requests in a child a key that the parent is computing on another thread.
     func askInChild() throws {
         let cache = try SharedCache(at: path)
         let begun = DispatchSemaphore(value: 0)
@@ -213,7 +213,7 @@ struct ForkingHost {
         cache.close()
     }
 
-    /// The child gives back, and lets go of, what its parent holds; and has it still open when its parent gives it back.
+    /// Releases the parent's locks in a child, and then in the parent while another child still has them open.
     func giveBackInChild() throws {
         try FileManager.default.createDirectory(atPath: path + "/locks", withIntermediateDirectories: true)
         let directory = try Directory(opening: path + "/locks")
@@ -244,8 +244,10 @@ struct ForkingHost {
         expectSuccess(of: child)
     }
 
-    /// The child has a lock that its parent holds by a name: neither giving it back nor letting go of it does anything
-    /// there, it can't ask for one by its parent's cache, and has it still open when its parent gives it back.
+    /// Releases a named lock of the parent in a child, and then in the parent while another child still has it open.
+    ///
+    /// In the child neither unlocking nor deinitializing the lock has an effect, and the parent's cache can't take another
+    /// lock.
     func lockInChild() throws {
         let cache = try SharedCache(at: path)
         func isNamedLockFree() -> Bool {
@@ -274,9 +276,9 @@ struct ForkingHost {
         cache.close()
     }
 
-    /// The thread that forked shares a cache with others in the child: each holds the locks that the others wait for.
+    /// Uses a cache in a child on the thread that forked and on others, each of which holds locks that the others wait for.
     func contendInChild() throws {
-        // What a thread remembers of itself for its locks is remembered before it forks.
+        // So that the thread has cached its own state for locks before it forks.
         Locked(0).withLock { $0 += 1 }
         inChild {
             let cache = try SharedCache(at: path)
@@ -299,7 +301,7 @@ struct ForkingHost {
         }
     }
 
-    /// The example of OpeningAndClosing.md.
+    /// Runs the example of OpeningAndClosing.md.
     func prefork() throws {
         // example begins
         let fork = unsafeBitCast(dlsym(nil, "fork"), to: (@convention(c) () -> Int32).self)

@@ -4,19 +4,21 @@ import Foundation
 import Platform
 import Synchronization
 
-/// A task that wakes up every 20 ms, and a thread beside it that does the same: how much longer the task has to wait for
-/// its turn than the thread, whatever else the machine does.
+/// A task that wakes up every 20 ms, beside a thread that does the same.
+///
+/// It measures how much longer the task waits for its turn than the thread, whatever the load of the machine.
 final class Heartbeat: Sendable {
     static let pause: Duration = .milliseconds(20)
-    /// 200 ms where nothing else runs, twice what is promised: a machine that is busy with other things costs the task and
-    /// the thread the same, but not at the same moment.
+    /// The beats in a long gap: 200 ms on an idle machine, twice the promised limit.
+    ///
+    /// A busy machine delays the task and the thread equally, but not at the same moment.
     private static let longGap = 10
 
     struct Report: Codable, Sendable {
-        /// Of the task, and of the thread meanwhile.
+        /// The beats of the task, and of the thread in the same time.
         var beats = 0
         var threadBeats = 0
-        /// How often the thread has woken up ``longGap`` times or more between two beats of the task.
+        /// The number of gaps between two beats of the task in which the thread woke up ``longGap`` times or more.
         var longGaps = 0
         var longestMilliseconds = 0.0
     }
@@ -25,7 +27,7 @@ final class Heartbeat: Sendable {
     private let isOver = Atomic<Bool>(false)
     private let state = Locked((report: Report(), last: 0, moment: ContinuousClock.now))
 
-    /// Starts both.
+    /// Starts the task and the thread.
     init() {
         Thread.detachNewThread {
             while !self.isOver.load(ordering: .relaxed) {
@@ -57,13 +59,13 @@ final class Heartbeat: Sendable {
         }
     }
 
-    /// How often the thread has woken up.
+    /// The number of times that the thread has woken up.
     var threadBeats: Int { wakeups.load(ordering: .relaxed) }
 
-    /// Of the task.
+    /// The number of times that the task has woken up.
     var beats: Int { state.withLock { $0.report.beats } }
 
-    /// Ends both; a gap that has no end yet counts too.
+    /// Ends both; a gap that has not ended yet counts, too.
     func end() -> Report {
         isOver.store(true, ordering: .relaxed)
         note()

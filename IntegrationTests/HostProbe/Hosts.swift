@@ -5,29 +5,29 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// What a host saw.
+/// The observations of a host.
 struct HostReport: Codable, Sendable {
     var heartbeat = Heartbeat.Report()
-    /// Puts that had ended before, and reads that ended while, the locks were held.
+    /// The numbers of puts and reads that ended while the locks were held.
     var earlyPuts = 0
     var reads = 0
-    /// Puts that have succeeded in the end.
+    /// The number of puts that succeeded in the end.
     var puts = 0
 }
 
-/// Numbers that tasks count up.
+/// A counter that tasks increment.
 final class Count: Sendable {
     private let number = Atomic<Int>(0)
     var value: Int { number.load(ordering: .relaxed) }
     func add() { number.add(1, ordering: .relaxed) }
 }
 
-/// A program whose puts all wait for somebody who is stopped.
+/// A program whose puts all wait for a stopped process.
 struct BlockedHost {
     private static let tasks = 64
-    /// Of the task.
+    /// The beats of the task that the test waits for.
     private static let beats = 50
-    /// Of the thread, ten times as many: then the task is given up.
+    /// The beats of the thread, twenty times as many, after which the test stops waiting for the task.
     private static let patience = 1000
 
     private let path: String
@@ -48,7 +48,7 @@ struct BlockedHost {
         let locks = try holdStripes()
         let putting = (0..<Self.tasks).map { index in Task { await put(index) } }
         let reading = (0..<Self.tasks).map { index in Task { await read(index) } }
-        // On a thread, in case no task comes to run.
+        // On a thread, in case no task gets to run.
         let beats = heartbeat
         var report = await withCheckedContinuation { continuation in
             Thread.detachNewThread { [reads, puts] in
@@ -73,7 +73,7 @@ struct BlockedHost {
         return report
     }
 
-    /// Until it succeeds, so that this does not depend on how long a put waits.
+    /// Puts a value until that succeeds, so that the test does not depend on how long a put waits.
     private func put(_ index: Int) async {
         while true {
             do {
@@ -97,7 +97,7 @@ struct BlockedHost {
         }
     }
 
-    /// Holds all stripes as another process would: on descriptors of its own.
+    /// Holds all stripes as another process would, with separate descriptors.
     private func holdStripes() throws -> [Int32] {
         let directory = path + "/locks"
         return try FileManager.default.contentsOfDirectory(atPath: directory).filter {
@@ -110,10 +110,10 @@ struct BlockedHost {
     }
 }
 
-/// A program that has used up its descriptors, of which it may have 20, while calls are under way.
+/// A program that has used up its 20 descriptors while calls are in progress.
 ///
-/// Dispatch looks at its threads once a second while work waits for them, and ends the process where it can't. So no
-/// task of the program's own runs meanwhile; the rest is ours.
+/// Dispatch checks its threads once a second while work waits for them, and ends the process if it can't. So no task of the
+/// program runs meanwhile, only those of the library.
 struct ExhaustedHost {
     private static let tasks = 64
 
@@ -129,7 +129,7 @@ struct ExhaustedHost {
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = 20
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        // Puts that wait as long as the pipe is open; some find no descriptor.
+        // Puts that wait as long as the pipe is open; some get no descriptor.
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { fatalError("no pipe") }
         let (source, sink) = (ends[0], ends[1])
@@ -196,7 +196,7 @@ struct MovingHost {
         try cache.put("value", forKey: "key", options: PutOptions(keeps: .diskOnly))
         guard mkdir("elsewhere", 0o700) == 0, chdir("elsewhere") == 0 else { fatalError("elsewhere") }
         var report = HostReport()
-        // The background thread asks this once a second, and opens the path anew if the answer is no.
+        // The background thread checks this once a second, and reopens the path if the answer is no.
         let isCurrent = try cache.withStore { (store, _) throws(CacheError) in try store.directory.isCurrent()
         }
         if isCurrent { report.reads += 1 }
@@ -207,7 +207,7 @@ struct MovingHost {
     }
 }
 
-/// A program whose puts all wait for the medium.
+/// A program whose puts all wait for the storage device.
 struct DurableHost {
     private static let tasks = 256
     private static let puts = 4
@@ -221,7 +221,7 @@ struct DurableHost {
     }
 
     func run() async throws -> HostReport {
-        // Made before: the tasks have nothing to do but to wait.
+        // Created before, so that the tasks only wait.
         let values = (0..<Self.tasks * Self.puts).map { Data(repeating: 1, count: 4096) + Data("\($0)".utf8) }
         let heartbeat = Heartbeat()
         var report = HostReport()
@@ -243,7 +243,7 @@ struct DurableHost {
     }
 }
 
-/// A program with a handler for its crashes, whose closure crashes on a thread of ours.
+/// A program with a handler for its crashes, whose closure crashes on a library thread.
 struct CrashingHost {
     let path: String
 

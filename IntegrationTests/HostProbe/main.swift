@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a cache does to the program that uses it: HostProbe TASK DIRECTORY, which prints what it saw as a line of JSON.
+// Tests the effect of a cache on its program: HostProbe TASK DIRECTORY prints its observations as a line of JSON.
 //
-// blocked:     64 tasks put, all stripes are held by somebody else; others get meanwhile.
+// blocked:     64 tasks put while all stripes are locked as by another process; others get meanwhile.
 // durable:     256 tasks put with fsync.
-// fork-…:      forks with a cache open, see ForkingHost. prefork: forks first.
-// crash:       a closure crashes on a thread of the cache's; a handler of the program ends it with 7.
-// chdir:       opens a cache at a relative path and changes its working directory; `reads` counts what is still there.
-// descriptors: 64 tasks put from a pipe, others write behind, and the process has no descriptor left.
+// fork-…:      forks with an open cache, see ForkingHost. prefork: forks first.
+// crash:       a closure crashes on a library thread; a handler of the program ends it with 7.
+// chdir:       opens a cache at a relative path and changes its working directory; `reads` counts the successful checks.
+// descriptors: 64 tasks put from a pipe, others put in the background, and the process has no free descriptor.
 
 import DiskCache
 import Foundation

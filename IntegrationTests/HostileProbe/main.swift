@@ -7,17 +7,17 @@ import TestSupport
 
 // Makes every call of the library on caches with hostile files in them: HostileProbe TEMPLATE SCRATCH CASE…
 //
-// TEMPLATE is a cache as `HostileTemplate` describes it, SCRATCH a directory for copies; each CASE is the number of one
-// of `HostileCase.all`, or -1 for none; with "/open" the damage is done while the cache is open, with "/closed" before,
-// else there is one cache for each. Before each call a line says which, after it how it ended: so who reads the
-// output of a process that was killed knows by what.
+// TEMPLATE is a cache as `HostileTemplate` describes it, SCRATCH a directory for copies; each CASE is the index of one of
+// `HostileCase.all`, or -1 for none. With "/open" the damage is done while the cache is open, with "/closed" before, and
+// otherwise in one cache each. A line before each call names it, and a line after it reports the outcome, so that the output
+// of a killed process shows the fatal call.
 
-/// What a call came to.
+/// Prints a line.
 func say(_ words: String) {
     FileHandle.standardOutput.write(Data((words + "\n").utf8))
 }
 
-/// Calls that a cache is asked for, in turn.
+/// The calls on a cache, in order.
 struct Calls {
     let cache: SharedCache
     let values = HostileTemplate.values

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The scripts that complete, in the shells that they are for.
+/// Tests of the completion scripts in their shells.
 @Suite(.takesTurns) struct CompletionScriptTests {
     let tool: Tool
 
@@ -13,7 +13,7 @@ import Testing
         tool = try Tool()
     }
 
-    /// A shell that is not there is no reason to fail: who has none needs none.
+    /// Returns whether a shell is installed; without it the tests of its script are skipped.
     static func isInstalled(_ shell: String) -> Bool {
         ["/bin/", "/usr/bin/", "/usr/local/bin/"].contains {
             FileManager.default.isExecutableFile(atPath: $0 + shell)
@@ -53,7 +53,7 @@ import Testing
         #expect(try fish("diskcache run-").isEmpty)
     }
 
-    /// What fish proposes, without the descriptions.
+    /// Returns the completions of fish without their descriptions.
     private func fish(_ line: String) throws -> [String] {
         let run = try tool.shell(
             """
@@ -67,8 +67,8 @@ import Testing
 
     // MARK: bash
 
-    /// What bash proposes for a line with the cursor at its end: the words, or the name of what readline is to
-    /// complete by itself.
+    /// Returns the completions of bash for a line with the cursor at its end: the words, or the name of a completion that
+    /// readline does itself.
     private func bash(_ line: String) throws -> [String] {
         let run = try tool.shell(
             """

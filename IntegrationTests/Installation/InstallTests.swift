@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `make install`, with the command that has been built for the tests.
+/// Tests of `make install` with the command that was built for the tests.
 @Suite(
     .takesTurns,
     .enabled(
@@ -29,7 +29,7 @@ struct InstallTests {
         )
     }
 
-    /// What is installed, with its permissions.
+    /// Returns the installed files with their permissions.
     func installed() throws -> [String] {
         try tool.shell("cd '\(root)' 2>/dev/null && find . -type f -printf '%m %P\\n' | sort -k 2").lines
     }
@@ -82,7 +82,7 @@ struct InstallTests {
         throws
     {
         #expect(try make("install").status == 0)
-        // Nobody listens there.
+        // No server listens at this port.
         let fetch = "'\(root)/opt/it/bin/diskcache' fetch --retries 0 http://127.0.0.1:1/x"
         let present = try tool.shell(fetch)
         #expect(present.status == 69 && !present.error.contains("diskcache-net"), "\(present.error)")
@@ -150,7 +150,7 @@ struct InstallTests {
     )
     func `systemd accepts the examples`() throws {
         #expect(try make("install").status == 0)
-        // The command and the manual where systemd looks for them.
+        // So that systemd finds the command and the manual.
         let run = try tool.shell(
             """
             cd '\(root)/opt/it/share/doc/diskcache/examples'

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the calls of a cache do in a process whose limits are narrow: `LimitProbe CACHE DIRECTORY LIMIT BYTES WHEN`.
+// Makes the calls of a cache in a process with a low limit: `LimitProbe CACHE DIRECTORY LIMIT BYTES WHEN`.
 //
-// LIMIT is fsize, nofile or as; BYTES of `as` are added to what the process has. WHEN is before or after the cache is
-// opened. Prints a line for each call: its name, and `ok`, `miss` or the error's code and number. Then the limit is
-// lifted, and `leaked` says how many descriptors are open that were not before, `healthy` whether all works again.
+// LIMIT is fsize, nofile or as; for `as` BYTES are added to the current size. WHEN is before or after the opening of the
+// cache. Prints a line for each call: its name, and `ok`, `miss` or the error's code and number. Then the limit is lifted,
+// `leaked` reports how many more descriptors are open than before, and `healthy` whether everything works again.
 
 import DiskCache
 import Foundation
@@ -13,9 +13,9 @@ let words = CommandLine.arguments
 guard words.count == 6, let bytes = rlim_t(words[4]) else { exit(EX_USAGE) }
 let (path, scratch, limit, isBefore) = (words[1], words[2], words[3], words[5] == "before")
 let small = Data(repeating: 7, count: 4096)
-// Of address space more than the 64 MiB that malloc(3) may have reserved for a thread.
+// For the address space, more than the 64 MiB that malloc(3) may have reserved for a thread.
 let length = limit == "as" ? 80 << 20 : 4 << 20
-// Slices that begin at 1: a put needs memory for them.
+// Slices that begin at 1, because a put needs memory for them.
 let large = Data(repeating: 9, count: length + 1).dropFirst()
 let other = Data(repeating: 8, count: length + 1).dropFirst()
 let file = scratch + "/large"
@@ -43,7 +43,7 @@ func narrow() {
     setLimit((rlim_t(pages ?? "0") ?? 0) * 4096 + bytes)
 }
 
-/// Lock files that were used stay open.
+/// Returns the number of open descriptors, except those of lock files, which stay open after use.
 func openDescriptors() -> Int {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
     let paths = names.compactMap {
@@ -124,13 +124,13 @@ do {
     say("open \(error.code) \(error.errno ?? 0)")
     exit(EXIT_SUCCESS)
 }
-// With none left nobody can count them.
+// Without a free descriptor they can't be counted.
 let before = isBefore ? 0 : openDescriptors()
 if !isBefore {
     callAll(cache, "second")
     say("limited")
     narrow()
-    // Limits are looked at when the directory's are.
+    // The library checks the process's limits together with the directory's.
     _ = try? cache.directory.limits()
 }
 callAll(cache, "limited")

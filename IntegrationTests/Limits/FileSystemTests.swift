@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// Full, read-only, without inodes, without extended attributes.
+/// Tests of file systems that are full, read-only, without inodes or without extended attributes.
 @Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
 struct FileSystemTests {
     private func code(_ body: () throws -> Void) -> CacheError.Code? {
@@ -18,7 +18,7 @@ struct FileSystemTests {
         }
     }
 
-    /// Puts until that fails; how many values were stored, and the error.
+    /// Puts values until a put fails, and returns the number of stored values and the error.
     private func fill(_ cache: SharedCache, size: Int) -> (stored: Int, code: CacheError.Code?) {
         for index in 0..<1000 {
             let failure = code {
@@ -47,7 +47,7 @@ struct FileSystemTests {
             let expected = Data(SeededGenerator.bytes(50_000, seed: UInt64(index)))
             #expect(try cache.get(forKey: "key \(index)")?.value == expected)
         }
-        // A full disk keeps nobody from opening, collecting and storing again.
+        // On a full disk a process can still open the cache, collect and store again.
         let other = try SharedCache(at: mount.path + "/cache", configuration: configuration)
         let own = try #require(try other.directory.totals()).usage.overheadBytes
         let left = try other.directory.collect(CollectionOptions(maximumSize: ByteCount(own + 500 * 1024)))
@@ -57,12 +57,12 @@ struct FileSystemTests {
         #expect(try other.directory.verify().isClean)
     }
 
-    /// Ways to store a value, each of which finds a full disk somewhere else.
+    /// Ways to store a value, each of which meets a full disk at another step.
     enum Way: CaseIterable {
         case bytes, sidecar, hasty, file, pipe, behind, computed, updated
     }
 
-    /// What a disk has none of any more: all of that is gone well before the last of 150 values.
+    /// The resource that a disk runs out of, well before the last of the 150 or 300 values.
     enum Lack: CaseIterable {
         case blocks, inodes
 
@@ -99,7 +99,7 @@ struct FileSystemTests {
         #expect(cache.directory.activity.cacheFailures == 0 && failures.withLock { $0 } == 0)
     }
 
-    /// Puts from memory, from a file in `place` or from a pipe.
+    /// Puts a value from memory, from a file in `place` or from a pipe.
     private func put(
         _ value: Data,
         _ key: String,
@@ -123,8 +123,8 @@ struct FileSystemTests {
         }
     }
 
-    /// A cache with a limit that is far away, on a disk that others have filled, after a put was killed there that had
-    /// claimed its room.
+    /// Returns a cache far below its limit, on a disk filled by other files, in which a put was killed after it had reserved
+    /// its room.
     private func hopelessCache(_ mount: Mount) throws -> SharedCache {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -138,7 +138,7 @@ struct FileSystemTests {
         return cache
     }
 
-    /// Fills it with a file of others'.
+    /// Fills the file system with a file that does not belong to the cache.
     private func fill(_ mount: Mount) throws {
         makeFile(mount.path + "/fill")
         let file = try #require(FileHandle(forWritingAtPath: mount.path + "/fill"))
@@ -172,7 +172,7 @@ struct FileSystemTests {
             #expect(code { try put(value, "large", way, in: cache, by: mount.directory) } == .valueTooLarge)
         }
         #expect(try cache.directory.totals()?.usage.entries == 8)
-        // One that fits once others have gone is none of those.
+        // A value that fits after evictions is stored.
         try cache.put(Data(SeededGenerator.bytes(33_000_000, seed: 101)), forKey: "large")
     }
 
@@ -219,11 +219,11 @@ struct FileSystemTests {
             let value = Data(SeededGenerator.bytes(50_000, seed: UInt64(5000 + index)))
             #expect(code { try cache.put(value, forKey: "other") } == .noSpace)
         }
-        // A second each, and a hundred of these take less than one.
+        // There is at most one collection per second, and a hundred of these puts take less than a second.
         #expect(cache.directory.activity.collections - collections < 50)
     }
 
-    /// A cache with a floor of a tenth, eight values of a megabyte, and a disk that others have filled.
+    /// Returns a cache with 10 % as the minimum of free space, eight values of 1 MB, and a disk filled by other files.
     private func crowdedCache(_ mount: Mount) throws -> SharedCache {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -251,7 +251,7 @@ struct FileSystemTests {
         let free = try #require(space[.systemFreeSize] as? Int)
         let size = try #require(space[.systemSize] as? Int)
         #expect(free >= size / 10)
-        // Down to the low mark, a tenth more, and by whole values.
+        // Eviction ends at the low mark, a tenth above the minimum, rounded up to whole values.
         #expect(free < size * 11 / 100 + 2 * 1_000_000)
         #expect(cache.directory.activity.evictions >= 4)
     }
@@ -327,27 +327,27 @@ struct FileSystemTests {
         let copy = mount.path + "/cache"
         try FileManager.default.copyItem(atPath: directory.path + "/cache", toPath: copy)
         let before = mount.directory.files(below: "mount/cache/entries")
-        // It can't be told from a sandbox that refuses to read the attributes of a cache that others use.
+        // The copy can't be distinguished from a cache in use whose attributes a sandbox refuses to read.
         let error = #expect(throws: CacheError.self) { try SharedCache(at: copy) }
         #expect(error?.code == .inputOutput && error?.message.contains("extended attributes") == true)
         #expect(mount.directory.files(below: "mount/cache/entries") == before && before.count == 1)
     }
 }
 
-/// File systems where a store into a mapped file may need room that a full disk does not have.
+/// Tests of file systems where a store into a mapped file may need space that a full disk does not have.
 @Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
 struct CopyOnWriteTests {
-    /// Those that can be made here; the others are left out.
+    /// The types that can be formatted here; the others are not tested.
     static let types = ["btrfs", "xfs"].filter { Mount.canFormat($0) }
 
-    /// A file system with a cache of five values, the rest of it full.
+    /// Returns a full file system with a cache of five values.
     private static func fullMount(_ type: String) throws -> Mount {
         let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
         let cache = try SharedCache(at: mount.path + "/cache")
         for index in 0..<5 {
             try cache.put(Data(SeededGenerator.bytes(20_000, seed: UInt64(index))), forKey: "\(index)")
         }
-        // From then on XFS, too, writes what is in the file to other blocks.
+        // From now on XFS, too, writes changes of the file to new blocks.
         let clone = ["-a", "--reflink=always", mount.path + "/cache/control", mount.path + "/clone"]
         #expect(try BuiltCommand.run("/bin/cp", clone).status == 0)
         try mount.fill()
@@ -370,7 +370,7 @@ struct CopyOnWriteTests {
             let script = "\"$0\" \"$@\" >/dev/null 2>&1; echo $?"
             let output = try BuiltCommand.run("/bin/sh", ["-c", script, BuiltCommand.path] + words).output
             ends[line] = Int32(output.trimmingCharacters(in: .whitespacesAndNewlines))
-            // What a store has changed goes to the medium: the next one needs a new block.
+            // The changes of the command are written to the disk, so that the next store needs a new block.
             try mount.synchronize()
         }
         #expect(ends.values.allSatisfy { $0 < 128 }, "\(ends)")
@@ -431,7 +431,7 @@ struct CopyOnWriteTests {
             }
         }
         #expect(readingTime < limit && writingTime < limit)
-        // A process that was started meanwhile may have the descriptor, too, and so the lock.
+        // A process that was started meanwhile may have inherited the descriptor, and with it the lock.
         flock(control.fileDescriptor, LOCK_UN)
         try control.close()
 
@@ -469,7 +469,7 @@ struct CopyOnWriteTests {
         let cache = try SharedCache(at: path)
         #expect(try cache.get(forKey: "key")?.value == Data("one\n".utf8))
         #expect(try cache.directory.totals() != nil)
-        // And who has another /dev/shm now is kept from storing what the others would not notice.
+        // A process with another /dev/shm is now prevented from storing values that the others would not notice.
         let blind = try BuiltCommand.run(
             "/usr/bin/unshare",
             ["-m", "sh", "-c", script, BuiltCommand.path, path]
@@ -478,7 +478,7 @@ struct CopyOnWriteTests {
         #expect(try cache.get(forKey: "key")?.value == Data("one\n".utf8))
     }
 
-    /// As steps of a build in containers, each with a `/dev/shm` of its own, and a process that has the cache open.
+    /// Simulates the steps of a build in containers, each with its own `/dev/shm`, beside a process that has the cache open.
     @Test(arguments: types)
     func `containers without a common /dev/shm can share a cache`(type: String) throws {
         let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
@@ -508,7 +508,7 @@ struct CopyOnWriteTests {
             try cache.put("\(number + 1)", forKey: "key")
             #expect(try run("\"$0\" get key").output == "\(number + 1)")
         }
-        // Whoever opens it does without from the beginning.
+        // A process that opens the cache now uses no shared memory from the start.
         try FileManager.default.removeItem(atPath: path + "/control")
         #expect(try run("printf 5 | \"$0\" put key").status == 0)
         #expect(!FileManager.default.fileExists(atPath: path + "/control"))

@@ -7,7 +7,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// Limits under load from several processes; much more of it with `DISKCACHE_SOAK=1`.
+/// Tests of limits under the load of several processes, which is much larger with `DISKCACHE_SOAK=1`.
 @Suite(.serialized, .takesTurns)
 struct DirectoryLimitTests {
     private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
@@ -28,16 +28,16 @@ struct DirectoryLimitTests {
             .directory.updateLimits { (limits) throws(CacheError) in change(&limits) }
     }
 
-    /// Bytes that `du` says the directory takes.
+    /// Returns the size of the directory in bytes according to `du`.
     private func diskUsage() throws -> Int {
         let output = try BuiltCommand.run("/usr/bin/du", ["-s", "-B1", path]).output
         return Int(output.prefix { $0.isNumber }) ?? 0
     }
 
-    /// Bytes that all processes together have stored so far.
+    /// Returns the number of bytes that all processes together have stored so far.
     private func bytesWritten() throws -> Int { try total("bytesWritten") }
 
-    /// Puts of all processes together.
+    /// Returns the number of puts of all processes together.
     private func puts() throws -> Int { try total("puts") }
 
     private func total(_ name: String) throws -> Int {
@@ -61,7 +61,7 @@ struct DirectoryLimitTests {
         let writers = try (0..<8).map { try probe(.write, $0, "65536") }
         let readers = try (8..<10).map { try probe(.read, $0, "65536") }
         var samples: [Int] = []
-        // Until they have stored several times what there is room for.
+        // Until the writers have stored several times the limit.
         while try bytesWritten() < limit * (Self.isSoak ? 20 : 3) {
             samples.append(try diskUsage())
             usleep(50_000)
@@ -71,7 +71,7 @@ struct DirectoryLimitTests {
         let full = try #require(samples.firstIndex { $0 > limit * 9 / 10 }, "it was filled: \(samples)")
         #expect(samples[full...].min() ?? 0 >= limit * 8 / 10, "\(samples)")
         #expect(reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
-        // What readers use all the time stays.
+        // Values that the readers use all the time are not evicted.
         let (gets, hits) = reports[8...].reduce((0, 0)) { ($0.0 + $1.operations, $0.1 + $1.hits) }
         #expect(hits * 100 >= gets * 90, "\(hits) of \(gets)")
         let cache = try SharedCache(at: path)
@@ -84,7 +84,7 @@ struct DirectoryLimitTests {
         )
     }
 
-    /// With `DISKCACHE_SOAK=1` 300,000 puts.
+    /// Makes 300,000 puts with `DISKCACHE_SOAK=1`, and 12,000 otherwise.
     @Test func `writers of long keys with tags stay within the size limit despite kills`() throws {
         let limit = (Self.isSoak ? 64 : 24) << 20
         try self.limit { $0.maximumSize = .bytes(limit) }
@@ -120,11 +120,11 @@ struct DirectoryLimitTests {
             ["--dir", path, "config", "set", "max-size", "32M"]
         )
         #expect(command.status == 0)
-        // Counted in looks of theirs: they look each half second, so four of those are two seconds.
+        // The limit is measured in checks of the workers: they check every half second, so two seconds are four checks.
         usleep(2_000_000)
         var usage = try diskUsage()
         var extra = 0
-        // Where the machine is so busy that they did not get to it, they get as much again, a hundred times.
+        // If the machine is too busy for these checks, the workers get two more seconds, up to a hundred times.
         while usage > 32 << 20, extra < 100 {
             extra += 1
             usleep(2_000_000)
@@ -138,7 +138,7 @@ struct DirectoryLimitTests {
 
     // MARK: Order
 
-    /// What is asked for in memory must not look unused on disk, and what is evicted must be what was used longest ago.
+    /// Values that are requested in memory must not look unused on disk, and the least recently used values must be evicted.
     @Test func `several processes with their own memory tiers hit as often as an exact LRU list`() throws {
         let capacity = 1000
         try limit { $0.maximumEntries = capacity }
@@ -147,7 +147,7 @@ struct DirectoryLimitTests {
         let reports = try workers.map { try $0.finish() }
         #expect(reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
         let requests = reports.flatMap(\.requests).sorted { $0.time < $1.time }
-        // The first quarter fills it.
+        // The first quarter of the requests fills the cache.
         let counted = requests.count / 4
         let ours = requests[counted...].count(where: \.isHit)
         let exact = LeastRecentlyUsed.hits(
@@ -162,7 +162,7 @@ struct DirectoryLimitTests {
     }
 }
 
-/// A load in a process of its own.
+/// A load in a separate process.
 private final class LoadProcess {
     private let process = Process()
     private let input = Foundation.Pipe()
@@ -195,13 +195,14 @@ private final class LoadProcess {
     }
 }
 
-/// What an exact list of all that is held, in the order of its use, would have hit.
+/// An exact LRU list of all keys, whose hits are the reference for the cache.
 private struct LeastRecentlyUsed {
     private var newer: [Int: Int] = [:]
     private var older: [Int: Int] = [:]
     private var (oldest, newest) = (-1, -1)
 
-    /// Over `high` keys it evicts down to `low`, as the cache does at its marks.
+    /// Returns whether each request is a hit; over `high` keys the list evicts down to `low`, as the cache does at its
+    /// marks.
     static func hits(_ keys: [Int], high: Int, low: Int) -> [Bool] {
         var list = LeastRecentlyUsed()
         return keys.map { key in

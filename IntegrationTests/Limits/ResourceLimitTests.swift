@@ -4,9 +4,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Processes whose limits of file size, descriptors or address space are narrow (getrlimit(2)): errors, no signals.
+/// Tests that low limits of file size, descriptors or address space (getrlimit(2)) cause errors and no signals.
 @Suite(.takesTurns) struct ResourceLimitTests {
-    /// What `LimitProbe` says of each call after it was limited.
+    /// Returns the outcome of each call that `LimitProbe` makes under the limit.
     private func calls(_ limit: String, _ bytes: Int, _ moment: String) throws -> [String: String] {
         let directory = try TemporaryDirectory()
         let probe = URL(fileURLWithPath: BuiltCommand.path).deletingLastPathComponent()
@@ -85,7 +85,7 @@ import Testing
             let run = try tool.shell("ulimit -n \(limit); \"$TOOL\" \(command)")
             #expect(run.output == "ran\n" && run.status == 3, "\(limit): \(run.output)\(run.error)")
             let lines = run.error.split(separator: "\n")
-            // It says what keeps it from storing the output.
+            // The message reports why the output is not stored.
             let isTold = lines.count <= 2 && lines.allSatisfy { $0.contains("ulimit -n") }
             #expect(isTold, "\(limit): \(run.error)")
             if limit < 8 { #expect(!lines.isEmpty, "\(limit)") }

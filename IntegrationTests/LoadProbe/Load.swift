@@ -5,25 +5,25 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// What a process does.
+/// The work of a process.
 package enum LoadRole: String, Sendable {
     case write, read, zipf, fill, uniform, mixed
 }
 
-/// What a process saw.
+/// The observations of a process.
 package struct LoadReport: Codable, Sendable {
     package var operations = 0
     package var hits = 0
-    /// Calls that failed, and the first reason.
+    /// The number of failed calls, and the first reason.
     package var failures = 0
     package var failure: String?
-    /// Of gets, µs.
+    /// The times of gets, and of the longest put, in µs.
     package var median = 0.0
     package var p99 = 0.0
     package var longestPut = 0.0
-    /// In uniform: of gets, µs.
+    /// The mean time of a get in µs, for `uniform`.
     package var mean = 0.0
-    /// In zipf: each request's key and time (ns), in order.
+    /// The key and the time (ns) of each request in order, for `zipf`.
     package var requests: [Request] = []
 
     package struct Request: Codable, Sendable {
@@ -56,7 +56,7 @@ struct Load {
         generator = SeededGenerator(seed: number)
     }
 
-    /// Bytes that no other value has.
+    /// Returns bytes that no other value has.
     private mutating func value() -> Data {
         var data = Data(repeating: UInt8(truncatingIfNeeded: number), count: size)
         let words = [number, UInt64(report.operations), generator.next()]
@@ -76,7 +76,7 @@ struct Load {
         report.longestPut = max(report.longestPut, (ContinuousClock.now - start) / .microseconds(1))
     }
 
-    /// Whether there is a value; a failure is counted with those of puts.
+    /// Returns whether a key has a value; a failure is counted together with those of puts.
     private mutating func get(_ key: String) -> Bool {
         do {
             return try cache.get(forKey: key) != nil
@@ -98,7 +98,7 @@ struct Load {
         var times: [Double] = []
         while !stop.isSet {
             report.operations += 1
-            // So few that each comes again long before what the writers store has filled the cache.
+            // Few enough keys that each is requested again long before the writers have filled the cache.
             let key = "read-\(number)-\(generator.next() % 8)"
             let start = ContinuousClock.now
             let isHit = get(key)
@@ -131,7 +131,7 @@ struct Load {
         }
     }
 
-    /// Stores values of all lengths up to `size` under keys of 60 bytes, with tags, and replaces and removes some.
+    /// Stores values of up to about `size` bytes under keys of 60 bytes, with tags, and replaces and removes some.
     mutating func mix(until stop: Stop) {
         while !stop.isSet {
             report.operations += 1
@@ -166,9 +166,9 @@ struct Load {
         }
     }
 
-    /// Asks for keys that are all equally popular: first as many as `skipped`, then `count` of which the time is taken.
+    /// Requests keys that are all equally popular: first `skipped` times, then `count` times with the time measured.
     mutating func requestUniformly(_ count: Int, after skipped: Int) {
-        // Made beforehand, so that nothing but the gets takes time.
+        // Created beforehand, so that only the gets take time.
         let names = (0..<keys).map { "key-\($0)" }
         var start = ContinuousClock.now
         for request in 0..<skipped + count {
@@ -186,7 +186,7 @@ struct Load {
     }
 }
 
-/// Zipf's law with an exponent of 0.9: key k is asked for in proportion to k^-0.9.
+/// Zipf's law with an exponent of 0.9: key k is requested in proportion to k^-0.9.
 struct Popularity {
     private var sums: [Double] = []
 

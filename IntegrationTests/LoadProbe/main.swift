@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One process of a load on a cache with limits, until its standard input ends; then it prints what it saw as one
-// line of JSON. LoadProbe write|read|zipf|mixed DIRECTORY NUMBER BYTES [KEYS [HELD]]
+// One process of a load on a cache with limits, until its standard input ends; then it prints its observations as one line
+// of JSON.
+// LoadProbe write|read|zipf|mixed DIRECTORY NUMBER BYTES [KEYS [HELD]]
 // or until it is done: LoadProbe fill|uniform DIRECTORY NUMBER BYTES KEYS [HELD [SKIPPED [COUNT]]]
 //
 // write: puts values, all of them different and under new keys, as fast as it can.
-// read:  gets 64 keys from disk, storing again what is gone, 2,000 times a second at most.
-// zipf:  asks for KEYS keys, popular and rare ones, through HELD values in memory and the disk, and stores what is
-//        missing.
-// mixed: stores, replaces and removes KEYS keys of 60 bytes with tags, whose values have up to BYTES.
+// read:  gets 8 keys from disk, and stores missing ones again, at most 2,500 times a second.
+// zipf:  requests KEYS keys, popular and rare ones, through HELD values in memory and the disk, and stores missing
+//        ones.
+// mixed: stores, replaces and removes KEYS keys of 60 bytes with tags, whose values have up to about BYTES.
 // fill:  stores KEYS keys.
-// uniform: asks for COUNT (100,000) of KEYS keys that were filled in, all equally popular, with memory for HELD values
-//        (-1: as many as by default), and says how long a get takes on the average once SKIPPED were made.
+// uniform: requests COUNT (100,000) times one of KEYS keys that were filled in, all equally popular, with memory for
+//        HELD values (-1: the default), and reports the mean time of a get after the first SKIPPED ones.
 
 import DiskCache
 import Foundation

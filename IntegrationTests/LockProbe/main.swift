@@ -5,9 +5,10 @@ import Foundation
 
 // One of several processes that share a lock: `LockProbe CACHE NAME PERMITS PLACE`.
 //
-// Takes it again and again, until the file PLACE/stop is there. While it holds it there is a file in PLACE/inside, and it
-// looks who else has one there: a line in PLACE/faults says that there were more than PERMITS at once. PLACE/turns gets a
-// byte for each time. If PLACE is -, takes the lock once, says so, and holds it until it is killed.
+// It takes the lock again and again, until the file PLACE/stop exists. While it holds the lock it has a file in
+// PLACE/inside, and checks which other processes have one: a line in PLACE/faults reports that there were more than PERMITS
+// at once. PLACE/turns gets a byte for each time. If PLACE is -, it takes the lock once, prints "held", and holds the lock
+// until it is killed.
 
 let words = CommandLine.arguments
 guard words.count == 5, let permits = Int(words[3]) else { exit(EX_USAGE) }
@@ -19,19 +20,20 @@ func append(_ text: String, to file: String) {
     close(descriptor)
 }
 
-/// What proc_pid_stat(5) tells of a process from its state on; nil: there is none.
+/// Returns the fields of proc_pid_stat(5) from the state on, or nil if there is no such process.
 func status(_ process: String) -> [Substring]? {
     guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
-    // What stands before, the name, may contain anything.
+    // The name before them may contain anything.
     let words = text.split(separator: ")").last?.split(separator: " ") ?? []
     return words.count > 19 ? words : nil
 }
 
-/// When a process has begun: with its number this tells it from any other.
+/// Returns the start time of a process, which together with its number identifies it.
 func beginning(_ process: String) -> String { status(process).map { String($0[19]) } ?? "" }
 
-/// Whether the process that has made a marker, PROCESS-BEGINNING-NUMBER, has ended or is about to, beyond return: only
-/// then does the kernel close its files.
+/// Returns whether the process that created a marker, PROCESS-BEGINNING-NUMBER, has ended or is certain to end.
+///
+/// Only then does the kernel close its files.
 func isDead(_ marker: String) -> Bool {
     let parts = marker.split(separator: "-").map(String.init)
     guard let words = status(parts[0]), words[19] == parts[1], let flags = UInt32(words[6]) else {
@@ -41,11 +43,11 @@ func isDead(_ marker: String) -> Bool {
     return isExiting || words[0] == "Z" || words[0] == "X"
 }
 
-/// How many others were inside together with this process, but those that were killed.
+/// Returns how many other processes were inside together with this one, without killed ones.
 func othersInside(_ own: String) -> Int {
     let inside = place + "/inside/"
     let listed = (try? FileManager.default.contentsOfDirectory(atPath: inside)) ?? []
-    // No marker comes twice: those that are still there were all there when the list was complete.
+    // Each marker is unique: those that still exist all existed when the list was complete.
     let together = listed.filter { $0 != own && access(inside + $0, F_OK) == 0 }
     return together.count { !isDead($0) }
 }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// Calls that must be atomic across processes, with real ones.
+/// Tests of calls that must be atomic across processes.
 @Suite(.takesTurns) struct AtomicityTests {
     private let place: TemporaryDirectory
     private let path: String

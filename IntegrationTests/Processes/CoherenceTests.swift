@@ -9,8 +9,8 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// Processes with warm memory tiers, writers, kills and evictions on one cache: per key, all that they saw
-/// of each other is linearizable.
+/// Tests that the operations on each key are linearizable, with several processes, warm memory tiers, writers, kills and
+/// evictions.
 @Suite(.serialized, .takesTurns)
 struct CoherenceTests {
     private let place: TemporaryDirectory
@@ -22,7 +22,7 @@ struct CoherenceTests {
         directory = place.path + "/cache"
     }
 
-    /// Has a crew do so many operations, killing a writer or the collector now and then.
+    /// Runs a crew for the given number of operations, and kills a writer or the collector now and then.
     private func run(
         _ roles: [WorkerRole],
         _ form: Form = .automatic,
@@ -90,9 +90,9 @@ struct CoherenceTests {
         try expectViolations([.reader, .reader, .writer, .writer], checksGenerations: false)
     }
 
-    /// Expects that what these do is found to be wrong.
+    /// Checks that the history of these roles is found to violate linearizability.
     ///
-    /// Writers that are alone for most of a round leave nothing to find, which no seed can keep them from.
+    /// A round in which the writers are alone for most of the time shows no violation, which no seed can prevent.
     private func expectViolations(_ roles: [WorkerRole], checksGenerations: Bool = true) throws {
         for round in 0..<40 {
             let history = try run(

@@ -8,7 +8,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// `diskcache gc` dies at any instant while others work: nothing is broken, and the next one finishes the job.
+/// Tests that `diskcache gc`, killed at any instant while others work, does no damage, and that the next one completes.
 @Suite(.serialized, .takesTurns)
 struct CollectorKillTests {
     private let place: TemporaryDirectory
@@ -25,7 +25,7 @@ struct CollectorKillTests {
 
     private var kills: Int { MultiProcessTests.isSoak ? 100 : 8 }
 
-    /// Values that nobody else touches, some of which have expired: every collection has something of each kind.
+    /// Stores values that no other process touches, some of them expired, so that every collection finds each kind.
     private func fill(_ round: Int) throws {
         for index in 0..<150 {
             let isOld = index.isMultiple(of: 3)
@@ -51,7 +51,7 @@ struct CollectorKillTests {
         while !crew.isAtWork && crew.crashes.isEmpty { usleep(1000) }
         var generator = SplitMix64(seed: seed)
         var killed = 0
-        // As long as one takes, by one that is left alone.
+        // The duration of a collection, from one that is not killed.
         let start = ContinuousClock.now
         var first = try collector()
         let end = try first.wait()
@@ -65,7 +65,7 @@ struct CollectorKillTests {
             var victim = try collector()
             usleep(UInt32.random(in: 0...UInt32(span.saturatingNanoseconds / 1000), using: &generator))
             victim.send(.kill)
-            // So that as many come just too late as come early: any instant is as likely.
+            // Adapts the range so that some kills come just too late: every instant of a collection is about equally likely.
             if try victim.wait() == .killed(.kill) {
                 killed += 1
                 span = span * 17 / 16
@@ -83,7 +83,7 @@ struct CollectorKillTests {
         print("\(history), gc killed \(killed) times in \(round) rounds, seed \(seed)")
     }
 
-    /// One more collection, and there is nothing but entries within the limit, and their objects.
+    /// Checks that one more collection leaves only entries within the limit, and their objects.
     private func expectClean() throws {
         var last = try collector()
         let end = try last.wait()

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Processes that fork with a cache open; each says itself what is not as it should be.
+/// Tests of processes that fork with an open cache; each checks its own expectations and reports failures.
 @Suite(.takesTurns) struct ForkTests {
     let directory: TemporaryDirectory
 

@@ -5,8 +5,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// What a cache does to the tasks of the program that uses it: each test is a process of its own, in which nothing else
-/// runs.
+/// Tests of the effect of a cache on the tasks of its program, each in a separate process in which nothing else runs.
 @Suite(.takesTurns) struct HostTests {
     private struct Report: Decodable {
         struct Heartbeat: Decodable {
@@ -38,8 +37,9 @@ import Testing
         return report
     }
 
-    /// Whether the task has waited long, and more than once: a call that holds it up does so all the time, a machine with
-    /// other things to do now and then.
+    /// Returns whether the task was delayed for long, and more than once.
+    ///
+    /// A blocking call delays the task all the time, a busy machine only now and then.
     private func isHeldUp(_ heartbeat: Report.Heartbeat) -> Bool {
         heartbeat.longGaps > max(1, heartbeat.beats / 20)
     }
@@ -83,14 +83,14 @@ import Testing
     }
 }
 
-/// HostProbe, run to its end in a process of its own; one that hangs is killed.
+/// A completed run of HostProbe in a separate process, which is killed if it hangs.
 struct HostRun {
     let end: SpawnedProcess.End
     let output: Data
     let errors: String
 
     init(_ task: String, in directory: TemporaryDirectory) throws {
-        // Into files: nobody has to read them meanwhile, and what the process leaves behind holds nobody up.
+        // Files need no reader meanwhile, and processes that are left running can't delay the end of the output.
         let (output, errors) = (directory.path + "/output", directory.path + "/errors")
         makeFile(output)
         makeFile(errors)

@@ -10,7 +10,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// All processes of a cache die at once, over and over: what they leave behind is found and cleared.
+/// Tests that the leftovers of processes that are all killed at once, repeatedly, are found and removed.
 @Suite(.serialized, .takesTurns)
 struct KillTests {
     private let place: TemporaryDirectory
@@ -19,7 +19,7 @@ struct KillTests {
 
     init() throws {
         place = try TemporaryDirectory()
-        // It holds no lock itself, and leaves the sweeping to the crew.
+        // This cache holds no lock, and leaves the sweeps to the crew.
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         configuration.janitor.joinsSession = false
@@ -54,7 +54,7 @@ struct KillTests {
         #expect(violations.isEmpty, "seed \(seed): \(violations.prefix(5))")
     }
 
-    /// The lock files that are not to be had exclusively at once.
+    /// Returns the lock files that can't be locked exclusively at once.
     private func heldLocks() throws -> [String] {
         let directory = cache.path + "/locks"
         return try FileManager.default.contentsOfDirectory(atPath: directory).filter { name in
@@ -64,7 +64,7 @@ struct KillTests {
         }
     }
 
-    /// One collection leaves nothing of the dead.
+    /// Checks that one collection removes all leftovers of killed processes.
     private func expectClean() throws {
         let report = try cache.directory.collect()
         #expect(report.skippedStripes.isEmpty)
@@ -76,7 +76,7 @@ struct KillTests {
         try expectCountersTrue()
     }
 
-    /// What the control file says is there, against a count.
+    /// Compares the usage in the control file with a count.
     private func expectCountersTrue() throws {
         let usage = try #require(try Store(at: cache.path).control.usage)
         #expect(usage.isCounted)

@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// Locks and semaphores of processes that are killed while they hold them and while they wait.
+/// Tests of locks and semaphores whose processes are killed while they hold them or wait for them.
 @Suite(.takesTurns) struct LockProcessTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
@@ -20,7 +20,7 @@ import Testing
         try FileManager.default.createDirectory(atPath: inside, withIntermediateDirectories: false)
     }
 
-    /// A process of LockProbe; killed when this goes.
+    /// A process of LockProbe, which is killed when this object is released.
     private final class Probe {
         var process: ChildProcess
 
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    /// A process that holds the lock until it is killed.
+    /// Returns a process that holds the lock until it is killed.
     private func holder() throws -> Probe {
         let probe = try Probe([cache.path, "name", "1", "-"])
         #expect(try probe.process.output.readAvailable() == Array("held\n".utf8))
@@ -48,7 +48,7 @@ import Testing
         #expect(end == .killed(.kill))
     }
 
-    /// How often the lock was held so far.
+    /// The number of times that the lock was held so far.
     private var turns: Int { FileManager.default.contents(atPath: place.path + "/turns")?.count ?? 0 }
 
     private var faults: String {
@@ -66,7 +66,7 @@ import Testing
             let error = #expect(throws: CacheError.self) { _ = try cache.lock("name", within: .zero) }
             #expect(error?.message.contains("process \(holder.process.identifier) holds it") == true)
             let had = Locked<ContinuousClock.Instant?>.Box(nil)
-            // After 50 ms its pauses are as long as they get.
+            // After 50 ms the pauses of the waiter have their maximum length.
             let goesOn = expectBlocks {
                 let lock = try? cache.lock("name")
                 let now = ContinuousClock.now
@@ -88,7 +88,7 @@ import Testing
             let task = Task { [cache] in
                 try await cache.lock("name").whileHeld { ContinuousClock.now }
             }
-            // Whether its pauses are long by then only decides how much this shows.
+            // Whether the pauses are long by then only decides how much the test shows.
             try await Task.sleep(for: .milliseconds(60))
             let killed = ContinuousClock.now
             holder.process.send(.kill)
@@ -144,7 +144,7 @@ import Testing
         }
         #expect(faults == "", "who was inside beside too many others")
         #expect(turns > kills)
-        // Nothing is lost by the kills, either.
+        // The kills have lost no permit, either.
         let locks = try (0..<permits).map { _ in
             try cache.lock("name", permits: permits, within: .zero)
         }

@@ -7,12 +7,12 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// Real processes on one directory, some of them killed at any instant, garbage collected all the time.
+/// Tests of real processes on one directory, some of them killed at any instant, with continuous garbage collection.
 ///
 /// Every get checks every byte.
 @Suite(.serialized, .takesTurns)
 struct MultiProcessTests {
-    /// DISKCACHE_SOAK=1 asks for the full size: 8 processes that do 160,000 operations, one killed each 50 ms.
+    /// Whether DISKCACHE_SOAK=1 asks for the full size: 8 processes that do 160,000 operations, with a kill every 50 ms.
     static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == "1"
 
     private func plan(puts: Int, removals: Int = 0, operations: Int) -> BenchPlan {
@@ -20,11 +20,12 @@ struct MultiProcessTests {
         plan.workers = 8
         plan.operations = Self.isSoak ? 160_000 : operations
         (plan.puts, plan.removals) = (puts, removals)
-        // Few keys and every second value an old one: objects are given up and wanted again all the time.
+        // With few keys, and every second value a repeated one, objects become unreferenced and are needed again all the
+        // time.
         plan.keys = 64
         plan.repeats = 50
         plan.isCollecting = true
-        // Long enough for a worker to get to work: starting one takes some 30 ms of a processor.
+        // Long enough for a worker to get to work: its start takes about 30 ms of processor time.
         plan.killSeconds = 0.05
         return plan
     }

@@ -7,7 +7,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// Who removes all values at once dies at each step of it: either all of them are gone or none, for everybody.
+/// Tests of a removal of all values that is killed at each of its steps: every process finds all values or none.
 @Suite(.serialized, .takesTurns)
 struct RuleKillTests {
     private static let count = 20
@@ -19,7 +19,7 @@ struct RuleKillTests {
         return try SharedCache(at: path, configuration: configuration)
     }
 
-    /// How many of the values are found.
+    /// Returns the number of values that are found.
     private func found(in cache: SharedCache) throws -> Int {
         try (0..<Self.count).count { index in
             guard let hit = try cache.get(forKey: "key \(index)") else { return false }

@@ -7,7 +7,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// Real processes that are told to end, or killed.
+/// Tests of real processes that are terminated or killed.
 @Suite(.serialized, .takesTurns)
 struct ShutdownTests {
     private let place: TemporaryDirectory
@@ -20,7 +20,7 @@ struct ShutdownTests {
         program = BuiltCommand.path.replacingOccurrences(of: "/diskcache", with: "/ShutdownProbe")
     }
 
-    /// A process that has the cache open.
+    /// Starts a process that has the cache open.
     private func worker(interval: Double = 3600, deadline: Double = 5, _ prefix: String...) throws -> Worker {
         try Worker(prefix + [program, path, "\(interval)", "\(deadline)"])
     }
@@ -37,7 +37,7 @@ struct ShutdownTests {
 
         func send(_ signal: Signal) { child.send(signal) }
 
-        /// Sends a signal; how the process ended, and how long that took.
+        /// Sends a signal, and returns how the process ended and how long that took.
         func end(by signal: Signal) throws -> (ChildProcess.End, Duration) {
             let start = ContinuousClock.now
             child.send(signal)
@@ -46,7 +46,7 @@ struct ShutdownTests {
         }
     }
 
-    /// Entries that have expired, written by who takes no part in sessions and sweeps.
+    /// Stores expired entries with a cache that takes no part in sessions and sweeps.
     private func storeExpired(_ count: Int) throws {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -81,8 +81,8 @@ struct ShutdownTests {
 
     @Test
     func `the last worker keeps its deadline, and the next one continues the sweep`() throws {
-        // How far a process gets in 30 ms is for the machine to say: where others keep it from its first deletion
-        // it is tried again with twice the time, where it gets through with more to do; it has to keep to each.
+        // How much a process completes in 30 ms depends on the machine: if it deletes nothing, the next attempt has twice
+        // the time, and if it deletes everything, twice the entries.
         var (count, deadline, left) = (4000, 0.03, 0)
         for _ in 0..<4 where !(1..<count).contains(left) {
             if left == count { deadline *= 2 } else if left == 0 { count *= 2 }
@@ -95,7 +95,7 @@ struct ShutdownTests {
         #expect((1..<count).contains(left))
         let store = try Store(at: path)
         #expect(SweepRecord.last(in: store.directory)?.isUnfinished == true)
-        // Not after an interval of an hour, but with the next round of the first that comes.
+        // The next worker continues in its first round, not after an interval of an hour.
         let next = try worker()
         waitUntil("they are removed") { entries == 0 }
         _ = try next.end(by: .terminate)
@@ -140,12 +140,12 @@ struct ShutdownTests {
 
     @Test
     func `another worker takes over at once when the sweeping one is killed`() throws {
-        // First the entries: a sweep that ended while they are stored would put off the next by fifty times
-        // as long as it worked.
+        // The entries come first: a sweep that ended while they are stored would postpone the next one by fifty times its
+        // working time.
         try storeExpired(4000)
         let workers = try (0..<3).map { _ in try worker(interval: 1) }
         let store = try Store(at: path)
-        // Caught in the middle: a sweep of so many takes seconds, with its rests.
+        // A sweep of this many entries takes seconds, with its pauses, so that it can be caught in the middle.
         waitUntil("one is in the middle of a sweep") {
             guard let last = SweepRecord.last(in: store.directory), last.ended == nil else { return false }
             return entries < 4000

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// A process that is stopped (SIGSTOP, a debugger) while it holds locks must not stop the others.
+/// Tests that a process that is stopped (SIGSTOP, a debugger) while it holds locks does not block the others.
 @Suite(.serialized, .takesTurns)
 struct StoppedProcessTests {
     private let place: TemporaryDirectory
@@ -24,7 +24,7 @@ struct StoppedProcessTests {
         }
     }
 
-    /// The lock files that somebody holds, in whatever mode.
+    /// Returns the lock files that any process holds, in any mode.
     private func heldLocks() throws -> [String] {
         let directory = cache.path + "/locks"
         return try FileManager.default.contentsOfDirectory(atPath: directory).filter { name in
@@ -34,7 +34,7 @@ struct StoppedProcessTests {
         }
     }
 
-    /// A process that puts the keys over and over, stopped at an instant when it holds locks.
+    /// A process that puts the keys repeatedly, and is stopped while it holds locks.
     private final class StoppedWriter {
         var process: ChildProcess
         private(set) var held: [String] = []
@@ -45,7 +45,7 @@ struct StoppedProcessTests {
                 ["--dir", directory] + BenchWorkerCommand.words(plan, stream: 1)
             )
             for attempt in 1... {
-                // It is at work once it has reported, and goes on only if somebody reads.
+                // The process is at work once it has reported, and continues only if its output is read.
                 if try attempt == 1 || !Readiness.wait(for: [process.output.rawValue], limit: .zero).isEmpty {
                     _ = try process.output.readAvailable()
                 }
@@ -67,7 +67,7 @@ struct StoppedProcessTests {
         plan.size = 256
         plan.keys = keyCount
         let writer = try StoppedWriter(plan, on: cache.path, heldLocks: heldLocks)
-        // What one second of waiting for a lock would show.
+        // Less than a wait of one second for a lock.
         let patience = Duration.milliseconds(900)
         let readingTime = try shortestTime(below: patience) {
             for index in 0..<keyCount {
@@ -85,7 +85,7 @@ struct StoppedProcessTests {
         #expect(writingTime < patience, "writers share their locks")
         let report = try cache.directory.collect()
         let objectLocks = writer.held.filter { $0.hasPrefix("object-") }
-        // Others may be left for the next one, too, where the machine is busy: for those it hardly waits then.
+        // On a busy machine other stripes may be skipped, too, because the collection hardly waits for them then.
         #expect(report.skippedStripes.count >= objectLocks.count)
 
         writer.process.send(.kill)
@@ -97,7 +97,7 @@ struct StoppedProcessTests {
 
     // MARK: The table
 
-    /// What others do meanwhile, and what may come of it.
+    /// A call during the stop, with its expectations.
     private struct Call {
         let name: String
         let body: (SharedCache) throws -> Void
@@ -151,12 +151,12 @@ struct StoppedProcessTests {
         ]
     }
 
-    /// Where somebody is stopped.
+    /// The places where a process is stopped.
     private static let places = [
         "claimed", "written", "objectLocked", "entryLocked", "flight", "sweep", "objectStripe", "entryStripe",
     ]
 
-    /// What each call took, and what came of it, while a process is stopped at `place`.
+    /// Returns the time and the outcome of each call while a process is stopped at `place`.
     private func outcomes(
         at place: String,
         in directory: String
@@ -182,7 +182,7 @@ struct StoppedProcessTests {
                     outcome = (error as? CacheError).map { " \($0.code)" } ?? " \(error)"
                 }
             }
-            // Nobody has let it go on: the call has not waited for that.
+            // The process is still stopped, so the call has not waited for it.
             let state = try processState(process.identifier)
             #expect(state == "T")
             return (time, outcome)
@@ -198,7 +198,7 @@ struct StoppedProcessTests {
         var table: [(name: String, cells: [String])] = Self.calls.map { ($0.name, []) }
         for place in Self.places {
             var best = Self.calls.map { _ in (time: hangLimit, outcome: "") }
-            // At its quickest of several tries: only what waits by itself takes longer each time.
+            // The shortest of several attempts counts: only a call that waits takes longer every time.
             for attempt in 0..<10 where best.contains(where: { $0.time >= limit }) {
                 let outcomes = try outcomes(at: place, in: "\(self.place.path)/\(place) \(attempt)")
                 best = zip(best, outcomes).map { $0.time < $1.time ? $0 : $1 }
@@ -235,7 +235,7 @@ struct StoppedProcessTests {
         let value = cache.value(forKey: "computed") { Data("value".utf8) }
         #expect(value == Data("value".utf8))
         #expect(cache.directory.activity.roomFailures == 1)
-        // The lock of the computation is not held any more.
+        // The lock of the computation is no longer held.
         let locks = try FileManager.default.contentsOfDirectory(atPath: cache.path + "/locks")
         #expect(!locks.contains { $0.hasPrefix("flight-") })
         for body in [{ try cache.put("x", forKey: "x") }, { _ = try cache.directory.collect() }] {
@@ -247,7 +247,7 @@ struct StoppedProcessTests {
         process.send(Signal.kill)
     }
 
-    /// Holds a lock file shared, as a stopped writer does, until it is killed.
+    /// Starts a process that holds a lock file shared, as a stopped writer does, until it is killed.
     private func holder(of lock: String) throws -> ChildProcess {
         let path = cache.path + "/locks/" + lock
         let holder = try ChildProcess(

@@ -4,19 +4,18 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The configurations in Examples/remote, with the servers themselves: their script starts each with the very
-/// file that users copy.
+/// Tests of the configurations in Examples/remote: their script starts each server with the file that users copy.
 @Suite("Configurations of servers", .takesTurns) struct ExamplesTests {
     private static let script = PackageFiles.root.appendingPathComponent("Examples/remote/check").path
 
-    /// What the script calls a check, and the program that it needs.
+    /// A check of the script, and the program that it needs.
     struct Server: Sendable, CustomTestStringConvertible {
         let name: String
         let program: String
 
         var testDescription: String { name }
 
-        /// Where packages put it, in the path of the tests or not.
+        /// Whether the program is in the path of the tests or in a directory where packages install it.
         var isInstalled: Bool {
             let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
             let directories = path.split(separator: ":").map(String.init) + ["/usr/sbin", "/usr/local/sbin"]
@@ -42,7 +41,7 @@ import Testing
             return
         }
         let (output, status) = try BuiltCommand.run("/usr/bin/env", ["python3", Self.script, server.name])
-        // What it needs beside that may be missing, such as a compiler.
+        // 77 means that something else that the check needs is missing, such as a compiler.
         #expect(status == 0 || status == 77, "\(output)")
         print(output, terminator: "")
     }

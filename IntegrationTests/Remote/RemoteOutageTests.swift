@@ -11,7 +11,7 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
 
 private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.servers.first?.breaker }
 
-/// Servers that are killed, stopped and slow while they are used.
+/// Tests of servers that are killed, stopped or slow while they are used.
 @Suite(.takesTurns) struct RemoteOutageTests {
     let directory: TemporaryDirectory
 
@@ -22,7 +22,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
     private func open(_ machine: String, _ remote: CacheConfiguration.Remote?) throws -> SharedCache {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
-        // So that a hit asks the disk.
+        // So that every hit reads the disk.
         configuration.memory = .none
         return try SharedCache(
             at: "\(directory.path)/\(machine)",
@@ -31,14 +31,14 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
         )
     }
 
-    /// What a load has met with.
+    /// The counts of a load.
     private final class Tally: Sendable {
         let isOver = Atomic<Bool>(false)
         let gets = Atomic<Int>(0)
         let slow = Atomic<Int>(0)
         let failures = Atomic<Int>(0)
         let wrong = Atomic<Int>(0)
-        /// Threads that have ended.
+        /// The number of threads that have ended.
         let ended = Atomic<Int>(0)
     }
 
@@ -69,8 +69,8 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
         for thread in 0..<2 { Thread.detachNewThread { load(thread) } }
         do {
             defer { tally.isOver.store(true, ordering: .relaxed) }
-            // Not on a thread that ends: a process of Foundation's leaves a run loop there, which the thread sanitizer
-            // does not survive.
+            // Not on a thread that ends: Foundation's `Process` leaves a run loop there, which the thread sanitizer does not
+            // survive.
             for outage in 0..<2 {
                 let before = tally.gets.load(ordering: .relaxed)
                 waitUntil("the load goes on") { tally.gets.load(ordering: .relaxed) > before + 100 }
@@ -117,7 +117,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
                 }
             }
         }
-        // By turns, as the machine is not equally fast all the time.
+        // In turns, because the speed of the machine varies.
         var (without, with) = (hangLimit, hangLimit)
         for round in 0..<20 where round < 3 || with > without * 1.05 {
             without = min(without, try time(plain))

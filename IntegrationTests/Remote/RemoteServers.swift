@@ -6,14 +6,14 @@ import Platform
 import TestSupport
 import Testing
 
-/// A server on 127.0.0.1 that a test has started, and may stop, kill and start again at the same port.
+/// A server on 127.0.0.1 that a test has started, and may stop, kill and restart at the same port.
 final class RemoteServerProcess: Sendable {
-    /// What it is.
+    /// The program of a server.
     enum Kind: String {
         case nginx
         case redis = "redis-server"
 
-        /// Where the program is; nil: it is not installed.
+        /// The path of the program, or nil if it is not installed.
         var program: String? {
             let places = ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin"]
             return places.map { "\($0)/\(rawValue)" }.first {
@@ -25,15 +25,15 @@ final class RemoteServerProcess: Sendable {
     let kind: Kind
     let port: UInt16
     let directory: TemporaryDirectory
-    /// Where Redis speaks TLS, if its options say `--tls-port PORT`.
+    /// The TLS port of Redis, if the options contain `--tls-port PORT`.
     let securePort: UInt16
     private let process = Locked<Process?>(nil)
     private let options: [String]
 
-    /// Starts it, Redis with these options as well.
+    /// Starts the server, Redis with these additional options.
     init(_ kind: Kind, _ options: [String] = []) throws {
         self.kind = kind
-        // Not below $DISKCACHE_TEST_DIR: what file system a server is on makes no difference.
+        // Not below $DISKCACHE_TEST_DIR: the file system of a server makes no difference.
         let directory = try TemporaryDirectory(below: NSTemporaryDirectory())
         let server = try startServer(ports: options.contains("PORT") ? 2 : 1) { ports in
             if kind == .nginx { try Self.configure(directory, ports[0]) }
@@ -54,16 +54,16 @@ final class RemoteServerProcess: Sendable {
 
     var url: String { kind == .nginx ? "http://127.0.0.1:\(port)" : "redis://127.0.0.1:\(port)" }
 
-    /// By its unix socket.
+    /// The URL of the unix socket.
     var socketURL: String { "redis+unix://\(directory.path)/socket" }
 
-    /// The requests that it has noted, such as `GET /ac/…`.
+    /// The requests that the server has logged, such as `GET /ac/…`.
     var requests: [String] {
         let text = (try? String(contentsOfFile: directory.path + "/access.log", encoding: .utf8)) ?? ""
         return text.split(separator: "\n").map(String.init)
     }
 
-    /// Starts it again, at the same port.
+    /// Restarts the server at the same port.
     func start() throws {
         let process = try Self.start(kind, directory, port, options)
         self.process.withLock { $0 = process }
@@ -93,7 +93,7 @@ final class RemoteServerProcess: Sendable {
         return process
     }
 
-    /// Ends it at once.
+    /// Kills the server.
     func end() {
         guard let process = process.withLock({ $0.take() }) else { return }
         Glibc.kill(process.processIdentifier, SIGCONT)
@@ -110,7 +110,7 @@ final class RemoteServerProcess: Sendable {
         Glibc.kill(number, signal)
     }
 
-    /// One process, so that it can be stopped; as whoever runs the tests.
+    /// Writes a configuration with a single process, which can be stopped and runs as the user of the tests.
     private static func configure(_ directory: TemporaryDirectory, _ port: UInt16) throws {
         for name in ["data", "temp"] {
             try FileManager.default.createDirectory(
@@ -154,7 +154,7 @@ private func loopback(_ port: UInt16) -> sockaddr_in {
     return address
 }
 
-/// A connection to a port of this machine; negative: nobody listens.
+/// Returns a connection to a port of this machine, or -1 if no server listens.
 func connected(to port: UInt16) -> Int32 {
     let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = loopback(port)
@@ -168,7 +168,7 @@ func connected(to port: UInt16) -> Int32 {
     return -1
 }
 
-/// Hands bytes on between its own port and another one, each piece of an answer after a pause.
+/// A proxy that forwards bytes between its own port and another one, and delays each piece of an answer.
 final class SlowProxy: Sendable {
     let port: UInt16
     private let listening: Int32
@@ -210,7 +210,7 @@ final class SlowProxy: Sendable {
             if pause > 0 { usleep(pause) }
             guard Glibc.send(target, bytes, count, Int32(MSG_NOSIGNAL)) == count else { break }
         }
-        // Both threads of a connection come here; the descriptors stay until the test's process ends.
+        // Both threads of a connection get here; the descriptors stay open until the test process ends.
         shutdown(source, Int32(SHUT_RDWR))
         shutdown(target, Int32(SHUT_RDWR))
     }

@@ -10,7 +10,7 @@ private let hasNginx = RemoteServerProcess.Kind.nginx.program != nil
 private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
 private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl")
 
-/// Machines, which are directories here, that share values through servers as people run them.
+/// Tests of machines, which are directories here, that share values through real servers.
 @Suite(.takesTurns) struct SharingTests {
     let directory: TemporaryDirectory
 
@@ -22,7 +22,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         var remote = remote
-        // What is measured elsewhere must not fail a test of what is found.
+        // Speed is measured elsewhere, and must not fail a test of results.
         remote.limit = .seconds(30)
         return try SharedCache(
             at: "\(directory.path)/\(machine)",
@@ -31,7 +31,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
         )
     }
 
-    /// What one has computed the other gets, whatever its length; and what one has removed is gone.
+    /// Checks that one machine gets the computed values of another, of any length, and misses its removed ones.
     private func expectSharing(_ remote: CacheConfiguration.Remote) throws {
         let (one, other) = (try open("one", remote), try open("other", remote))
         for (key, length) in [("empty", 0), ("small", 100), ("large", 1 << 20)] {
@@ -176,7 +176,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
         let one = try open("one", remote)
         for number in 0..<100 { try one.put("\(number)", forKey: "\(number)") }
         waitUntil("all is sent") { one.directory.activity.remoteWrites == 100 }
-        // A server notes a request after its answer, and one whose answer came late may come again.
+        // A server logs a request after its answer, and a request whose answer was late may be sent again.
         func noted() -> [Int] {
             servers.map { Set($0.requests.filter { $0.hasPrefix("PUT /ac/") }).count }
         }
@@ -197,7 +197,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
         try one.put(Data(SeededGenerator.bytes(length, seed: 3)), forKey: "key")
         waitUntil("it is sent") { one.directory.activity.remoteWrites == 1 }
         let data = server.directory.path + "/data"
-        // The object where it has a file of its own, else the entry that it is inlined in.
+        // The object if it has its own file, otherwise the entry in which it is inlined.
         let file = server.directory.files(below: "data").first { $0.hasPrefix("cas/") == (length > 100_000) }
         let path = data + "/" + (try #require(file))
         var bytes = try #require(FileManager.default.contents(atPath: path))
@@ -227,7 +227,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
         for probe in probes { #expect(probe.line() == "ready") }
         makeFile(go)
         for probe in probes { #expect(probe.line() == "value") }
-        // The first has also asked for what nobody has stored.
+        // The first process has also requested a key that no machine has stored.
         let path = "GET /ac/\(Digest(of: Data("key".utf8)))"
         #expect(server.requests.filter { $0.hasPrefix(path) }.count == 1)
     }
@@ -251,7 +251,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 }
 
-/// The program RemoteProbe, run.
+/// A run of the program RemoteProbe.
 private final class RemoteProbeRun {
     private let process = Process()
     private let pipe = Foundation.Pipe()
@@ -268,7 +268,7 @@ private final class RemoteProbeRun {
 
     deinit { kill() }
 
-    /// The next line that it says; nil: it has ended.
+    /// Returns the next line of the output, or nil if the program has ended.
     func line() -> String? {
         while true {
             if let end = rest.firstIndex(of: "\n") {

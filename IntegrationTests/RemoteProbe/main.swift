@@ -3,21 +3,21 @@
 import DiskCacheRemote
 import Foundation
 
-// One process of a machine that shares values: `RemoteProbe CACHE URL put COUNT` stores so many values, says
-// "done" and stays until it is killed; `RemoteProbe CACHE URL get KEY GO` says "ready", waits until the file
-// GO exists, and prints the value of the key, or "none".
+// One process of a machine that shares values: `RemoteProbe CACHE URL put COUNT` stores COUNT values, prints "done" and
+// stays until it is killed; `RemoteProbe CACHE URL get KEY GO` prints "ready", waits until the file GO exists, and prints
+// the value of the key, or "none".
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 5 else { exit(EX_USAGE) }
 
-/// Not by print, which holds lines back in a pipe.
+/// Prints a line at once: `print` buffers when standard output is a pipe.
 func say(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
 
 do {
     var remote = CacheConfiguration.Remote(servers: [arguments[2]])
-    // The tests are about what is found, on whatever machine.
+    // The tests check results on a machine of any speed.
     remote.limit = .seconds(30)
     let cache = try SharedCache(at: arguments[1], remote: remote)
     switch arguments[3] {

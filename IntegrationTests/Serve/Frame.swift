@@ -5,12 +5,12 @@ import Platform
 import TestSupport
 import Testing
 
-/// What `serve` and `get --batch` write: a line of JSON, and the bytes that follow it.
+/// An answer of `serve` and `get --batch`: a line of JSON, and the bytes that follow it.
 struct Frame {
     let fields: [String: Any]
     let bytes: Data
 
-    /// Those that are whole at the beginning of `data`, and where the last of them ends.
+    /// Returns the complete frames at the beginning of `data`, and the end of the last one.
     static func complete(in data: Data) throws -> (frames: [Frame], end: Int) {
         var frames: [Frame] = []
         var start = 0
@@ -25,7 +25,7 @@ struct Frame {
         return (frames, start)
     }
 
-    /// All of an output, which must hold nothing else.
+    /// Returns all frames of an output, which must contain nothing else.
     static func all(of run: Tool.Run) throws -> [Frame] {
         let (frames, end) = try complete(in: run.outputData)
         #expect(end == run.outputData.count, "nothing is cut off")
@@ -42,17 +42,17 @@ struct Frame {
     var isFatal: Bool { error?["fatal"] as? Bool ?? false }
 }
 
-/// A line of a request, with the value that follows it.
+/// Returns a request: a line, and the value that follows it.
 func request(_ json: String, _ value: String = "") -> String {
     json + "\n" + value
 }
 
-/// A `diskcache serve` that a test talks to.
+/// A process of `diskcache serve` with which a test communicates.
 final class Server {
     private var process: ChildProcess
-    /// The beginning of an answer.
+    /// The incomplete answer at the end of the output so far.
     private var received = Data()
-    /// Answers that were not asked for yet.
+    /// The answers that the test has not taken yet.
     private var frames: [Frame] = []
 
     init(_ tool: Tool, _ options: String...) throws {
@@ -67,7 +67,7 @@ final class Server {
         process.send(signal)
     }
 
-    /// The next answers.
+    /// Returns the next answers, which it waits for.
     func answers(_ count: Int) throws -> [Frame] {
         while frames.count < count {
             let isThere = try receive()
@@ -77,13 +77,13 @@ final class Server {
         return Array(frames.prefix(count))
     }
 
-    /// The answers that are left, up to its end; one that is cut short is none.
+    /// Returns the remaining answers up to the end of the output, without an incomplete one.
     func rest() throws -> [Frame] {
         while try receive() {}
         return frames
     }
 
-    /// Reads some of what it writes, waiting for it; false at the end.
+    /// Waits for output and reads some of it, and returns whether there was any before the end.
     @discardableResult
     func receive() throws -> Bool {
         let piece = try process.output.readAvailable()
@@ -94,12 +94,12 @@ final class Server {
         return !piece.isEmpty
     }
 
-    /// Lets it see the end of its input.
+    /// Closes the input of the server.
     func closeInput() {
         process.closeInput()
     }
 
-    /// How it has ended.
+    /// Waits for the end of the server, and returns how it ended.
     func wait() throws -> ChildProcess.End {
         try process.wait()
     }

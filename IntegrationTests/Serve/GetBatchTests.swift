@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `diskcache get --batch`.
+/// Tests of `diskcache get --batch`.
 @Suite(.takesTurns) struct GetBatchTests {
     let tool: Tool
 
@@ -27,7 +27,7 @@ import Testing
 
     @Test func `the status is 0 if all keys are found, or if there are no keys`() throws {
         try tool.cache().put("1", forKey: "a")
-        // The last line needs no end.
+        // The last line needs no newline.
         let run = try tool.run("get", "--batch", input: Data("a\na".utf8))
         let frames = try Frame.all(of: run)
         #expect(run.status == 0 && frames.count == 2)
@@ -97,7 +97,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
     }
 
-    /// Each with what is wrong on the second line: bytes that are no text, nothing, more than a key can be.
+    /// Inputs with an invalid second line: not UTF-8, empty, and longer than a key can be.
     static let wrong = [
         Data([0x61, 0x0A, 0xFF, 0x0A]), Data("a\n\nb\n".utf8), Data("a\n".utf8) + Data(count: 1 << 21),
     ]

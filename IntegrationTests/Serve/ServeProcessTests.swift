@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// `diskcache serve` as a process: beside others, told to end, killed, and as its client in Python sees it.
+/// Tests of `diskcache serve` as a process: beside others, terminated, killed, and with its Python client.
 @Suite(.takesTurns) struct ServeProcessTests {
     let tool: Tool
 
@@ -14,7 +14,7 @@ import Testing
         tool = try Tool()
     }
 
-    // MARK: Others
+    // MARK: Other processes
 
     @Test func `changes by another process are seen at once, even for a value in memory`() throws {
         let server = try Server(tool)
@@ -46,15 +46,15 @@ import Testing
         #expect(try tool.run("get", "k").output == "half value")
     }
 
-    // MARK: Ends
+    // MARK: Termination
 
     @Test(arguments: 1...5)
     func `every put that was answered before a kill is stored`(round: Int) throws {
         let cache = try tool.cache()
         try cache.put(Data(SeededGenerator.bytes(1 << 16, seed: 1)), forKey: "large")
         let server = try Server(tool)
-        // Few enough for the pipe: nothing is left to be written when the server is gone. Between the puts is what
-        // the other pipe holds no more than once, so that it is in the middle of them when it is killed.
+        // Few enough requests for the pipe, so that none is unsent when the server is gone. The other pipe holds the answer
+        // between two puts at most once, so that the server is in the middle of them when it is killed.
         let requests = (0..<200).map { id in
             request(#"{"op":"put","id":\#(id),"key":"k\#(id)","length":6}"#, value(id))
                 + request(#"{"op":"get","key":"large"}"#)
@@ -93,7 +93,7 @@ import Testing
         try cache.put(Data(SeededGenerator.bytes(4 << 20, seed: 1)), forKey: "k")
         let server = try Server(tool)
         try server.send(request(#"{"op":"get","key":"k"}"#))
-        // It is at it, and the pipe does not hold the rest.
+        // The server is writing the answer, and the rest of it does not fit into the pipe.
         try server.receive()
         server.send(Signal.terminate)
         #expect(try server.wait() == .killed(.terminate))
@@ -112,7 +112,7 @@ import Testing
         FileManager.default.isExecutableFile(atPath: $0 + "python3")
     }
 
-    /// Runs the tests of the client, with these words after their name.
+    /// Runs the tests of the client with these additional arguments.
     private func python(_ words: String = "") throws -> Tool.Run {
         let script = PackageFiles.root.appendingPathComponent("Examples/python/test_diskcache_client.py").path
         return try tool.shell("DISKCACHE=\"$TOOL\" PYTHONDONTWRITEBYTECODE=1 python3 '\(script)' \(words)")

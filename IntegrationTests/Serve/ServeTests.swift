@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// What `diskcache serve` answers to what.
+/// Tests of the answers of `diskcache serve`.
 @Suite(.takesTurns) struct ServeTests {
     let tool: Tool
 
@@ -14,7 +14,7 @@ import Testing
         tool = try Tool()
     }
 
-    /// The answers to all of an input, which must be taken for one without a fault.
+    /// Returns the answers to an input, which the server must accept without an error.
     func answers(_ requests: String...) throws -> [Frame] {
         let run = try tool.run("serve", input: Data(requests.joined().utf8))
         #expect(run.status == 0 && run.errorData.isEmpty, "\(run.error)")
@@ -134,7 +134,7 @@ import Testing
             request(#"{"op":"removeAll","tag":"t"}"#),
             request(#"{"op":"remove","key":"a"}"#),
             request(#"{"op":"remove","keys":["a","b"]}"#),
-            // A selection that there is not yet, and none.
+            // A selection that is not supported, and a missing one.
             request(#"{"op":"removeAll","glob":"z"}"#),
             request(#"{"op":"removeAll"}"#),
             request(#"{"op":"has","key":"c"}"#),
@@ -192,7 +192,7 @@ import Testing
         #expect(frames[2].fields["entries"] == nil && frames[3].fields["entries"] as? Int == 0)
     }
 
-    // MARK: Mistakes
+    // MARK: Invalid requests
 
     @Test func `an invalid request is an error with its id, and the next one is answered`() throws {
         let etag = String(repeating: "e", count: 70_000)
@@ -259,7 +259,7 @@ import Testing
         #expect(frames.map(\.code) == ["badRequest", nil] && frames[1].isStored == true)
     }
 
-    /// Inputs of which nobody can tell where the next request begins.
+    /// Inputs after which the start of the next request is unknown.
     static let broken = [
         "hello\n", "[1]\n", "\"op\"\n", "{\"op\":\"get\"\n",
         request(#"{"op":"put","key":"x","length":-1}"#),
@@ -274,7 +274,7 @@ import Testing
     @Test(arguments: broken.indices)
     func `malformed input gets a final error, and the requests before it are executed`(index: Int) throws {
         let input = request(#"{"op":"put","id":1,"key":"k","length":1}"#, "v") + Self.broken[index]
-        // What follows is not read: part of a value might be taken for a request.
+        // The rest of the input is not read, because part of a value might look like a request.
         let run = try tool.run("serve", input: Data(input.utf8))
         let frames = try Frame.all(of: run)
         #expect(run.status == 65 && run.errorData.isEmpty, "\(run.error)")
@@ -284,7 +284,7 @@ import Testing
         #expect(try tool.run("ls").lines == ["k"])
     }
 
-    /// A byte that is none of UTF-8, and half of a character as JSON can write it.
+    /// A byte that is invalid in UTF-8, and half of a surrogate pair in the notation of JSON.
     static let notText = [Data([0xFF]), Data("\\ud800".utf8)]
 
     @Test(arguments: notText.indices)

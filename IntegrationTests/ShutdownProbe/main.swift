@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Has a cache open until a signal ends it, as a worker of a server does:
+// Keeps a cache open until a signal ends the process, as a worker of a server does:
 // ShutdownProbe DIRECTORY INTERVAL DEADLINE   (seconds; prints "ready")
 
 import DiskCache

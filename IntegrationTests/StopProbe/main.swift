@@ -4,19 +4,19 @@ import CacheStore
 import Foundation
 import Platform
 
-// A process that stops itself (SIGSTOP) while it does something: `StopProbe CACHE KEY VALUE PLACE`.
+// A process that stops itself (SIGSTOP) during an operation: `StopProbe CACHE KEY VALUE PLACE`.
 //
 // PLACE is a step of a put of VALUE under KEY, or `flight` (it computes the value of KEY), `sweep` (it sweeps),
-// `objectStripe` or `entryStripe` (it deletes, as a sweep does, where VALUE or KEY belong), or a step of removing all
-// values (`rule-written` and the like). It says "stopping" first, and "done" where it was let go on.
+// `objectStripe` or `entryStripe` (it holds the stripe of VALUE or KEY, as a sweep does to delete), or a step of a removal
+// of all values (`rule-written` and the like). It prints "stopping" first, and "done" if it was continued.
 
-/// Says so and stops.
+/// Prints "stopping" and stops the process.
 @Sendable func stop() {
     FileHandle.standardOutput.write(Data("stopping\n".utf8))
     raise(SIGSTOP)
 }
 
-/// Stops with a lock file held exclusively.
+/// Stops the process while it holds a lock file exclusively.
 func stop(holding name: String, _ digest: Digest, in store: Store) throws {
     let stripe = (Int(digest.description.prefix(2), radix: 16) ?? 0) >> 2
     let number = String(stripe + 0x100, radix: 16).dropFirst()

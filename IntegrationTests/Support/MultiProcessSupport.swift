@@ -8,14 +8,14 @@ import Testing
 
 @testable import DiskCacheCommand
 
-/// The built command, which lies beside the test program.
+/// The built command, which is in the directory of the test program.
 enum BuiltCommand {
     static let path: String = {
         let program = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
         return program.deletingLastPathComponent().appendingPathComponent("diskcache").path
     }()
 
-    /// Runs a program to its end; its standard output and exit status.
+    /// Runs a program to its end, and returns its standard output and its exit status.
     static func run(_ program: String, _ arguments: [String]) throws -> (output: String, status: Int32) {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)
@@ -29,7 +29,7 @@ enum BuiltCommand {
     }
 }
 
-/// A process that has stopped itself, at `place` of what it does with the key "key" (see StopProbe).
+/// Returns a process that has stopped itself at `place` of an operation on the key "key" (see StopProbe).
 func stoppedProcess(at place: String, in directory: String) throws -> ChildProcess {
     let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
     let program = tests.deletingLastPathComponent().appendingPathComponent("StopProbe").path
@@ -42,13 +42,13 @@ func stoppedProcess(at place: String, in directory: String) throws -> ChildProce
     return process
 }
 
-/// The letter after the name in /proc/PID/stat: "1234 (diskcache) T …".
+/// Returns the state, the letter after the name in /proc/PID/stat: "1234 (diskcache) T …".
 func processState(_ process: Int32) throws -> String {
     let text = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
     return text.split(separator: ")").last?.split(separator: " ").first.map(String.init) ?? ""
 }
 
-/// Where and how a cache keeps its metadata in a test.
+/// The form of the metadata of a cache in a test.
 enum Form: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case automatic, sidecar
 
@@ -65,12 +65,12 @@ enum Form: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-/// A file system of its own, unmounted when this goes.
+/// A separate file system, which is unmounted when this object is released.
 final class MountedFileSystem {
     let path: String
     private let place: TemporaryDirectory
 
-    /// ramfs has no extended attributes: there a cache has to do with sidecars.
+    /// Whether ramfs can be mounted, which has no extended attributes, so that a cache needs sidecars there.
     static let canMountRAMFS = (try? MountedFileSystem("ramfs")) != nil
 
     init(_ type: String) throws {
@@ -86,14 +86,14 @@ final class MountedFileSystem {
     }
 }
 
-/// What lies in a cache directory, found without the library: plain file names, and `sha256sum`.
+/// The contents of a cache directory, found without the library: by plain file names and `sha256sum`.
 struct DirectoryAudit {
-    /// Names of the files below `objects` and `entries`.
+    /// The names of the files below `objects` and `entries`.
     let objects: Set<String>
     let entries: Set<String>
-    /// Everything else but the locks, relative to the directory.
+    /// All other files except the locks, relative to the directory.
     let others: Set<String>
-    /// Objects whose name is not what `sha256sum` says of their bytes.
+    /// The objects whose name differs from the `sha256sum` of their bytes.
     let misnamed: [String]
 
     init(of directory: String) throws {
@@ -124,7 +124,7 @@ struct DirectoryAudit {
         }
     }
 
-    /// Nothing but entries, the objects that they name, and what belongs to every cache.
+    /// Checks that there are only entries, the objects that they name, and the files of every cache.
     func expectNoLeftovers(_ cache: SharedCache) throws {
         let known = try cache.entries().map { try $0.get() }
         #expect(objects == Set(known.map(\.digest.description)), "every object is named, every name has one")

@@ -3,12 +3,12 @@
 import Foundation
 import TestSupport
 
-/// `Scripts/origin.py` beside a script of bash, which finds its address as `$ORIGIN` and the log of its
-/// requests as `$LOG`.
+/// The server `Scripts/origin.py` beside a bash script, which gets its address as `$ORIGIN` and the log of its requests as
+/// `$LOG`.
 struct OriginServer {
     let tool: Tool
 
-    /// Whether what it needs is there, and what the command needs to ask it.
+    /// Whether python3, which the server needs, and libcurl, which the command needs, are installed.
     static let isPossible: Bool = {
         let folders = ["/usr/lib", "/lib"].flatMap { folder in
             [folder] + ["x86_64-linux-gnu", "aarch64-linux-gnu"].map { "\(folder)/\($0)" }
@@ -19,7 +19,7 @@ struct OriginServer {
         return hasLibrary && FileManager.default.isExecutableFile(atPath: "/usr/bin/python3")
     }()
 
-    /// Runs the script, and ends the server after it; `stop` in the script ends it before.
+    /// Runs the script, and ends the server afterwards; `stop` in the script ends it earlier.
     func run(_ script: String) throws -> Tool.Run {
         let server = PackageFiles.tests.appendingPathComponent("Scripts/origin.py").path
         return try tool.shell(

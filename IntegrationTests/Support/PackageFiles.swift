@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// Files of the package, found from this one.
+/// The files of the package, found relative to this one.
 enum PackageFiles {
     static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent()

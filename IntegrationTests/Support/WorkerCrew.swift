@@ -5,13 +5,13 @@ import Foundation
 import Platform
 import TestSupport
 
-/// Worker processes on one cache, which can be killed and started anew, and what all of them did.
+/// Worker processes on one cache, which can be killed and restarted, and the history of all of them.
 final class WorkerCrew {
     /// One worker process.
     private final class Member {
         let order: WorkerOrder
         var process: ChildProcess
-        /// When it was known to have ended, by the clock of the logs.
+        /// The time at which its end was known, on the clock of the logs.
         var ended: UInt64?
 
         init(_ order: WorkerOrder, _ environment: [String: String]) throws {
@@ -37,9 +37,9 @@ final class WorkerCrew {
     private let logs: TemporaryDirectory
     private let environment: [String: String]
     private let seed: UInt64
-    /// Passed on to the workers.
+    /// Whether the workers compare values in memory with the generations of their keys.
     var checksGenerations = true
-    /// All that ever lived; those that do are in `places`.
+    /// All workers that were ever started; the live ones are in `places`.
     private var members: [Member] = []
     private var places: [Member] = []
 
@@ -50,15 +50,15 @@ final class WorkerCrew {
         logs = try TemporaryDirectory()
     }
 
-    /// How many processes were killed.
+    /// The number of processes that were killed.
     private(set) var kills = 0
-    /// Ends that were neither asked for nor by a kill.
+    /// The ends that were neither requested nor caused by a kill.
     private(set) var crashes: [ChildProcess.End] = []
 
-    /// What the living and the dead have done so far.
+    /// The number of operations of all workers so far, dead ones included.
     var operations: Int { members.reduce(0) { $0 + $1.operations } }
 
-    /// Whether every worker that lives, and does what is noted, has done something.
+    /// Whether every live worker whose operations are recorded has done at least one.
     var isAtWork: Bool { places.allSatisfy { $0.order.role == .collector || $0.operations > 0 } }
 
     /// Starts a worker for each role.
@@ -105,7 +105,7 @@ final class WorkerCrew {
         member.ended = OperationLog.now
     }
 
-    /// Lets all workers finish what they are at.
+    /// Lets all workers finish their current operations, and stops them.
     func stop() throws {
         for member in places { member.process.closeInput() }
         for member in places {
@@ -116,14 +116,14 @@ final class WorkerCrew {
         places = []
     }
 
-    /// What all workers did, after all of them have ended.
+    /// Returns the operations of all workers, after all of them have ended.
     func history() throws -> CrewHistory {
         precondition(places.isEmpty, "there are workers")
         var history = CrewHistory()
         for member in members {
             for thread in 0..<member.order.role.threads {
                 let path = member.order.log(ofThread: thread)
-                // Killed before it could make its log.
+                // The worker may have been killed before it created its log.
                 guard FileManager.default.fileExists(atPath: path) else { continue }
                 history.add(
                     try OperationLog.entries(of: path),
@@ -137,33 +137,34 @@ final class WorkerCrew {
     }
 }
 
-/// What a crew did, key by key.
+/// The operations of a crew, by key.
 struct CrewHistory {
-    /// The operations on each key that have to be linearizable.
+    /// The operations on each key, which must be linearizable.
     private(set) var operations = [[RegisterOperation]](repeating: [], count: UniqueValues.keys.count)
-    /// Values that were none, or another key's.
+    /// The number of reads that returned no value, or another key's.
     private(set) var damaged = 0
-    /// Values that two updates have each replaced, which is one too many.
+    /// The values that two updates have each replaced, which is one too many.
     private(set) var replacedTwice: [UInt64] = []
     private var replaced: Set<UInt64> = []
-    /// Values that calls found or shared which would have computed them.
+    /// The number of values that calls found or shared instead of computing them.
     private(set) var flights = 0
-    /// Of those, what was found and when the call began; and when the calls that have computed a value have ended.
+    /// The values that those calls found and the times of their starts, and the times at which computing calls ended.
     private var found: [(value: UInt64, start: UInt64)] = []
     private var computed: [UInt64: UInt64] = [:]
-    /// Values that were put in the background, and until when their publishing may have taken.
+    /// The values that were put in the background, with the latest time of their publication.
     private var publications: [UInt64: UInt64] = [:]
-    /// Reads of what only the reading process could see, as it was not published yet.
+    /// The number of reads of values that only the reading process could see, because they were not published yet.
     private(set) var earlyReads = 0
     private(set) var misses = 0
     private(set) var memoryHits = 0
     private(set) var diskHits = 0
-    /// Writes that a kill cut off.
+    /// The number of writes that a kill has cut off.
     private(set) var pending = 0
 
-    /// Values of flights that were still being computed when they were asked for: the call has waited for them.
+    /// The number of flight values that were still being computed when they were requested, so that the call has waited for
+    /// them.
     var shared: Int { found.count { $0.start < computed[$0.value, default: 0] } }
-    /// Puts in the background.
+    /// The number of puts in the background.
     var behind: Int { publications.count }
     var count: Int { operations.reduce(0) { $0 + $1.count } }
 
@@ -211,10 +212,10 @@ struct CrewHistory {
         }
     }
 
-    /// Leaves out what processes read of their own puts in the background before these are known to have been
-    /// published: by a flush, or because another process has read the value.
+    /// Drops the reads that processes make of their own background puts before these are known to be published.
     ///
-    /// So long as nobody else can see it, a value may be there for its own process and not for the others.
+    /// A flush shows that, or a read of the value by another process. While no other process can see a value, it may exist
+    /// for its own process and not for the others.
     fileprivate mutating func dropEarlyReads() {
         var published = publications
         for operation in operations.joined() {
@@ -235,7 +236,7 @@ struct CrewHistory {
         }
     }
 
-    /// Everything in which the keys' histories are not linearizable.
+    /// All violations of linearizability in the histories of the keys.
     var violations: [LinearizabilityViolation] {
         operations.flatMap { Linearizability.violations(of: $0) }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the probe can repeat.
+/// The operations that the probe can repeat.
 enum Operation: String, CaseIterable {
     /// A value read from the disk.
     case get
@@ -18,25 +18,25 @@ enum Operation: String, CaseIterable {
     case replace
     /// A value that is queued under a new key; nothing is published meanwhile.
     case behind
-    /// A value that is kept in memory alone, under the same key.
+    /// A value that is only kept in memory, under the same key.
     case memoryOnly = "memory-only"
     /// A value that is computed and stored under a new key.
     case compute
     case touch, contains, entry
-    /// Removing what is not there.
+    /// A removal of an absent key.
     case remove
-    /// Removing all values at once.
+    /// A removal of all values at once.
     case removeAll = "remove-all"
-    /// A lock that is free, taken and given back.
+    /// A free lock that is taken and released.
     case lock
-    /// A cache opened and let go.
+    /// A cache that is opened and released.
     case open
     /// A collection that finds nothing to delete.
     case scan
-    /// A collection that leaves SIZE entries.
+    /// A collection that keeps SIZE entries.
     case trim
-    /// Small values under keys that no other operation uses: for the operations that are about a full directory.
+    /// Small values under keys that no other operation uses, for operations on a full directory.
     case fill
-    /// Nothing but the making of a key, as in `new`.
+    /// Only the creation of a key, as in `new`.
     case key
 }

@@ -4,12 +4,12 @@ import DiskCache
 import FoundationEssentials
 import Glibc
 
-/// One cache with what the operations need in it.
+/// A cache with the entries that the operations need.
 struct Workload {
     let cache: SharedCache
     let size: Int
 
-    /// Prepares, which costs the same whatever `times` is, and repeats.
+    /// Prepares the cache, at the same cost for any `times`, and repeats the operation.
     func run(_ operation: Operation, times: Int) throws {
         try prepare()
         if operation == .behind { try holdBackPublishing() }
@@ -18,7 +18,7 @@ struct Workload {
         for round in 0..<times { try body(round) }
     }
 
-    /// What happens once a process (opening locks, looking at the access time) comes before the count.
+    /// Does the work that a process does once (opening locks, checking the access time) before the count.
     private func prepare() throws {
         let value = value()
         for key in ["key", "removed"] {
@@ -32,7 +32,7 @@ struct Workload {
 
     private func value() -> Data { Data(repeating: 7, count: size) }
 
-    /// Short enough to be kept without an allocation.
+    /// Returns a key that is short enough to need no allocation.
     private func key(_ round: Int) -> String { "new \(round)" }
 
     private func body(of operation: Operation) -> (Int) throws -> Void {
@@ -63,7 +63,7 @@ struct Workload {
         let cache = cache
         let value = value()
         var fresh = value
-        // In place: nobody else holds the bytes once a put has returned.
+        // In place: the bytes have no other reference once a put has returned.
         func change(_ round: Int) {
             withUnsafeBytes(of: round) { fresh.replaceSubrange(0..<min(8, size), with: $0.prefix(size)) }
         }
@@ -108,10 +108,10 @@ struct Workload {
         }
     }
 
-    /// From now on whatever is queued waits until the process ends: who publishes and when would be chance, and
-    /// count.
+    /// Blocks the publication of queued values until the process ends, because its thread and time would be random, and
+    /// would be counted.
     ///
-    /// The first in the queue waits for its entry's stripe, all of which are never let go.
+    /// The first value in the queue waits for the stripe of its entry; all stripes are locked and never released.
     private func holdBackPublishing() throws {
         let locks = cache.path + "/locks/"
         for name in try FileManager.default.contentsOfDirectory(atPath: locks) where name.hasPrefix("entry-")

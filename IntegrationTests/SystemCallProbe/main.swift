@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Repeats one operation on a cache, for its system calls, allocations and instructions to be counted:
+// Repeats one operation on a cache, so that its system calls, allocations and instructions can be counted:
 // SystemCallProbe DIRECTORY OPERATION TIMES [SIZE]
 //
-// What the start of the process and the first use cost is told apart by running it twice with different
-// TIMES. The operations are in `Operation`; SIZE is how many bytes a value has (4096), for `trim` how many
-// entries are left. Memory and janitor are off where an operation does not need them.
+// Two runs with different TIMES separate the costs of the start and of the first use. The operations are in `Operation`;
+// SIZE is the length of a value in bytes (4096), and for `trim` the number of entries to keep. The memory tier is off for
+// operations that do not need it, and the janitor is always off.
 
 import DiskCache
 import FoundationEssentials
@@ -19,7 +19,7 @@ else {
 }
 var configuration = CacheConfiguration()
 if operation != .memoryHits, operation != .memoryOnly { configuration.memory = .none }
-// Its thread's calls would be counted too.
+// The calls of its thread would be counted, too.
 configuration.janitor.isEnabled = false
 if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {
     configuration.metadataForm = .sidecar

@@ -27,7 +27,7 @@ import Testing
         try store.get(key, now: .now, allowingStale: false)?.generation != nil
     }
 
-    /// Overwrites a word in the file, as no process of ours does.
+    /// Overwrites a word in the file, which the library never does.
     private func overwrite(_ path: String, word: Int, _ value: UInt64) throws {
         let handle = try #require(FileHandle(forWritingAtPath: path + "/control"))
         try handle.seek(toOffset: UInt64(word * 8))
@@ -91,7 +91,7 @@ import Testing
             _ = try put(store, "value")
             return try store.directory.root.status(of: StoreLayout.control).identity.inode
         }()
-        // Keeps the number from being used again.
+        // Keeps the inode number from being reused.
         let keeper = try FileDescriptor(opening: path + "/control", .readOnly)
         try #require(Self.damages.first { $0.0 == damage }).1(path + "/control")
         let store = try StoreFixture.open(path)
@@ -117,7 +117,7 @@ import Testing
         let store = try StoreFixture.open(fixture.path)
         #expect(try inode(fixture) != old)
         #expect(try put(store, "value") != nil)
-        // Who has the old one mapped must not go on with it.
+        // A store that has the old file mapped must not continue to use it.
         #expect(fixture.store.isCurrent(held) == false)
         let seen = try #require(try store.get(key, now: .now, allowingStale: false)?.generation)
         _ = try put(fixture.store, "new")
@@ -147,7 +147,7 @@ import Testing
         let fixture = try StoreFixture()
         let early = fixture.store
         let held = try #require(try put(early, "one"))
-        // As its maker leaves it that is killed before the new one has its place.
+        // As left by a process that is killed before it has put the new file in place.
         try #require(early.control.file).supersede()
         #expect(early.isCurrent(held) == false)
         #expect(try !isHeld(early))
@@ -171,7 +171,7 @@ import Testing
         fixture.store.renewControl()
         #expect(try fixture.store.control.isCurrent())
         #expect(fixture.store.isCurrent(held) == false)
-        // The other one has the removed one still, and is told.
+        // The other store still has the removed file, which is superseded.
         #expect(try !isHeld(other))
         let seen = try #require(try fixture.store.get(key, now: .now, allowingStale: false)?.generation)
         _ = try put(other, "two")
@@ -187,7 +187,7 @@ import Testing
         let seen = try #require(try put(newcomer, "two"))
         fixture.store.followControl()
         #expect(fixture.store.control.file?.identity == newcomer.control.file?.identity)
-        // He who noticed tells all who have it still.
+        // The store that detected the removal has superseded the removed file for its other users.
         #expect(other.isCurrent(held) == false)
         _ = try put(other, "three")
         #expect(newcomer.isCurrent(seen) == false)
@@ -228,12 +228,12 @@ import Testing
         #expect(try StoreFixture.open(fixture.path).control.file?.state == .ready)
     }
 
-    // MARK: Without
+    // MARK: Without a control file
 
     @Test func `a writer without a control file checks for a new one`() throws {
         let fixture = try StoreFixture()
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
-        // Nothing can be made in `tmp` just now.
+        // No file can be created in `tmp` for now.
         let temporaries = fixture.path + "/tmp"
         try FileManager.default.removeItem(atPath: temporaries)
         makeFile(temporaries)
@@ -253,7 +253,7 @@ import Testing
     @Test func `an unmappable control file blocks writers but not readers`() throws {
         let fixture = try StoreFixture()
         _ = try put(fixture.store, "one")
-        // A program that runs can't be opened for writing, whoever asks.
+        // A running program cannot be opened for writing, not even by root.
         let control = fixture.path + "/control"
         let away = fixture.path + "-away"
         try FileManager.default.moveItem(atPath: control, toPath: away)
@@ -280,7 +280,7 @@ import Testing
         let fixture = try StoreFixture()
         let old = try inode(fixture)
         let held = try #require(try put(fixture.store, "one"))
-        // EAGAIN: more memory would be locked than may be, mmap(2).
+        // EAGAIN: the mapping would exceed the limit of locked memory, mmap(2).
         let store = try SystemCall.withFaults({ $0 == .map ? .error(error) : nil }) {
             try StoreFixture.open(fixture.path)
         }
@@ -301,14 +301,14 @@ import Testing
         #expect(try !isHeld(fixture.store))
         #expect(try fixture.sweep().drift == nil)
         #expect(try fixture.store.control.isCurrent())
-        // One that is there all the same is left alone.
+        // An existing file of this name is left alone.
         makeFile(fixture.path + "/control", "somebody's")
         _ = try put(fixture.store, "two")
         #expect(try String(contentsOfFile: fixture.path + "/control", encoding: .utf8) == "somebody's")
     }
 }
 
-/// On file systems that are full or may only be read.
+/// The control file on full or read-only file systems.
 @Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
 struct ControlFileSystemTests {
     @Test func `every word of the control file can be written on a full file system`() throws {
@@ -320,7 +320,7 @@ struct ControlFileSystemTests {
         fclose(filler)
         let words = try #require(store.control.writableWords)
         for index in ControlLayout.counters..<ControlLayout.wordCount { words.add(0, at: index) }
-        // Who opens it then maps it, too.
+        // A store that is opened now can map it, too.
         let other = try Store(at: mount.path + "/cache")
         #expect(other.hasGenerations)
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Where the control file only names the words, which are in `/dev/shm`.
+/// Control files that contain only the path of the words, which are in `/dev/shm`.
 @Suite(.takesTurns) struct ControlPointerTests {
     private static let inMemory = Capabilities(
         attributes: .writable,
@@ -29,7 +29,7 @@ import Testing
         try store.get(key, now: .now, allowingStale: false)?.generation
     }
 
-    /// The path of the words.
+    /// Returns the path of the words.
     private func words(_ path: String) throws -> String {
         let text = try String(contentsOfFile: path + "/control", encoding: .utf8)
         #expect(text.hasPrefix("/dev/shm/diskcache-") && text.hasSuffix("\n"))
@@ -51,7 +51,7 @@ import Testing
         _ = try put(other, "two")
         #expect(fixture.store.isCurrent(held) == false)
         #expect(try fixture.store.control.isCurrent() && other.control.isCurrent())
-        // Nothing that is counted there is in the directory.
+        // The words are not in the directory, so its overhead does not include them.
         #expect(try fixture.sweep().unrecognised.isEmpty)
         #expect(fixture.store.parts.overhead < ControlLayout.byteCount + 544 * 4096)
         try remove(words)
@@ -67,7 +67,7 @@ import Testing
             #expect(try !FileDescriptor(opening: words(path), .readWrite).tryLock(.exclusive))
         }()
         let file = try FileDescriptor(opening: words(path), .readWrite)
-        // Children that other tests start meanwhile have what was open, too, for a moment.
+        // Child processes that other tests start meanwhile briefly inherit the descriptor.
         #expect(try file.tryLock(.exclusive, until: .now + .seconds(60)))
         file.unlock()
         let store = try open(path)
@@ -116,7 +116,7 @@ import Testing
         _ = try put(newcomer, "two")
         #expect(fixture.store.isCurrent(seen) == false)
         let again = try #require(try generation(fixture.store))
-        // Who had the old words and did not look is told by them.
+        // A store that still has the old words detects that they are superseded.
         _ = try put(second, "three")
         #expect(fixture.store.isCurrent(again) == false)
         #expect(fixture.store.counters[.controlFailure] == 0)
@@ -174,7 +174,7 @@ import Testing
         try remove(words(path))
     }
 
-    /// As `cp -al` makes it, for a backup.
+    /// As made by `cp -al` for a backup.
     @Test(arguments: [SharedMapping.file, .memory])
     func `a copy made of hard links shares no control file with the original`(mapping: SharedMapping) throws {
         let directory = try TemporaryDirectory()
@@ -202,7 +202,7 @@ import Testing
         if mapping == .memory { try [path, copy].forEach { try remove(words($0)) } }
     }
 
-    /// 3 MiB and a descriptor each, else: systemd removes a user's files in `/dev/shm` at each logout.
+    /// Each replacement would leak 3 MiB and a descriptor: systemd removes a user's files in `/dev/shm` at each logout.
     @Test(arguments: [SharedMapping.file, .memory])
     func `a replaced control file is unmapped and closed`(mapping: SharedMapping) throws {
         let directory = try TemporaryDirectory()
@@ -210,10 +210,10 @@ import Testing
         let capabilities = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: mapping)
         let store = try StoreFixture.open(path, .attribute, .zero, capabilities)
         let first = try #require(store.control.words)
-        // The files whose mappings count.
+        // The files whose mappings are counted.
         var names = [mapping == .file ? path + "/control" : try words(path)]
         func held() throws -> [Int] {
-            // Foundation would read only the first 4 KiB: the file's size is 0, and each read gives a page at most.
+            // Foundation would read only the first 4 KiB, as the file's size is 0 and each read returns at most a page.
             let list = try FileDescriptor(opening: "/proc/self/maps", .readOnly).readToEnd()
             let maps = String(decoding: list, as: UTF8.self).split(separator: "\n")
             let links = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
@@ -231,11 +231,11 @@ import Testing
             #expect(store.control.file?.state == .ready)
             if mapping == .memory { names.append(try words(path)) }
         }
-        // The kernel lists mappings in pieces, and may leave one out that another test's thread changes meanwhile.
+        // The kernel lists mappings in pieces and may omit one that a thread of another test changes meanwhile.
         let present = mapping == .file ? [1, 0] : [1, 1]
         #expect(try (0..<100).contains { _ in try held() == present })
         #expect(first.areSuperseded && first.load(.rulesVersion) == 0)
-        // And what still looks at them does no harm.
+        // Code that still accesses the old words does no harm.
         first.store(7, at: .usedBytes)
         #expect(first.load(.usedBytes) == 7 && store.control.words?.load(.usedBytes) != 7)
         if mapping == .memory { try remove(words(path)) }
@@ -272,7 +272,7 @@ import Testing
         try remove(words)
     }
 
-    /// As with a `/dev/shm` of its own: whoever did without could not see the words, nor end them.
+    /// As with a private `/dev/shm`: the store without shared memory could neither see the words nor supersede them.
     @Test func `a control file from before shared memory was disabled is not reused`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
@@ -299,7 +299,7 @@ import Testing
         @Sendable func look() throws {
             for name in try FileManager.default.contentsOfDirectory(atPath: "/dev/shm")
             where name.hasPrefix("diskcache-") {
-                // Words of other tests may go meanwhile.
+                // Words of other tests may be deleted meanwhile.
                 let bytes = FileManager.default.contents(atPath: "/dev/shm/" + name) ?? Data()
                 if bytes.range(of: Data(path.utf8)) != nil { seen.add(name) }
             }
@@ -321,9 +321,9 @@ import Testing
         let user = try open(used)
         let (goneWords, idleWords, usedWords) = (try words(gone), try words(idle), try words(used))
         try remove(gone)
-        // Not found where it was, and still in use.
+        // The directory is not found at its path, but is still in use.
         try FileManager.default.moveItem(atPath: used, toPath: used + "-moved")
-        // As a process leaves it that is killed as it makes words.
+        // As left by a process that is killed while it creates words.
         let empty = "/dev/shm/diskcache-" + String(repeating: "0", count: 31) + "e"
         makeFile(empty)
         let store = try open(directory.path + "/another")

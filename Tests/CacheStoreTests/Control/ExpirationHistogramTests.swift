@@ -41,7 +41,7 @@ import Testing
         count(.seconds(20), from: start)
         #expect(histogram.expired(by: start + .seconds(15)).entries == 0)
         #expect(histogram.expired(by: start + .seconds(30)).entries == 1)
-        // One that was not counted leaves no gap.
+        // Subtracting an entry that was not counted leaves no deficit.
         count(.seconds(50), from: start, sign: -1)
         count(.seconds(20), from: start, sign: -1)
         count(.seconds(20), from: start, sign: -1)

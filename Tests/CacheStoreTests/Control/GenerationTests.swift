@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Two stores on one directory are to each other what two processes are.
+/// Two stores on one directory, which behave like two processes.
 @Suite(.takesTurns) struct GenerationTests {
     let fixture: StoreFixture
     let other: Store
@@ -67,7 +67,7 @@ import Testing
         #expect(Generation.indices(ofStripe: 63).upperBound == ControlLayout.generationCount)
     }
 
-    // MARK: A put of this process that is being written
+    // MARK: A put in progress in this process
 
     @Test func `a put is the latest until another writer ends`() throws {
         let store = fixture.store
@@ -169,7 +169,7 @@ import Testing
         #expect(other.isCurrent(written) == true)
         try fixture.put("two", "key")
         #expect(other.isCurrent(written) == false)
-        // Of another mapping, though of the same word.
+        // Of another mapping, although of the same word.
         let foreign = try #require(try putByOther("three"))
         #expect(!isCurrent(foreign))
     }
@@ -258,7 +258,7 @@ import Testing
         #expect(try fixture.get("key") == "new")
     }
 
-    // MARK: The dead
+    // MARK: Dead writers
 
     @Test func `a dead writer prevents held values until a sweep clears it and raises the version`()
         throws
@@ -290,7 +290,7 @@ import Testing
         }
     }
 
-    // MARK: How long
+    // MARK: How long values may be held
 
     @Test func `a plain value may be held until it expires, or forever`() throws {
         try fixture.put("one", "key")
@@ -313,7 +313,7 @@ import Testing
         }
         #expect(try heldUntil(first) == first + .seconds(10))
         #expect(try store.directory.status(of: key, .entries)?.accessed == first)
-        // The access just noted serves for another ten seconds; what is held ends with what it guarantees.
+        // The recorded access still suffices, and the value may be held for another ten seconds.
         let second = first + .seconds(9)
         #expect(try heldUntil(second) == second + .seconds(10))
         #expect(try store.directory.status(of: key, .entries)?.accessed == first)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// The filter by which most misses need no system call.
+/// The Bloom filter, with which most misses need no system call.
 @Suite(.takesTurns) struct KeyFilterTests {
     let fixture: StoreFixture
     let key = Digest(ofKey: "key")
@@ -38,7 +38,7 @@ import Testing
     @Test func `a get of an absent key does not access the disk`() throws {
         try fixture.put("value", "key")
         #expect(try fixture.get("key") == "value")
-        // By hand, which no writer tells the filter of.
+        // Clears the filter by hand, which no writer does.
         let words = try controlFile(fixture.store).words
         for index in ControlLayout.filter..<ControlLayout.wordCount { words.store(0, at: index) }
         #expect(try fixture.get("key") == nil)
@@ -63,7 +63,7 @@ import Testing
         #expect(mistaken < 20)
     }
 
-    // MARK: Whether it counts
+    // MARK: Whether the filter is valid
 
     @Test func `the filter of a recreated file is valid after a full sweep`() throws {
         try fixture.put("value", "key")
@@ -136,7 +136,7 @@ import Testing
             try FileManager.default.copyItem(atPath: control, toPath: backup)
             try store.put(Array("value".utf8).span, for: key, fixture.record("value"))
         }
-        // Now that nobody has it open, ext4 gives its number to the next file.
+        // No process has the file open, so ext4 reuses its inode number for the next file.
         for _ in 0..<copies {
             try FileManager.default.removeItem(atPath: control)
             try FileManager.default.copyItem(atPath: backup, toPath: control)
@@ -147,7 +147,7 @@ import Testing
         #expect(try other.get(key, now: .now, allowingStale: false) != nil)
     }
 
-    /// Nothing tells of it, which the documentation says: the limit of what the filter promises.
+    /// This cannot be detected, as documented: it is the limit of the filter's guarantees.
     @Test func `older contents written over the file are completed by the next sweep`() throws {
         let control = fixture.path + "/control"
         let older = try Data(contentsOf: URL(fileURLWithPath: control))

@@ -65,7 +65,7 @@ import Testing
     }
 }
 
-/// The file in the directory, as processes follow it.
+/// The configuration file in the directory, which processes follow.
 @Suite(.takesTurns) struct FollowedConfigurationTests {
     let fixture: StoreFixture
     let other: Store
@@ -124,7 +124,7 @@ import Testing
         let error = #expect(throws: CacheError.self) { try put() }
         #expect(error?.code == .badConfiguration && error?.path?.hasSuffix("config.json") == true)
         #expect(try store.get(Digest(ofKey: "old"), now: .now, allowingStale: false) != nil)
-        // Who has read them goes on.
+        // A store that has read the limits continues.
         try fixture.put("value", "other")
         try write(#"{"maximumEntries": 7}"#)
         #expect(throws: Never.self) { try put() }

@@ -96,7 +96,7 @@ import Testing
         #expect(chmod(place.path, 0o1777) == 0)
         let error = #expect(throws: CacheError.self) { try Store(at: path) }
         #expect(error?.code == .untrusted && error?.reason?.contains("65534") == true)
-        // As in /home, or as who has put one there for him.
+        // As in /home, or in a directory that root has created for the user.
         #expect(chmod(place.path, 0o755) == 0)
         #expect(throws: Never.self) { try Store(at: path) }
         #expect(chmod(place.path, 0o1777) == 0 && chown(above, 0, 0) == 0)

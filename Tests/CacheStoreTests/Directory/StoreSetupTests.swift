@@ -35,7 +35,7 @@ import Testing
                 "CACHEDIR.TAG", "README", "control", "format",
             ]
         )
-        // All locks are there from the start: on a full file system none could be made.
+        // All locks exist from the start, as none could be created on a full file system.
         #expect(directory.files(below: "above/cache/locks").count == 3 + 2 * 64)
         #expect(try String(contentsOfFile: path + "/format", encoding: .utf8) == "diskcache 1\n")
         let tag = try String(contentsOfFile: path + "/CACHEDIR.TAG", encoding: .utf8)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// Where nothing can be moved between directories, the small files are copied to their places.
+    /// If files cannot be moved between directories, the small files are copied to their places.
     @Test func `a set-up that was killed while it copied a file is completed`() throws {
         try FileManager.default.createDirectory(
             atPath: directory.path + "/locks",
@@ -118,13 +118,13 @@ import Testing
         #expect(directory.files() == [name])
     }
 
-    /// What a deletion leaves that somebody who had the cache open has met half way.
+    /// The remnants of a deletion during which another process had the cache open.
     private static let remnants = [
         ["control"], ["entries", "objects"], ["control", "entries", "objects", "tmp"], ["tmp"], ["events"],
         ["events.1", "candidates", "rules"], ["README", "CACHEDIR.TAG"], ["locks"],
     ]
 
-    /// A cache of which only these parts are left, without the lock of its set-up.
+    /// Returns the path of a cache that has only the named parts left, without its set-up lock.
     private func leave(_ names: [String]) throws -> String {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
@@ -189,7 +189,7 @@ import Testing
         let path = directory.path + "/cache"
         let key = Digest(ofKey: "key")
         let capabilities = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .memory)
-        // The words in memory are what is given its blocks.
+        // The blocks are allocated for the words in memory.
         let store = try SystemCall.withFaults({ $0 == .allocate ? .error(error) : nil }) {
             try StoreFixture.open(path, .attribute, .zero, capabilities)
         }
@@ -213,7 +213,7 @@ import Testing
         #expect(try format(attributes.path) == "diskcache 1\n")
         try attributes.put("value", "key")
         let absent = Capabilities(attributes: .absent, unnamedFiles: true)
-        // Also without the file: an empty entry may have its record in an attribute.
+        // Also refused without the file, as an empty entry may have its record in an attribute.
         for isGone in [false, true] {
             if isGone { try FileManager.default.removeItem(atPath: attributes.path + "/format") }
             let error = #expect(throws: CacheError.self) {
@@ -271,7 +271,7 @@ import Testing
     }
 
     @Test func `a set-up that was killed after any step is completed by the next one`() throws {
-        // The steps of a set-up, in order; each prefix is what a kill may leave.
+        // The steps of a set-up in order. A kill may leave any prefix of them.
         let steps: [(String) throws -> Void] = [
             { try FileManager.default.createDirectory(atPath: $0, withIntermediateDirectories: true) },
             {
@@ -332,7 +332,7 @@ import Testing
         #expect(try store.directory.isCurrent())
     }
 
-    /// Whoever has the new entries open may have it mapped already.
+    /// A process that has the new entries open may already have it mapped.
     @Test func `the control file that a deletion has left over is kept`() throws {
         let fixture = try StoreFixture()
         let control = try FileStatus.of(fixture.path + "/control").identity
@@ -348,7 +348,7 @@ import Testing
         case control, entries, none
     }
 
-    /// Only then no entry can be there that its filter does not know.
+    /// Only then is every entry known to its filter.
     @Test(arguments: Rival.allCases)
     func `a new control file has a valid filter only if no other process interferes`(rival: Rival) throws {
         let path = directory.path + "/cache"
@@ -367,7 +367,7 @@ import Testing
         }
         #expect(linked.withLock { $0 } > 0)
         #expect(store.control.file?.state == .ready && store.control.filter == nil)
-        // Whoever comes agrees with it.
+        // Later stores use the same file.
         #expect(try Store(at: path).control.file?.identity == store.control.file?.identity)
         #expect(try Store(at: directory.path + "/other").control.filter != nil)
         #expect(directory.files(below: "cache/tmp").isEmpty)
@@ -390,7 +390,7 @@ import Testing
             }
         }
         #expect(states.withLock { $0.first } == .forming)
-        // As if it were killed there: the next completes it the careful way.
+        // As if the process were killed there. The next one completes the file with the careful procedure.
         let store = try Store(at: path)
         #expect(store.control.file?.state == .ready && store.control.filter == nil)
     }
@@ -403,7 +403,7 @@ import Testing
         let count = Locked(0)
         let isCurrent = try SystemCall.withFaults { call in
             guard call == .status else { return nil }
-            // All but the look at the path fail.
+            // All calls except the stat of the path fail.
             let isFirst = count.withLock { count in
                 count += 1
                 return count == 1
@@ -451,7 +451,7 @@ import Testing
     }
 }
 
-/// Failures from several threads.
+/// Failures recorded by several threads.
 final class FailureCount: Sendable {
     private let failures = Locked<[String]>([])
 

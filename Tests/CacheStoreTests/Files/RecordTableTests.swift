@@ -7,7 +7,9 @@ import Testing
 
 @testable import CacheStore
 
-/// What a store knows of records that it has read; two stores on one directory are as two processes.
+/// The table of records that a store has read.
+///
+/// Two stores on one directory behave like two processes.
 @Suite(.takesTurns) struct RecordTableTests {
     let fixture: StoreFixture
     let other: Store
@@ -35,7 +37,7 @@ import Testing
         return true
     }
 
-    /// Makes the entry of `key` without the word of its generation being raised, as no writer may.
+    /// Creates the entry of `key` without raising its generation, which no writer may do.
     private func publishByHand(_ value: String) throws {
         try fixture.put(value, "else")
         let record = RecordCodec.encode(fixture.record(value), for: key)
@@ -60,7 +62,7 @@ import Testing
         #expect(isRemoved)
         #expect(try fixture.get("key") == nil)
         #expect(try isKnownAbsent())
-        // What is done by hand shows that the entry is not looked at.
+        // A change by hand shows that the entry is not read.
         try publishByHand("two")
         #expect(try fixture.get("key") == nil)
         #expect(fixture.store.counters[.miss] == 2)
@@ -85,8 +87,8 @@ import Testing
     }
 
     @Test func `an absence kept with a generation from before a put is not used`() throws {
-        // The writer ends between the look at the generation and that at the entry: with a generation taken
-        // afterwards the absence seen before would count for ever.
+        // The writer ends between the read of the generation and the lookup of the entry. With a generation that
+        // is read afterwards, the absence seen before would count forever.
         try fixture.put("one", "key")
         _ = try fixture.store.remove(key)
         let before = try #require(fixture.store.generation(of: key))
@@ -131,7 +133,7 @@ import Testing
         #expect(try known() == nil)
         #expect(try fixture.get("key") == "one")
         #expect(try known()?.record.content.length == 3)
-        // What is done to the entry by hand shows that it is not looked at.
+        // A change of the entry by hand shows that it is not read.
         try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
         #expect(try fixture.get("key") == "one")
         try putByOther("another")
@@ -175,8 +177,8 @@ import Testing
     @Test func `a known record is read again if its object is gone`() throws {
         try fixture.put("one", "key")
         #expect(try fixture.get("key") == "one")
-        // A sweep evicts both, which no generation tells, and a process killed after it has published "two"
-        // is not counted yet in this one.
+        // A sweep evicts both, which raises no generation, and the generation read here does not yet show a
+        // process that was killed after it published "two".
         try FileManager.default.removeItem(atPath: fixture.objectPath("one"))
         let record = RecordCodec.encode(fixture.record("two"), for: key)
         try fixture.put("two", "else")
@@ -248,7 +250,7 @@ import Testing
         try fixture.put("one", "key")
         let long = created + .seconds(-5000)
         try fixture.store.directory.entries.setAccessTime(of: StoreLayout.path(of: key), to: long)
-        // Used lately it is all the same: it was created then.
+        // It still counts as used recently, as it was created then.
         #expect(try fixture.get("key", now: created + .seconds(90)) == "one")
         #expect(try fixture.store.directory.status(of: key, .entries)?.accessed == long)
         let due = created + .seconds(150)
@@ -281,7 +283,7 @@ import Testing
 }
 
 extension RecordTable {
-    /// What is known of `key`, if that is a record.
+    /// Returns the known record of `key`, or nil if no record is known.
     fileprivate func record(of key: Digest, at generation: Generation) -> KnownRecord? {
         guard case .record(let known) = knowledge(of: key, at: generation) else { return nil }
         return known

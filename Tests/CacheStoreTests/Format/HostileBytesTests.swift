@@ -7,7 +7,9 @@ import Testing
 
 @testable import CacheStore
 
-/// Whatever reads bytes that others can have written takes any bytes: changed ones here, tens of thousands a parser.
+/// Parsers of files that other processes can write must handle any bytes.
+///
+/// Most tests feed a parser 3,000 changed inputs, or 300,000 with `DISKCACHE_SOAK=1`.
 @Suite(.takesTurns) struct HostileBytesTests {
     private static let seed: UInt64 = 11
     private static let rounds =
@@ -18,7 +20,7 @@ import Testing
         0x4000_0000_0000_0000,
     ]
 
-    /// What is put into the bytes: numbers at their ends, in the ways in which files here write them.
+    /// The bytes that are inserted: extreme numbers in the encodings that the files use.
     private static let pieces: [[UInt8]] = {
         var pieces: [[UInt8]] = [[UInt8](repeating: 0xff, count: 9) + [1], [0], [0xff]]
         for text in ["\n", " ", "[[{\""] { pieces.append(Array(text.utf8)) }
@@ -30,7 +32,7 @@ import Testing
         return pieces
     }()
 
-    /// Runs `body` with bytes that came from one of `seeds` by a few changes, and with those themselves.
+    /// Runs `body` with each of `seeds`, and with copies of them that have a few random changes.
     private func mutate(_ seeds: [[UInt8]], _ body: ([UInt8]) throws -> Void) rethrows {
         var generator = SeededGenerator(seed: Self.seed)
         for seed in seeds { try body(seed) }
@@ -71,7 +73,7 @@ import Testing
         mutate([plain, RecordCodec.encode(record, for: key)]) { bytes in
             guard let record = RecordCodec.decode(bytes, for: key) else { return }
             understood += 1
-            // What is done with one, at times from one end to the other.
+            // The operations on a record, at times across the whole range.
             for now in [Timestamp.now, .distantPast, .distantFuture] {
                 for accessed in [Timestamp.now, .distantPast, .distantFuture] {
                     _ = record.freshness(at: now, accessed: accessed)
@@ -101,7 +103,7 @@ import Testing
             let (open, close) = (String(repeating: "[", count: depth), String(repeating: "]", count: depth))
             return Array("{\"a\": \(open)\(close)}".utf8)
         }
-        // The bracket in a text counts for nothing; nor is one hidden by what looks like the end of a text.
+        // Brackets in a string do not count, and an escaped quote hides no bracket after the string.
         let inText = Array(#"{"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[["}"#.utf8)
         let texts: [[UInt8]] = [
             nested(10), inText, nested(300), nested(30_000), Array(#"{"\"": "#.utf8) + nested(300),
@@ -146,7 +148,7 @@ import Testing
         mutate([Array(text.utf8)]) { bytes in
             guard let record = SweepRecord(text: String(decoding: bytes, as: UTF8.self)) else { return }
             understood += 1
-            // Sums, signs and differences, as those make that show it.
+            // The sums, signs and differences that a display of the record computes.
             let removed = record.report.removed.values
             #expect(removed.reduce(0) { $0 + $1.bytes } < .max && removed.reduce(0) { $0 + $1.count } < .max)
             _ = (record.report.drift.map { abs($0.count) }, record.report.drift.map { abs($0.bytes) })

@@ -52,11 +52,7 @@ import Testing
             ("a\\", "a\\", true), ("*.jpg", "a.jpg.png", false), ("**a", "bca", true), ("[z-a]", "z", false),
         ] as [(String, String, Bool)]
     )
-    func `patterns match as in a shell, except that they match slashes`(
-        pattern: String,
-        key: String,
-        matches: Bool
-    ) {
+    func `patterns match as in a shell, but also slashes`(pattern: String, key: String, matches: Bool) {
         #expect(KeySelection.glob(pattern).includes(record(key)) == matches, "\(pattern) on \(key)")
     }
 

@@ -167,7 +167,7 @@ import Testing
                 candidate[Int.random(in: 0..<candidate.count, using: &generator)] =
                     UInt8.random(in: 0...255, using: &generator)
             }
-            // A version and flags that lead further into the decoder than chance would.
+            // A version and flags that reach further into the decoder than random ones.
             if candidate.count > 1 { candidate[0] = 1 }
             if candidate.count > 1, Bool.random(using: &generator) { candidate[1] &= 0x7f }
             if let record = RecordCodec.decode(candidate, for: entry) {

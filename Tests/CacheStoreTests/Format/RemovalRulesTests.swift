@@ -55,7 +55,7 @@ import Testing
         #expect(RemovalRules([]) == nil && RemovalRules(bytes + [10]) == nil)
     }
 
-    /// A file of version 2 whose check is right.
+    /// Parses a file of version 2 that contains `line` and a valid checksum.
     private func parsed(_ line: String) -> RemovalRules? {
         let text = "rules 1\nversion 2\n\(line)\n"
         let check = String(CRC32C.checksum(Array(text.utf8).span), radix: 16)
@@ -86,7 +86,7 @@ import Testing
     func `rule versions that follow any word can be read back`(word: UInt64) {
         var rules = RemovalRules(version: word)
         rules.add(.remove, .all, latest: begin, at: begin, clock: begin)
-        // One at the very end is read by nobody; what takes its place is.
+        // A file with the very last number is rejected; its replacement is valid.
         if RemovalRules(rules.bytes) == nil {
             rules = RemovalRules(version: rules.version)
             rules.add(.remove, .all, latest: begin, at: begin, clock: begin)
@@ -156,7 +156,7 @@ import Testing
 
     // MARK: Merging
 
-    /// Rules by which all values expire, a minute apart.
+    /// Returns rules, a minute apart, that expire all values.
     private func chain(_ count: Int, staleFor period: Duration?) -> RemovalRules {
         var rules = RemovalRules()
         for minute in 0..<count {
@@ -203,7 +203,7 @@ import Testing
             let period: Duration? = selection == between ? nil : .seconds(3600)
             made.add(.expire(staleFor: period), selection, latest: moment, at: moment, clock: moment)
         }
-        // Stored between the first two.
+        // Stored between the first two rules.
         var value = record(created: begin + .milliseconds(500))
         value.details.tags = ["t", "u"]
         while made.mergeTwo(upTo: .max, now: begin + .seconds(4)) {}
@@ -215,7 +215,7 @@ import Testing
     @Test func `rules whose period is over are merged first, then those close in time`() {
         var made = chain(10, staleFor: .seconds(300))
         let now = begin + .seconds(540)
-        // Those of the first minutes are over at the end of the last.
+        // The periods of the first rules are over at the time of the last one.
         for _ in 0..<4 { expectMerged(&made, now: now) }
         #expect(made.rules.map(\.moment) == [0, 5, 6, 7, 8, 9].map { begin + .seconds(60 * $0) })
         expectMerged(&made, now: now)
@@ -232,7 +232,7 @@ import Testing
         }
         let end = begin + .seconds(60 * (count - 1))
         for minute in stride(from: count - 179, to: count, by: 7) {
-            // Stored a second before a call, and stale for so long from then on; what is over is lost to nobody.
+            // Stored a second before the rule. The loss counts only from `end` on, as stale periods before it are over.
             var value = record(created: begin + .seconds(60 * minute - 1))
             value.details.tags = ["t"]
             let left = try #require(try applied(made, value))
@@ -245,9 +245,9 @@ import Testing
 
     private static let seeds: UInt64 = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 6 : 60
 
-    /// Of values as puts would store them while these rules come into force, some with clocks that differ.
+    /// Tests values stored while these rules take effect, some of them by differing clocks.
     ///
-    /// `DISKCACHE_SOAK=1` has more of them.
+    /// `DISKCACHE_SOAK=1` uses more seeds.
     @Test(arguments: 0..<Self.seeds)
     func `merged rules never leave a value fresher than the original rules`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
@@ -301,7 +301,7 @@ import Testing
         #expect(made.rules.count < 12)
     }
 
-    /// It came after the first of them, and was over before the second.
+    /// The value is stored after the first rule and expires before the second.
     @Test(arguments: [nil, .seconds(5)] as [Duration?])
     func `a value that expired between two rules gains no stale time by their merger`(period: Duration?)
         throws
@@ -344,6 +344,6 @@ import Testing
 }
 
 extension Array {
-    /// The two elements of an array that has two.
+    /// The two elements of an array of two.
     fileprivate var pair: (Element, Element) { (self[0], self[1]) }
 }

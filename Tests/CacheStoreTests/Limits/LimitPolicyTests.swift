@@ -86,10 +86,10 @@ import Testing
         func space(_ available: Int64, free: Int64) -> FileSystemSpace {
             self.space(total: 10_000, available: available, free: free)
         }
-        // 500 are reserved, of which 100 are left.
+        // 500 bytes are reserved, of which 100 are left.
         var goal = FreeSpaceGoal(.percent(10), at: space(0, free: 100))
         #expect(goal.shortfall == 1000)
-        // Evicted, and set free only later: nothing new is known.
+        // The evicted blocks are freed only later, so nothing new is known.
         goal.learn(space(0, free: 100))
         #expect(goal.shortfall == 1000)
         goal.learn(space(0, free: 400))
@@ -98,7 +98,7 @@ import Testing
         #expect(goal.shortfall == 1400)
         goal.learn(space(1000, free: 1500))
         #expect(goal.shortfall == 1400)
-        // Where something was available to begin with nothing is to be learned.
+        // If space was available at the start, there is nothing to learn.
         var usual = FreeSpaceGoal(.bytes(.bytes(1000)), at: space(300, free: 800))
         usual.learn(space(0, free: 0))
         #expect(usual.shortfall == 700)
@@ -139,7 +139,7 @@ import Testing
         #expect(overflow(104) == Excess(freeSpace: 6))
         let below = Occupancy(bytes: 0, entries: 0, space: space(total: 1000, available: 99))
         #expect(limits.excess(of: below).freeSpace == 1)
-        // Where nobody has asked the file system, nothing is known.
+        // Without a query of the file system, the free space is unknown.
         #expect(limits.excess(of: Occupancy(bytes: 0, entries: 0)) == Excess())
     }
 

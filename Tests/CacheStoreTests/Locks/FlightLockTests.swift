@@ -26,7 +26,7 @@ import Testing
 
     struct HeldByAnother: Error {}
 
-    /// What `count` attempts gave.
+    /// Returns the results of `count` attempts.
     func attempts(_ lock: FlightLock, _ count: Int = 1) throws -> [FlightLock.Attempt] {
         try (0..<count).map { _ in try lock.attempt() }
     }
@@ -40,7 +40,7 @@ import Testing
         let holder = try #require(waiting.holder)
         #expect(holder.processIdentifier == getpid())
         #expect(holder.moment >= before && holder.moment <= .now)
-        // Other keys are not concerned.
+        // Other keys are not affected.
         try acquire(Digest(ofKey: "other")).release()
         lock.release()
         #expect(!exists)
@@ -87,7 +87,7 @@ import Testing
 
     @Test func `a waiter sees the end although a forked child has the file open`() throws {
         let lock = try acquire(key)
-        // What fork(2) would leave in a child: the same open file once more.
+        // As fork(2) would leave it in a child: a second descriptor of the same open file.
         let inherited = (0..<1024).first { number in
             (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")) == file
         }
@@ -151,7 +151,7 @@ import Testing
                     $0 += 1
                     return $0
                 }
-                // Long enough for the others to come in, if they can.
+                // Long enough for other threads to enter, if they can.
                 sleepThread(for: .microseconds(100))
                 if count != 1 { overlaps.value.withLock { $0 += 1 } }
                 inside.value.withLock { $0 -= 1 }

@@ -69,7 +69,7 @@ import Testing
         let next = try #require(try waiting.attempt())
         #expect(try newcomer.attempt() == nil)
         next.release()
-        // Of one that has given up waiting nothing is left but that.
+        // A waiter that has given up leaves only that mark.
         let last = try #require(try newcomer.attempt())
         last.release()
         #expect(files.isEmpty)
@@ -81,7 +81,7 @@ import Testing
         let waiting = lock()
         #expect(try waiting.attempt() == nil)
         #expect(waiting.holder?.processIdentifier == getpid())
-        // As a process of another namespace would have it.
+        // As a process in another PID namespace would write it.
         let line = ComputingProcess(1, since: .now).line
         try Data(line).write(to: URL(fileURLWithPath: "\(fixture.path)/locks/\(files[0])"), options: [])
         #expect(waiting.holder == nil)
@@ -99,7 +99,7 @@ import Testing
         let calls = Locked<Int>.Box(0)
         let kept = Locked<FileDescriptor?>.Box(looking)
         let permit = try SystemCall.withFaults { call in
-            // The second is the question whether it is only looked at.
+            // The second call checks whether a collection holds the lock shared.
             guard call == .lock else { return nil }
             let count = calls.value.withLock { count in
                 count += 1
@@ -161,7 +161,7 @@ import Testing
                     return $0
                 }
                 most.value.withLock { $0 = max($0, count) }
-                // Long enough for the others to come in, if they can.
+                // Long enough for other threads to enter, if they can.
                 sleepThread(for: .microseconds(100))
                 inside.value.withLock { $0 -= 1 }
                 if won % 2 == 0 { permit.release() } else { permit.abandon() }

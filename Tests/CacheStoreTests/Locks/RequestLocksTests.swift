@@ -17,7 +17,7 @@ import Testing
 
     var file: String { fixture.path + "/locks/requests" }
 
-    /// As another process has them.
+    /// Returns the locks as another process has them.
     func others() -> RequestLocks { RequestLocks(in: fixture.store.directory) }
 
     @Test func `a key's lock is exclusive, and the locks of other keys stay free`() {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// How long a stripe is waited for.
+/// How long a store waits for a stripe lock.
 @Suite(.takesTurns) struct StripesTests {
     private let fixture: StoreFixture
     private let digest = Digest(ofKey: "key")
@@ -16,7 +16,7 @@ import Testing
         fixture = try StoreFixture()
     }
 
-    /// A process that holds the stripe shared, and then does what the script says.
+    /// Starts a process that holds the stripe lock shared and then runs the script.
     private func holder(doing script: String) throws -> ChildProcess {
         let lock = "\(fixture.path)/locks/\(StoreLayout.lockName(.entries, digest.stripe))"
         let holder = try ChildProcess(
@@ -28,7 +28,7 @@ import Testing
     }
 
     private func timeUntilBusy(_ patience: Duration) throws -> Duration {
-        // Each time anew: what was waited for in vain is not waited for so long again.
+        // A new store each time, as a store waits less after an unsuccessful wait.
         let store = try StoreFixture.open(fixture.path)
         let start = ContinuousClock.now
         #expect {
@@ -48,7 +48,7 @@ import Testing
         #expect(time < patience * 5)
         sleeping.send(.kill)
         _ = try sleeping.wait()
-        // It ends with the tests, also where they are killed.
+        // It ends with the tests, even if they are killed.
         var running = try holder(doing: "while kill -0 $PPID; do :; done")
         #expect(try timeUntilBusy(patience) >= patience * 10)
         running.send(.stop)

@@ -122,7 +122,7 @@ import Testing
         log.append([LoggedKey(digest: Digest(ofKey: "next"), name: "next")], cause: .removed)
         let found = try events
         #expect(found.last?.key == "next")
-        // Two can be read: all but the newline, and all but the name.
+        // Two of them can be read: the line without its newline, and the line without its name.
         #expect(found.dropLast().allSatisfy { $0.keyDigest == key })
         #expect(found.dropLast().allSatisfy { $0.key ?? "torn key" == "torn key" })
         #expect(found.count == 3)
@@ -157,9 +157,9 @@ import Testing
     }
 
     @Test func `a file of the maximum possible length is rotated like any full file`() async {
-        // It once was the end of the process.
+        // This once crashed the process.
         await #expect(processExitsWith: .success) {
-            // In memory a file may be that long.
+            // tmpfs allows a file of this length.
             let place = try TemporaryDirectory(below: "/dev/shm")
             let store = try StoreFixture.open(place.path + "/cache")
             makeFile(place.path + "/cache/events")
@@ -205,7 +205,7 @@ import Testing
         for number in 0..<1500 { store.log(.removed, of: Digest(ofKey: "\(number)"), name: "\(number)") }
         #expect(Int64(size("events")) <= EventLog.smallestLimit && size("events.1") == 0)
         #expect(try events.first?.key == "first")
-        // Not by closing it: a child that another test starts meanwhile has it, too, for a moment.
+        // Closing it would not do: a child process that another test starts meanwhile briefly inherits it.
         holder.unlock()
         store.log(.removed, of: Digest(ofKey: "last"), name: "last")
         #expect(size("events.1") > 0)
@@ -264,7 +264,7 @@ import Testing
         }
         let found = try events
         #expect(Set(found.map(\.process)).count == 3)
-        // All 480 fit the two files, so each process's lines are there, in its own order.
+        // All 480 fit the two files, so each process's lines are present, in its order.
         for process in Set(found.map(\.process)) {
             let numbers = found.filter { $0.process == process }.compactMap { event in
                 event.key?.split(separator: "-").last.flatMap { Int($0) }

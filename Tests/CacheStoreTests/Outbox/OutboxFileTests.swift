@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// The file in which writers note what other machines have to be told.
+/// The file in which writers record the changes that must be sent to other machines.
 @Suite(.takesTurns) struct OutboxFileTests {
     let fixture: StoreFixture
 
@@ -65,7 +65,7 @@ import Testing
         try file.append(record(1))
         let offset = try #require(try file.mark()).size
         try file.append(record(2))
-        // Of the first alone; the second came after it was read.
+        // The replacement covers only the first record; the second was appended after the read.
         try file.replace(by: record(3).encoded(), readUpTo: offset)
         try file.append(record(4))
         #expect(try records().map(\.number) == [3, 2, 4])
@@ -91,7 +91,7 @@ import Testing
 
     @Test func `if the outbox is unwritable, the remote barrier is raised`() throws {
         #expect(fixture.store.control.setRemoteNotes(.changes))
-        // Something else is in its place.
+        // A directory in place of the outbox.
         try FileManager.default.createDirectory(
             atPath: fixture.path + "/outbox",
             withIntermediateDirectories: false
@@ -128,7 +128,7 @@ import Testing
         #expect(store.control.remoteNotes == .changes && store.control.remoteBarrier.milliseconds == 0)
         store.note(.avoidance)
         #expect(store.control.remoteNotes == .avoidance && store.control.remoteBarrier.milliseconds == 0)
-        // As after a time without servers.
+        // As after a period without servers.
         #expect(store.control.setRemoteNotes(.nothing))
         let before = Timestamp.now
         store.note(.changes)
@@ -182,7 +182,7 @@ import Testing
         let other = try StoreFixture.open(fixture.path)
         for name in UInt64(1)...8 { #expect(other.control.breaker(ofServer: name) == name * 10) }
         #expect(!control.replaceBreaker(ofServer: 1, 0, by: 1), "it is another one now")
-        // The ninth shares one.
+        // The ninth server shares a word.
         #expect(control.breaker(ofServer: 9) != nil)
     }
 }

@@ -22,7 +22,7 @@ import Testing
         try put("one", in: store)
         try put("one", in: store)
         #expect(store.control.claimedBytes == 0)
-        // No shard can be made in a directory that is gone: the put fails behind its claim.
+        // No shard can be created in a deleted directory, so the put fails after its claim.
         try FileManager.default.removeItem(atPath: fixture.path + "/objects")
         #expect(error { try put("two", in: store) } != nil)
         #expect(store.control.claimedBytes == 0)
@@ -103,7 +103,7 @@ import Testing
         store.room.giveBack(alive)
         #expect(store.control.claimedBytes == 0)
         _ = store.control.claim(1000)
-        // Nobody has claimed anything meanwhile.
+        // No other claims were made meanwhile.
         try pass(2)
         #expect(store.control.claimedBytes == 0)
         let last = try #require(store.control.claim(10))
@@ -134,7 +134,7 @@ import Testing
         let words = try #require(store.control.writableWords)
         let claim = try #require(store.control.claim(1000))
         let turn = store.control.presentTurn(words) {
-            // It has looked; before it goes on another process begins the next turn, a moment later.
+            // The clock was read; before the thread continues, another process starts the next turn, a moment later.
             let now = Timestamp.monotonicMilliseconds
             let next = UInt64(UInt16(truncatingIfNeeded: words.load(.claimTurn)) &+ 1)
             words.store(now << 16 | next, at: .claimTurn)
@@ -142,7 +142,7 @@ import Testing
         }
         #expect(UInt16(truncatingIfNeeded: words.load(.claimTurn)) == turn)
         #expect(store.control.isStanding(claim) && store.control.claimedBytes == 1000)
-        // The look at the clock after the word shows a turn of an earlier boot as one.
+        // The clock is read after the word, which shows that the turn is from an earlier boot.
         words.store(UInt64.max << 16 | UInt64(turn), at: .claimTurn)
         #expect(store.control.claimedBytes == 0)
     }
@@ -153,12 +153,12 @@ import Testing
         let slow = Locked<Store?>(nil)
         var options = StoreOptions()
         options.atStep = { reached in
-            // Once.
+            // Only the first time.
             guard reached == step, let store = slow.withLock({ $0.take() }) else { return }
             #expect(throws: Never.self) {
                 #expect(store.control.claimedBytes == 6 * 4096)
                 try pass(200)
-                // Others are granted what it had claimed.
+                // Other puts get the room that it had claimed.
                 try put("other", 6 * 4096, in: self.store)
             }
         }
@@ -190,7 +190,7 @@ import Testing
         #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
     }
 
-    /// Has so many turns of claims be over.
+    /// Ends the given number of claim turns.
     private func pass(_ turns: UInt64) throws {
         let words = try #require(store.control.writableWords)
         let turn = words.load(.claimTurn)

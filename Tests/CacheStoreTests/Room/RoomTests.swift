@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Limits as a put meets them, without a janitor.
+/// Limits that puts enforce, without a janitor.
 @Suite(.takesTurns) struct RoomTests: RoomSuite {
     let fixture: StoreFixture
     let store: Store
@@ -26,16 +26,16 @@ import Testing
         #expect(error { try put("huge", 5 * 4096, in: store) }?.code == .valueTooLarge)
         #expect(fixture.directory.files(below: "cache/objects").count == 1)
         #expect(try fixture.get("long") == nil && fixture.get("huge") == nil)
-        // Another key may have been given the same bytes before there was a limit.
+        // Another key may have the same value from before the limit.
         try fixture.put("the same", "before")
         try limit { $0.limits.maximumValueSize = .bytes(1) }
         #expect(error { try fixture.put("the same", "after") }?.code == .valueTooLarge)
     }
 
     @Test func `a file of the maximum possible length is too large for any limit`() async {
-        // It once was the end of the process.
+        // This once crashed the process.
         await #expect(processExitsWith: .success) {
-            // In memory a file may be that long.
+            // tmpfs allows a file of this length.
             let place = try TemporaryDirectory(below: "/dev/shm")
             let store = try StoreFixture.open(place.path + "/cache")
             try store.configure { $0.limits.maximumSize = .mebibytes(100) }
@@ -125,7 +125,7 @@ import Testing
         #expect(slow.withLock { $0 } == nil)
         #expect(try store.entries.read(Digest(ofKey: "a")) != nil)
         #expect(store.control.usage?.entries == 1 && fixture.entries.count == 1)
-        // The object has its name since the first attempt, and is counted once.
+        // The object has its name from the first attempt and is counted once.
         #expect(store.control.usage == fixture.usageOnDisk())
     }
 
@@ -200,7 +200,7 @@ import Testing
         try limit { $0.limits.maximumSize = .gibibytes(1) }
         for index in 0..<5 { try put("value \(index)", in: store) }
         for index in 0..<5 { #expect(try store.remove(Digest(ofKey: "value \(index)"), now: .now)) }
-        // As if they had been changed after it began, and so as where the clock was put back.
+        // As if they had been changed after the sweep began, or the clock had been set back.
         let objects = fixture.directory.files(below: "cache/objects").map { fixture.path + "/objects/" + $0 }
         var pace = SweepPace()
         pace.slice = .zero
@@ -290,7 +290,7 @@ import Testing
     @Test func `replaced values are deleted before values in use`() throws {
         let start = Timestamp.now - .seconds(1000)
         for index in 0..<30 { try put("key \(index)", in: store, at: start + .seconds(index)) }
-        // Leaves a list of who is to go: key 0 first.
+        // Leaves a list of eviction candidates, with key 0 first.
         try limitToBlocks(52)
         try fixture.sweep { $0.limits = store.configuration.limits }
         for index in 10..<30 {
@@ -338,7 +338,7 @@ import Testing
         #expect(store.counters[.sweptSize] == 0 && store.counters[.sweptCleared] > 4)
     }
 
-    /// As a janitor does, which does not know what puts have replaced.
+    /// As a janitor does, which does not know the replaced values.
     @Test func `large replaced values are deleted before small values in use`() throws {
         try limit { $0.limits.maximumSize = .mebibytes(16) }
         let start = Timestamp.now - .seconds(1000)
@@ -376,7 +376,7 @@ import Testing
         let left = try (0..<125).filter { try store.entries.read(Digest(ofKey: "key \($0)")) != nil }
         #expect(left.count > 80 && left.last == 124)
         #expect(left == Array(left[0]..<125), "the least recently used went")
-        // One that no entry names goes in the first collection.
+        // An orphan is deleted by the first collection.
         #expect(try store.remove(Digest(ofKey: "key \(left[0])"), now: .now))
         let report = try #require(
             try Sweep.runIfDue(SweepRequest(), on: store.parts, now: .now) { _ in true }
@@ -389,7 +389,7 @@ import Testing
         let free = try store.directory.root.descriptor.fileSystemSpace().availableBytes
         try limit { $0.limits.minimumFree = .bytes(ByteCount(free * 2)) }
         #expect(error { try put("more", in: store) }?.code == .noRoom)
-        // It does not look each time.
+        // Not every put sweeps.
         let sweeps = store.counters[.sweep]
         #expect(error { try put("more", in: store) }?.code == .noRoom)
         #expect(store.counters[.sweep] == sweeps)
@@ -405,11 +405,11 @@ import Testing
             let depth = Thread.callStackReturnAddresses.count
             depths.withLock { $0.append(depth) }
         }
-        // A call through one more function each time would end a process that puts often enough.
+        // If each call went through one more function, a process with many puts would overflow its stack.
         for count in 0..<100 { try put("key \(count % 10)", 1 + count, in: store) }
         let found = depths.withLock { $0 }
         #expect(found.count > 50)
-        // A put that makes room and tries again asks from another place.
+        // A put that makes room and retries calls the listener from another place.
         #expect(Set(found).count <= 2)
     }
 
@@ -440,14 +440,14 @@ import Testing
     @Test func `access times are recorded more finely if entries are evicted sooner`() throws {
         let store = try Store(at: fixture.path)
         #expect(store.accesses.granularity == Accesses.defaultGranularity.saturatingNanoseconds)
-        // A directory that is seconds old.
+        // The directory is only seconds old.
         try limit { $0.limits.maximumEntries = 100 }
         store.followConfiguration()
         #expect(store.accesses.granularity < 20_000_000_000)
         store.control.noteHorizon(.seconds(1600), at: .now)
         store.followConfiguration()
         #expect((100_000_000_000...101_000_000_000).contains(store.accesses.granularity))
-        // What was evicted long ago tells less of what will be.
+        // An eviction long ago predicts less about the next ones.
         store.control.noteHorizon(.seconds(1600), at: .now - .seconds(3600))
         store.followConfiguration()
         #expect(store.accesses.granularity == Accesses.defaultGranularity.saturatingNanoseconds)

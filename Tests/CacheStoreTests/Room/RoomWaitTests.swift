@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Waiting for others who make room, and for those who do not get on.
+/// Waiting for other processes that make room, with and without progress.
 @Suite(.takesTurns) struct RoomWaitTests: RoomSuite {
     let fixture: StoreFixture
     let store: Store
@@ -17,7 +17,7 @@ import Testing
         store = fixture.store
     }
 
-    /// Held as by another process that sweeps.
+    /// Takes the janitor lock, as another process that sweeps does.
     private func janitorLock() throws -> LockFile {
         guard let lock = try store.parts.janitor.take() else { throw Errno.wouldBlock }
         return lock
@@ -34,7 +34,7 @@ import Testing
         var wait = store.room.wait(RoomTerms())
         #expect(try !wait.pause())
         #expect(error { _ = try Sweep.run(SweepRequest(), on: store.parts, now: .now) }?.code == .busy)
-        // It gets on.
+        // The sweep makes progress.
         store.control.noteSweepStep()
         var other = store.room.wait(RoomTerms())
         #expect(try other.pause())
@@ -85,14 +85,14 @@ import Testing
     }
 
     @Test func `no patience causes an overflow, however long`() throws {
-        // So many seconds as fit a number are a twentieth of what a duration can be.
+        // As many seconds as fit an integer are a twentieth of the longest duration.
         let (longest, shortest) = (Duration(attoseconds: .max), Duration(attoseconds: .min))
         for patience in [longest, shortest, .zero] {
             try limit { $0.limits.maximumEntries = 1 }
             let store = try self.store(patience: patience)
             for name in ["a", "b", "c"] {
                 let error = error { try put(name, in: store) }
-                // Without patience a put may find another at work.
+                // Without patience a put may meet another one in progress.
                 #expect(error == nil || error?.code == .noRoom && patience <= .zero)
             }
             var terms = RoomTerms(patience: patience)
@@ -158,7 +158,7 @@ import Testing
         let name = StoreLayout.lockName(.entries, Digest(ofKey: "a").stripe)
         let lock = try LockFile.acquire(name, in: store.directory.locks, patience: .zero)
         #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
-        // In the time of one wait.
+        // Together they wait less than ten times.
         let begin = ContinuousClock.now
         for _ in 0..<10 {
             #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
@@ -169,7 +169,7 @@ import Testing
     }
 }
 
-/// The same where it is the disk that is full.
+/// Waiting for room on a full disk.
 @Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
 struct StoreFullDiskTests {
     private let patience: Duration = .seconds(3600)

@@ -7,9 +7,9 @@ import Testing
 
 @testable import CacheStore
 
-/// A file system to try it on.
+/// A file system that the tests use.
 enum TriedFileSystem: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    /// That of the other tests.
+    /// The file system of the other tests.
     case usual
     case ext4
     /// With inodes of 128 bytes, which have no room for attributes.
@@ -20,7 +20,9 @@ enum TriedFileSystem: String, CaseIterable, Sendable, CustomTestStringConvertibl
 
     var testDescription: String { rawValue }
 
-    /// nil where this process may not mount it, or has not what makes it.
+    /// Mounts the file system.
+    ///
+    /// Returns nil for the usual one, or if this process may not mount it or lacks the program that formats it.
     func mount() throws -> Mount? {
         switch self {
         case .usual: nil
@@ -33,16 +35,13 @@ enum TriedFileSystem: String, CaseIterable, Sendable, CustomTestStringConvertibl
     }
 }
 
-/// Random calls, after each of which the usage in the control file is what a walk over the directory finds.
+/// Random calls, after each of which the usage in the control file must equal a walk over the directory.
 @Suite(.takesTurns) struct UsagePropertyTests {
-    /// `DISKCACHE_SOAK=1` has 200,000 calls in all.
+    /// Whether to make 20,000 calls per file system and record form (`DISKCACHE_SOAK=1`).
     private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
 
     @Test(arguments: TriedFileSystem.allCases, RecordForm.both)
-    func `the usage equals what a walk finds after each call`(
-        system: TriedFileSystem,
-        form: RecordForm
-    ) throws {
+    func `the usage matches a full walk after each call`(system: TriedFileSystem, form: RecordForm) throws {
         let mount = try system.mount()
         if mount == nil, system != .usual { return }
         try withExtendedLifetime(mount) {
@@ -68,7 +67,7 @@ enum TriedFileSystem: String, CaseIterable, Sendable, CustomTestStringConvertibl
     }
 }
 
-/// Calls of two processes, in the two forms of metadata, on one directory.
+/// Calls of three stores on one directory, two with the given record form and one with the other form.
 private struct RandomCalls {
     private let directory: TemporaryDirectory
     private let path: String
@@ -80,7 +79,7 @@ private struct RandomCalls {
         directory = try TemporaryDirectory(below: base)
         path = directory.path + "/cache"
         random = SeededGenerator(seed: seed)
-        // Most calls are of the first.
+        // Most calls are made by the first two.
         for form in [form, form, form == .attribute ? .sidecar : .attribute] {
             stores.append(try StoreFixture.open(path, form))
         }
@@ -92,13 +91,13 @@ private struct RandomCalls {
         for store in stores { store.followConfiguration() }
     }
 
-    /// Mostly short, at most so long.
+    /// Returns a random length up to `most`, usually a short one.
     private mutating func length(upTo most: Int) -> Int {
         let exponent = Double.random(in: 0...log2(Double(most)), using: &random)
         return min(most, Int(exp2(exponent)))
     }
 
-    /// One of 40 keys, each of a length of its own.
+    /// Returns one of 40 keys of 1 to 60,000 bytes.
     private mutating func key() -> String {
         let number = Int.random(in: 0..<40, using: &random)
         let length = Int(exp2(Double(number) * log2(60_000) / 39))
@@ -119,7 +118,7 @@ private struct RandomCalls {
     }
 
     private mutating func value() -> [UInt8] {
-        // Some come again.
+        // Some values recur.
         SeededGenerator.bytes(
             Bool.random(using: &random) ? length(upTo: 40) : length(upTo: 300_000),
             seed: UInt64.random(in: 0..<20, using: &random)

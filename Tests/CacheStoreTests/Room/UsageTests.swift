@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// The usage in the control file against what the file system says.
+/// The usage in the control file, compared with the file system.
 @Suite(.takesTurns) struct UsageTests: RoomSuite {
     let fixture: StoreFixture
     let store: Store
@@ -17,7 +17,7 @@ import Testing
         store = fixture.store
     }
 
-    /// Stores a value of so many bytes under a key of so many, which its record contains.
+    /// Stores a value of `count` bytes with a key of `keyLength` bytes in its record.
     private func put(_ name: String, keyLength: Int, _ count: Int = 4096, metadata: Int = 0) throws {
         let bytes = SeededGenerator.bytes(count, seed: UInt64(name.utf8.count * 7919 + count))
         var record = Record(content: Content(of: bytes.span), created: .now)
@@ -44,7 +44,7 @@ import Testing
         try expectUsageOfDirectory("removed")
     }
 
-    /// When a writer begins, while a sweep runs.
+    /// The point of a sweep at which a writer begins.
     enum Beginning: CaseIterable {
         case beforeBarrier, withEntries, withObjects
 
@@ -87,7 +87,7 @@ import Testing
                 counted.wait()
             }
         }
-        // The next sweep subtracts an error that was there before it, and leaves the object alone.
+        // The next sweep subtracts an older error of the usage and leaves the object alone.
         store.control.addUsage(bytes: 1_000_000_000, entries: 0)
         try fixture.sweep { $0.stripePatience = .milliseconds(1) }
         sweepEnded.signal()
@@ -148,7 +148,7 @@ import Testing
         #expect(hasBegun.withLock { $0 })
         #expect(store.control.usage?.bytes == others.bytes + partial.counted)
 
-        // A sweep takes off an error that is larger than what a process can have reserved.
+        // A sweep subtracts an error that is larger than any reservation of a process.
         store.control.addUsage(bytes: 1_000_000_000, entries: 0)
         try fixture.sweep()
         let present = try #require(store.control.usage).bytes - others.bytes - partial.counted
@@ -168,7 +168,7 @@ import Testing
         let used = fixture.usageOnDisk().bytes
         let partial = try downloaded("b")
         partial.letGo()
-        // Room for the value, and not for the partial download.
+        // Room for the value, but not for the partial download.
         let limits = CacheLimits(maximumSize: .bytes(Int(used + store.parts.overhead) + (1 << 20)))
         for isDryRun in [true, false] {
             let report = try fixture.sweep {
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test func `a download that becomes an object while the objects are scanned is counted once`() throws {
-        // Makes the shard of the object, which is scanned then.
+        // Creates the shard of the object, so that it is scanned.
         let first = try downloaded("b")
         try store(first, under: "b")
         #expect(try store.remove(Digest(ofKey: "b")))
@@ -213,10 +213,10 @@ import Testing
         #expect(fixture.store.directory.usualOverhead < 2 * 256 * 65536)
     }
 
-    /// ext4 allocates a block for the extents of a file in many pieces when it writes the file to the medium.
+    /// ext4 allocates a block for the extents of a fragmented file when it writes the file to the medium.
     @Test(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
     func `extent blocks are counted if free space is fragmented`() throws {
-        // With a journal: without one ext4 looks at each file that was deleted lately before it makes another.
+        // With a journal: without one ext4 checks each recently deleted file before it creates another.
         let mount = try Mount(imageOf: "ext4", megabytes: 24, ["-b", "1024", "-N", "30000"])
         let contents = Data(repeating: 1, count: 1000)
         var number = 0
@@ -246,7 +246,7 @@ import Testing
         }
         for index in 0..<200 { try put(index) }
         try #require(try onDisk() > store.control.usage?.bytes ?? 0, "free space is in pieces")
-        // A collection sees it, and from then on it is reckoned with.
+        // A collection detects it, and later puts count it.
         _ = try Sweep.runIfDue(SweepRequest(), on: store.parts, now: .now) { _ in true }
         #expect(try store.control.usage?.bytes == onDisk())
         taken = try #require(Int(exactly: store.control.usage?.bytes ?? 0))
@@ -322,7 +322,7 @@ import Testing
         #expect(other.control.usage == fixture.usageOnDisk() && !other.control.entriesTakeNoSpace)
         #expect(try other.remove(Digest(ofKey: "b")) && other.remove(Digest(ofKey: "c")))
         #expect(other.control.usage == fixture.usageOnDisk())
-        // Once a sweep has found that none takes any, overwriting takes no look at the entry.
+        // Once a sweep has found that no entry takes space, overwrites do not stat the entry.
         _ = try Sweep.run(SweepRequest(), on: other.parts, now: .now)
         #expect(other.control.entriesTakeNoSpace)
         let number = try #require(other.control.recordsWithSpace)
@@ -339,7 +339,7 @@ import Testing
         let usage = try #require(store.control.usage)
         let damage = try FileStatus.of(object).allocatedSize - store.directory.allocation(of: 5)
         try fixture.put("value", "b")
-        // It was counted as it was written.
+        // The damaged object was counted with its original size.
         #expect(store.control.usage?.bytes == usage.bytes - damage)
     }
 
@@ -360,7 +360,7 @@ import Testing
     }
 }
 
-/// What is learned of allocation.
+/// Allocated sizes that are learned from earlier files.
 @Suite(.takesTurns) struct LearnedAllocationTests {
     @Test func `a length between two of equal allocation has the same, and other lengths are unknown`() {
         let known = LearnedAllocation()

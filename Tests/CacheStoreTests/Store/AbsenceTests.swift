@@ -8,9 +8,9 @@ import Testing
 
 @testable import CacheStore
 
-/// Keys that were found without an entry, and are told to be absent as long as nobody has begun to write.
+/// Keys without an entry, which are reported as absent until a process begins to write them.
 ///
-/// The same in every interleaving: ``GenerationModel``.
+/// ``GenerationModel`` checks the same in every interleaving.
 @Suite(.takesTurns) struct AbsenceTests {
     let fixture: StoreFixture
     let other: Store
@@ -19,7 +19,7 @@ import Testing
     init() throws {
         fixture = try StoreFixture()
         other = try StoreFixture.open(fixture.path)
-        // So that the filter has the key and does not answer.
+        // The filter then contains the key and does not answer.
         try fixture.put("value", "key")
         _ = try other.remove(key)
     }
@@ -31,7 +31,7 @@ import Testing
 
     @Test func `an absence is reported without disk access until another store puts the key`() throws {
         #expect(try fixture.get("key") == nil)
-        // By hand, which raises no word.
+        // By hand, which raises no generation.
         try publishUnnoticed("value")
         #expect(try fixture.get("key") == nil)
         try other.put(Array("value".utf8).span, for: key, fixture.record("value"))
@@ -41,7 +41,7 @@ import Testing
     @Test func `an absence seen during a write is not kept`() throws {
         let writing = try #require(try other.control.beginWriting(key))
         #expect(try fixture.get("key") == nil)
-        // What the writer publishes may be seen by others before it ends.
+        // Other processes may see the published entry before the writer ends.
         try fixture.put("other", "other")
         try publishUnnoticed("other")
         #expect(try fixture.get("key") == "other")
@@ -49,9 +49,9 @@ import Testing
         #expect(try fixture.get("key") == "other")
     }
 
-    /// The reader is interrupted at a random place of its get, again and again.
+    /// Interrupts the reader repeatedly at random places of its get.
     ///
-    /// It shares one processor with the writer, and has to go to the disk each time, as it raises the word itself.
+    /// It shares one processor with the writer, and must access the disk each time, as it raises the generation itself.
     @Test func `an absence seen before a put is not kept under the generation after it`() throws {
         let race = Race(reader: fixture.store, writer: other, key: key, record: fixture.record("value"))
         let done = DispatchSemaphore(value: 0)
@@ -68,16 +68,16 @@ import Testing
     }
 }
 
-/// A key that one thread puts and removes, and another one looks for.
+/// A key that one thread puts and removes while another one reads it.
 private final class Race: Sendable {
-    /// Ten times as many as it took at most, in eight runs, to find a generation looked at after the entry.
+    /// Ten times the most rounds, in eight runs, that it took to detect a generation read after the entry.
     static let rounds = 50
 
     let reader: Store
     let writer: Store
     let key: Digest
     let record: Record
-    /// The put has returned, and nothing is removed until the reader has taken this back.
+    /// Whether the put has returned; the writer removes nothing until the reader resets this.
     let isThere = Atomic<Bool>(false)
     let isOver = Atomic<Bool>(false)
     let rounds = Atomic<Int>(0)
@@ -125,9 +125,9 @@ private final class Race: Sendable {
     }
 }
 
-/// Has the calling thread run on the first processor that it may use, and on no other.
+/// Binds the calling thread to the first processor that it may use.
 ///
-/// By name, as Swift's Glibc leaves both calls out.
+/// Looks the two functions up by name, as Swift's Glibc omits them.
 private func ownOneProcessor() {
     typealias Affinity = @convention(c) (Int32, Int, UnsafeMutableRawPointer) -> Int32
     func function(_ name: String) -> Affinity? {

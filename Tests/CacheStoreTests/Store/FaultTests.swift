@@ -13,7 +13,7 @@ import Testing
 /// The operation may fail or succeed. It must not trap, leak a descriptor, return a wrong byte, or leave anything that a
 /// sweep doesn't remove.
 @Suite(.takesTurns) struct FaultTests {
-    /// What a program does with a store in which `key` has the value "old".
+    /// An operation on a store in which `key` has the value "old".
     enum Operation: String, CaseIterable, Sendable {
         case open, put, overwrite, get, remove, rule, sweep
 
@@ -78,7 +78,7 @@ import Testing
         let isShort = Locked(false)
         try SystemCall.withFaults { call in
             guard call == .write || call == .read else { return nil }
-            // What moves nothing is at its end: so only every other one.
+            // A call that moves nothing signals the end, so only every other call is short.
             let moves = isShort.withLock { isShort in
                 isShort.toggle()
                 return isShort
@@ -91,7 +91,9 @@ import Testing
         }
     }
 
-    /// Makes the call at `place` of an operation fail; nil if it makes fewer calls.
+    /// Fails the system call at `place` of an operation.
+    ///
+    /// - Returns: The failed call, or nil if the operation makes fewer calls.
     private static func run(
         _ operation: Operation,
         on fixture: StoreFixture,
@@ -101,7 +103,7 @@ import Testing
         let state = Locked<(count: Int, failed: SystemCall?)>((0, nil))
         attempt {
             try SystemCall.withFaults { call in
-                // A sweep does all by itself then, on this thread.
+                // A sweep then does all its work on this thread.
                 if call == .makeThread { return .error(Errno(rawValue: EAGAIN)) }
                 return state.withLock { state in
                     state.count += 1
@@ -116,7 +118,7 @@ import Testing
         return state.withLock { $0.failed }
     }
 
-    /// What fails must say so by an error of the store's own.
+    /// Runs `body`, which may fail only with a `CacheError`.
     private static func attempt(_ body: () throws -> Void) {
         do {
             try body()
@@ -130,7 +132,7 @@ import Testing
         _ = try fixture.store.remove(Digest(ofKey: "another"))
     }
 
-    /// After one more sweep there are the files of the values that can be read, and no others.
+    /// Checks that after another sweep only the files of the readable values exist.
     private static func check(_ fixture: StoreFixture, _ trial: String) throws {
         let value = try fixture.get("key")
         let another = try fixture.get("another")
@@ -143,7 +145,7 @@ import Testing
         #expect(try fixture.get("key") == value && fixture.get("another") == another, "\(trial)")
     }
 
-    /// What this process has open below a directory; locks are opened once and stay open.
+    /// Returns the files that this process has open below a directory, except locks, which stay open.
     private func openFiles(below path: String) -> [String] {
         let files = FileManager.default
         let numbers = (try? files.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []

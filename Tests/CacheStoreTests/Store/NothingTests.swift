@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Entries that say that there is no value.
+/// Negative entries, which record that there is no value.
 @Suite(.takesTurns) struct NothingTests {
     private let key = Digest(ofKey: "key")
 

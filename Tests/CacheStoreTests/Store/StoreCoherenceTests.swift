@@ -8,9 +8,9 @@ import Testing
 
 @testable import CacheStore
 
-/// Reads that meet a record that is being replaced, and writes that meet damage.
+/// Reads during the replacement of a record, and writes over damage.
 @Suite(.takesTurns) struct StoreCoherenceTests {
-    /// No access is ever noted here, so no record lives beyond its first date.
+    /// No access is recorded here, so no record lives beyond its first expiration.
 
     @Test(arguments: RecordForm.both)
     func `the file time of a replacement does not extend an expired sliding record`(

@@ -36,7 +36,7 @@ import Testing
         try fixture.damage(fixture.objectPath("v long"), Array("v longer".utf8))
         try fixture.changeRecord(of: "damaged") { $0 = Array("garbage".utf8) }
         try fixture.changeRecord(of: "unfinished") { $0 = [] }
-        // Whether the record can be read, and the length of the object where that matters.
+        // Whether the record can be read, and the length of the object if that matters.
         let found: [(String, Bool, Int64?)] = [
             ("hit", true, 1), ("expired", true, nil), ("gone", true, nil), ("long", true, 8),
             ("damaged", false, nil), ("unfinished", false, nil), ("stale", true, 1),
@@ -45,7 +45,7 @@ import Testing
             let explanation = try #require(try explain(key))
             #expect((explanation.stored.record != nil) == hasRecord, "\(key)")
             #expect(explanation.objectLength == length, "\(key)")
-            // It must be what a get makes of it; last, as that repairs.
+            // It must agree with a get, which comes last, as it repairs.
             let isHit = try fixture.store.get(Digest(ofKey: key), now: now, allowingStale: false) != nil
             #expect(isHit == (key == "hit"), "\(key)")
         }
@@ -79,7 +79,7 @@ import Testing
             try fixture.store.put(Array("v \(number)".utf8).span, for: key, record)
             #expect(try fixture.store.entries.setAccessTime(of: key, to: now - .seconds(500 - number * 10)))
         }
-        // Neither does one that can't be read count, nor what is none.
+        // Unreadable and missing entries do not count.
         try fixture.put("v", "damaged")
         try fixture.changeRecord(of: "damaged") { $0 = Array("garbage".utf8) }
         for number in [0, 4, 9] {

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 @testable import Platform
 
-/// The same promises where the file system lacks something.
+/// The same guarantees on file systems that lack a feature.
 @Suite(.takesTurns) struct StoreFallbackTests {
     private static let lacking = [
         Capabilities(attributes: .writable, unnamedFiles: false),
@@ -50,7 +50,7 @@ import Testing
                 try #require(make(path) == 0)
                 #expect(try fixture.get("key") == nil)
                 #expect(try fixture.sweep().unreadable.isEmpty)
-                // A directory's place is taken by nothing.
+                // A put does not replace a directory.
                 guard number + 1 < makers.count else { continue }
                 try fixture.put("value", "key")
                 #expect(try fixture.get("key") == "value")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Rules as two stores of one directory see them, which know no more of each other than two processes do.
+/// Rules as seen by two stores on one directory, which behave like two processes.
 @Suite(.takesTurns) struct StoreRulesTests {
     private let fixture: StoreFixture
     private let other: Store
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    // MARK: What is removed
+    // MARK: Removal
 
     @Test(arguments: RecordForm.both)
     func `a rule removes its entries for all stores, and no others`(
@@ -58,7 +58,7 @@ import Testing
         let fixture = try StoreFixture(form)
         let other = try StoreFixture.open(fixture.path, form)
         for key in ["a/1", "a/2", "b/1"] { try put(key, key, in: fixture.store) }
-        // Its record is known from now on, and the generation by which the value could be held.
+        // The store now knows the record, and the generation with which the value could be held.
         let hit = try #require(try other.get(Digest(ofKey: "a/1"), now: .now, allowingStale: false))
         let generation = try #require(hit.generation)
         let files = fixture.entries.count
@@ -134,7 +134,7 @@ import Testing
         let isFirst = Locked<Bool>.Box(true)
         Thread.detachNewThread {
             SystemCall.withFaults { call in
-                // It has asked for the rules, and is to write the record.
+                // The put has read the rules and is about to write the record.
                 guard call == .setAttribute, isFirst.value.withLock({ exchange(&$0, with: false) }) else {
                     return nil
                 }
@@ -159,7 +159,7 @@ import Testing
             isStored.value.withLock { $0 = true }
             done.signal()
         }
-        // A put takes two locks, and tries again where it waits.
+        // A put takes two locks, and retries while it waits.
         waitUntil("it is stored, or waits for the other") {
             isStored.value.withLock { $0 } || tries.value.withLock { $0 > 4 }
         }
@@ -170,7 +170,7 @@ import Testing
         for store in [store, other] { #expect(try get("key", in: store) == "new") }
     }
 
-    // MARK: What expires
+    // MARK: Expiration
 
     @Test func `a rule makes entries stale for its period and is then deleted`()
         throws
@@ -220,7 +220,7 @@ import Testing
         #expect(try get("key", in: other, now: now + .seconds(2), stale: true) == "value")
     }
 
-    // MARK: The file
+    // MARK: The rules file
 
     @Test func `with damaged rules all reads miss until a sweep has removed everything`() throws {
         try put("value", "key", in: store)
@@ -231,7 +231,7 @@ import Testing
         #expect(try get("key", in: third) == nil)
         #expect(third.cumulative?[.corruptRecord] == 1)
         #expect(try fixture.sweep { $0.isDryRun = true }.removed.isEmpty)
-        // Who has read them goes by what it knows.
+        // A store that has read the rules continues to apply them.
         #expect(try get("key", in: store) == "value")
         _ = try Sweep.run(SweepRequest(), on: third.parts, now: .now)
         for store in [store, other, third] { #expect(try get("key", in: store) == nil) }
@@ -244,7 +244,7 @@ import Testing
     func `rules that a process cannot read cause an error and remove nothing`(error: Errno) throws {
         try put("value", "key", in: store)
         #expect(store.enact(.remove, .prefix("other"), now: .now))
-        // The file is the first that whoever has not read it opens.
+        // A store that has not read the rules file opens it first.
         func refusingFirstOpen<Result>(_ body: () throws -> Result) throws -> Result {
             let isFirst = Locked(true)
             return try SystemCall.withFaults(
@@ -263,7 +263,7 @@ import Testing
         #expect(try get("key", in: other) == "value")
     }
 
-    /// Puts a rule in force that is meant for none of the values, and has its file be another user's.
+    /// Enacts a rule that applies to none of the values, and hides its file.
     private func hideRules() throws {
         for key in ["a", "b", "c"] { try put(key, key, in: store) }
         #expect(store.enact(.remove, .prefix("other"), now: .now))
@@ -317,7 +317,7 @@ import Testing
         let third = try StoreFixture.open(fixture.path)
         var request = SweepRequest()
         request.limits.maximumAge = .seconds(50)
-        // The second file that a sweep opens, after its lock.
+        // The rules are the second file that a sweep opens, after its lock.
         let opened = Locked(0)
         let report = try SystemCall.withFaults(
             { call in
@@ -499,7 +499,7 @@ import Testing
         let maker = store
         try SystemCall.withFaults { call in
             guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
-            // The other store has looked at the word, and not at the file.
+            // The other store has read the version, but not the file.
             #expect(maker.enact(.remove, .all, now: .now))
             #expect(maker.enact(.remove, .tagged("t"), now: .now))
             return nil
@@ -514,7 +514,7 @@ import Testing
         try put("value", "key", in: store, created: now)
         #expect(store.enact(.remove, .tagged("none"), now: now))
         let hit = try #require(try store.get(Digest(ofKey: "key"), now: now, allowingStale: false))
-        // What is left when the file has it and nobody goes by it.
+        // As left by a process killed after it wrote the rule to the file, before the rule took effect.
         let place = fixture.path + "/rules"
         let bytes = try Data(contentsOf: URL(fileURLWithPath: place))
         var rules = try #require(RemovalRules([UInt8](bytes)))
@@ -530,7 +530,7 @@ import Testing
 
     @Test func `the rule of a killed process does not take effect with a later rule`() throws {
         let now = Timestamp.now
-        // A clock that is ahead has stored something: so late is any rule that is made now.
+        // A clock that is ahead has stored a value, so a new rule gets at least this time.
         try put("later", "later", in: store, created: now + .seconds(50))
         let place = fixture.path + "/rules"
         var rules = RemovalRules()

@@ -35,7 +35,7 @@ import Testing
             try fixture.store.put(value.span, for: key, record)
             let other = try StoreFixture.open(fixture.path)
             for store in [fixture.store, other] {
-                // The second look finds the record known.
+                // The second read finds the record in the table.
                 for _ in 0..<2 {
                     #expect(try store.get(key, now: now + .seconds(3600), allowingStale: false) != nil)
                     #expect(try store.get(key, now: now, allowingStale: true) == nil)
@@ -54,7 +54,7 @@ import Testing
         try fixture.store.put(value.span, for: key, record)
         #expect(try fixture.store.nothing(for: key, now: now) == nil)
         #expect(try fixture.store.nothing(for: key, now: now + .seconds(3600)) != nil)
-        // Another value takes its place at once.
+        // Another value replaces it at once.
         try fixture.put("new", "key")
         #expect(try fixture.get("key") == "new")
     }
@@ -70,7 +70,7 @@ import Testing
         let other = try StoreFixture.open(fixture.path)
         let stripe = StoreLayout.lockName(.entries, key.stripe)
         let isTouched = try fixture.store.touch(key) {
-            // Whoever holds it exclusively is waited for before this.
+            // The wait for an exclusive holder comes before this.
             let isFree = (try? other.directory.lock(stripe, patience: .zero)?.release()) != nil
             #expect(!isFree)
             return now + .seconds(11)
@@ -197,7 +197,7 @@ import Testing
         record.idleLifetime = .seconds(16)
         let key = Digest(ofKey: "key")
         try fixture.store.put(Array("value".utf8).span, for: key, record)
-        // Each access within a sixteenth of its length before the last one's renewal is enough.
+        // Each access extends the lifetime, as accesses are recorded once per sixteenth of it.
         for second in stride(from: 10, through: 100, by: 10) {
             #expect(try fixture.get("key", now: start + .seconds(second)) == "value", "at \(second)")
         }
@@ -349,7 +349,7 @@ import Testing
         let record = fixture.record("value")
         try fixture.store.put(Array("value".utf8).span, for: key, record)
         let stored = try #require(try fixture.store.entries.read(key))
-        // The same bytes in the same millisecond, after a reader has found the object gone, or has deleted it.
+        // The same bytes in the same millisecond, after a reader has found the object missing or has deleted it.
         try FileManager.default.removeItem(atPath: fixture.objectPath("value"))
         try fixture.store.put(Array("value".utf8).span, for: key, record)
         #expect(try fixture.store.entries.read(key)?.bytes == stored.bytes)
@@ -376,7 +376,7 @@ import Testing
                     removed.value.withLock { $0 = answer }
                 }
             }
-            // Whoever came last: a fresh value is either still there, or was said to be removed.
+            // In either order a fresh value is still present or was reported as removed.
             let isThere = try fixture.get("key") != nil
             #expect(removed.value.withLock { $0 } == !isThere)
         }
@@ -418,7 +418,7 @@ import Testing
             Issue.record("a miss")
             return
         }
-        // A sweep or an overwrite takes nothing away from who has it open.
+        // An open file stays readable after an overwrite and a sweep.
         try fixture.put("other", "key")
         try fixture.sweep()
         let bytes = try hit.value.readExactly(5)

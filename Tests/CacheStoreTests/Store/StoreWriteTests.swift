@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// What a put leaves on disk, and how it gets on beside others.
+/// The state that a put leaves on disk, and its guess that objects are new.
 @Suite(.takesTurns) struct StoreWriteTests {
     @Test(arguments: RecordForm.both)
     func `a new entry has the file system's time, unless that counts as an access`(
@@ -32,7 +32,7 @@ import Testing
         #expect(try accessed("sliding", record) == record.created)
     }
 
-    /// After so many new ones in a row the store looks for none before it writes.
+    /// Returns a fixture whose store expects new objects, as many in a row were new.
     private func fixtureThatGuesses() throws -> StoreFixture {
         let fixture = try StoreFixture()
         for number in 0..<20 { try fixture.put("value \(number)", "key \(number)") }

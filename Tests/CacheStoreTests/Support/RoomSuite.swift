@@ -4,7 +4,7 @@ import Platform
 
 @testable import CacheStore
 
-/// Tests of what puts do at a limit.
+/// Tests of puts at a limit.
 protocol RoomSuite {
     var fixture: StoreFixture { get }
     var store: Store { get }
@@ -17,7 +17,7 @@ extension RoomSuite {
         return try Store(at: fixture.path, options: options)
     }
 
-    /// Stores a value of its own of so many bytes.
+    /// Stores a value of `count` bytes that is unique to the key.
     func put(_ key: String, _ count: Int = 4096, in store: Store, at time: Timestamp = .now) throws {
         let bytes = Array("\(key) ".utf8) + [UInt8](repeating: 7, count: max(0, count - key.utf8.count - 1))
         let record = Record(content: Content(of: bytes.span), created: time)
@@ -28,7 +28,7 @@ extension RoomSuite {
         try store.configure { (configuration) throws(CacheError) in change(&configuration) }
     }
 
-    /// Room for so many values of a block each beside what the directory takes by itself.
+    /// Limits the size to `count` values of a block each, plus the overhead of the directory.
     func limitToBlocks(_ count: Int64) throws {
         let size = store.parts.overhead + count * store.directory.fileSystem.blockSize
         try limit { $0.limits.maximumSize = ByteCount(size) }

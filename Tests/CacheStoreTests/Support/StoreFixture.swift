@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// A store in a fresh directory, and short words for what the tests do with it.
+/// A store in a new directory, with shorthands for the operations of the tests.
 final class StoreFixture: Sendable {
     let directory: TemporaryDirectory
     let store: Store
@@ -77,7 +77,7 @@ final class StoreFixture: Sendable {
         try handle.close()
     }
 
-    /// Changes the bytes of a record in place, in whichever form it is.
+    /// Changes the bytes of a record in place, in either form.
     func changeRecord(of key: String, _ change: (inout [UInt8]) -> Void) throws {
         var bytes = try #require(try store.entries.read(Digest(ofKey: key))?.bytes)
         change(&bytes)
@@ -88,7 +88,7 @@ final class StoreFixture: Sendable {
         try store.directory.entries.setAttribute("user.dc", of: path, to: bytes.span)
     }
 
-    /// What entries and objects take on disk, by a walk over all of them.
+    /// Returns the usage on disk, by a walk over all entries and objects.
     func usageOnDisk() -> StoreUsage { StoreUsage(onDisk: path) }
 
     var objects: [String] { directory.files(below: "cache/objects") }
@@ -97,7 +97,7 @@ final class StoreFixture: Sendable {
 }
 
 extension Verification {
-    /// Verifies all of it.
+    /// Verifies the whole store.
     @discardableResult
     static func run(on store: Store, isRepairing: Bool) throws(CacheError) -> VerifyReport {
         var options = VerifyOptions()
@@ -111,14 +111,14 @@ extension RecordForm {
 }
 
 extension Store {
-    /// Removes at the present.
+    /// Removes a key at the current time.
     func remove(_ key: Digest, name: String? = nil) throws(CacheError) -> Bool {
         try remove(key, now: .now, name: name)
     }
 }
 
 extension StoreUsage {
-    /// What the entries and objects of the cache at `path` take, by a walk over all of them.
+    /// Computes the usage of the cache at `path`, by a walk over all entries and objects.
     init(onDisk path: String) {
         self.init(bytes: 0, entries: 0, isCounted: true)
         for tree in ["entries", "objects"] {
@@ -131,14 +131,14 @@ extension StoreUsage {
     }
 }
 
-/// What everything at `path` takes on disk, as du(1) has it.
+/// Returns the allocated size of everything at `path`, as du(1) counts it.
 func allocatedSize(at path: String) -> Int64 {
     var sum = (try? FileStatus.ofLink(path))?.allocatedSize ?? 0
     forEachFile(below: path) { sum += $0.allocatedSize }
     return sum
 }
 
-/// What goes while it is looked at is left out.
+/// Calls `body` with the status of each file below `path`, except files deleted meanwhile.
 private func forEachFile(below path: String, _ body: (FileStatus) -> Void) {
     for name in FileManager.default.enumerator(atPath: path) ?? FileManager.DirectoryEnumerator() {
         guard let name = name as? String, let status = try? FileStatus.ofLink(path + "/" + name) else {

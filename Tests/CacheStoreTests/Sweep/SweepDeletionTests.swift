@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// What one thread of a sweep deletes, between what it saw and what it finds then.
+/// Deletions by one thread of a sweep, of files that may have changed since the scan.
 @Suite(.takesTurns) struct SweepDeletionTests {
     private let fixture: StoreFixture
 
@@ -88,7 +88,7 @@ import Testing
         sweep.stamp.time = try FileStatus.of(fixture.entryPath("key")).changed + .nanoseconds(1)
         let untouched = try seen(["key"], by: sweep)
         let stamp = sweep.stamp.time
-        // Until the kernel's clock has gone on.
+        // Until the kernel's clock has advanced.
         repeat {
             try fixture.put("new", "key")
         } while try FileStatus.of(fixture.entryPath("key")).changed < stamp
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test func `a stripe lock is released after at most a millisecond of deletions`() throws {
-        // All in one shard, which is one stripe's.
+        // All in one shard, which belongs to one stripe.
         let keys = (0...).lazy.map { "key \($0)" }.filter { Digest(ofKey: $0).bytes[0] == 0 }.prefix(40)
         for key in keys { try fixture.put(key, key) }
         let reading = Locked<(count: Int, now: ContinuousClock.Instant)>.Box((0, .now))
@@ -111,7 +111,7 @@ import Testing
         }
         try delete(try seen(Array(keys), by: sweep), by: sweep)
         #expect(fixture.entries.isEmpty)
-        // Once to begin each hold and once after each deletion but the last, of which each fourth ends one.
+        // Read at the start of each hold and after each deletion except the last; each fourth deletion ends a hold.
         #expect(reading.value.withLock { $0.count } == 10 + 39)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Evictions from the list that a sweep leaves.
+/// Evictions from the candidate list that a sweep leaves.
 @Suite(.takesTurns) struct SweepEvictionTests {
     private let fixture: StoreFixture
 
@@ -15,7 +15,7 @@ import Testing
         fixture = try StoreFixture()
     }
 
-    /// Entries `key 0` and on, each used a second after the one before, a day ago.
+    /// Stores entries from `key 0` on, used a day ago, each a second after the previous one.
     private func fill(_ count: Int) throws {
         let begin = Timestamp.now - .seconds(24 * 3600)
         for index in 0..<count {
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// With a limit that nothing is over: without any there is no list.
+    /// Sweeps with a limit that is not exceeded, as a sweep without limits leaves no list.
     @discardableResult
     private func sweep(_ change: (inout SweepRequest) -> Void = { _ in }) throws -> CollectionReport {
         try fixture.sweep {
@@ -40,7 +40,7 @@ import Testing
         try ListedEviction.run(Excess(entries: entries, size: bytes), on: fixture.store.parts, now: .now)
     }
 
-    /// Without reading them, which would be an access.
+    /// Returns the remaining entries without reading them, which would be an access.
     private func left(of count: Int) -> [Int] {
         (0..<count).filter { FileManager.default.fileExists(atPath: fixture.entryPath("key \($0)")) }
     }

@@ -7,8 +7,9 @@ import Testing
 
 @testable import CacheStore
 
-/// Sweeps of a file system of their own, whose free space nobody else changes, and whose change times need not tell of
-/// changed attributes.
+/// Sweeps of a dedicated file system.
+///
+/// No other process changes its free space, and its change times need not reflect changed attributes.
 @Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
 struct SweepMountTests {
     private let mount: Mount
@@ -39,10 +40,10 @@ struct SweepMountTests {
         request.isDryRun = false
         let report = try Sweep.run(request, on: store.parts, now: .now)
         #expect(report.removed == rehearsal.removed)
-        // Of two pages each, and what an attribute takes beside them.
+        // Each has two pages, plus the space of its attribute.
         let evicted = try #require(report.removed[.freeSpace])
         #expect((8...13).contains(evicted.count) && evicted.bytes >= 100_000)
-        // Less the list of candidates, of two pages.
+        // Less the candidate list of two pages.
         #expect(try available() >= before + 100_000 - 8192)
     }
 

@@ -9,7 +9,7 @@ import Testing
 @testable import CacheStore
 
 @Suite(.takesTurns) struct SweepPaceTests {
-    /// A pace that lets so many steps be done, each followed by a rest.
+    /// Returns a pace that allows the given number of steps, each followed by a rest.
     private func pace(steps: Int, during rest: @escaping @Sendable () -> Void = {}) -> SweepPace {
         let left = Locked<Int>.Box(steps)
         var pace = SweepPace()
@@ -33,7 +33,7 @@ import Testing
     @Test(arguments: [true, false])
     func `a cancelled sweep is incomplete, and the next one completes it`(expiredOnly: Bool) throws {
         let fixture = try filled(40)
-        // 64 stripes of the barrier and two kinds of leftovers come before.
+        // 64 stripes of the barrier and two kinds of leftovers come first.
         let first = try fixture.sweep {
             $0.expiredOnly = expiredOnly
             $0.pace = pace(steps: 66 + 20)
@@ -42,7 +42,7 @@ import Testing
         #expect((15...20).contains(first.removed[.expired]?.count ?? 0))
         #expect(fixture.entries.count == 40 - (first.removed[.expired]?.count ?? 0))
         #expect(fixture.objects.count == 40, "no object goes before all entries were looked at")
-        // The bytes of those that went before are named by no entry now: the next full sweep has them.
+        // The objects of entries removed before are orphans now, which the next full sweep deletes.
         let second = try fixture.sweep { $0.expiredOnly = expiredOnly }
         #expect(second.isComplete)
         #expect(fixture.entries.isEmpty)
@@ -73,7 +73,7 @@ import Testing
         // All in one shard, which is listed at once.
         let keys = (0...).lazy.map { "key \($0)" }.filter { Digest(ofKey: $0).bytes[0] == 0 }.prefix(40)
         for key in keys { try fixture.put(key, key, expires: .now) }
-        // What comes before, and 20 steps: 8 entries are read and deleted, and more begun.
+        // The 66 steps before the scan, and 20 more: 8 entries are read and deleted, and others started.
         let report = try fixture.sweep {
             $0.expiredOnly = true
             $0.pace = pace(steps: 66 + 20)
@@ -95,7 +95,7 @@ import Testing
         let fixture = try filled(10)
         let other = try StoreFixture.open(fixture.path)
         let digest = Digest(of: Array("value 1".utf8).span)
-        // What the barrier waits for him without a deadline.
+        // The time that the barrier waits for the holder without a deadline.
         let patience = SweepRequest().stripePatience
         try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(CacheError) in
             let time = try shortestTime(below: patience) { () throws(CacheError) in
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test func `a sparing sweep works a fifth of the time`() throws {
-        // As many entries as keep this machine busy for two slices.
+        // Enough entries to keep this machine busy for two slices.
         var (count, busy, rest) = (300, Duration.zero, Duration.zero)
         while busy < .milliseconds(8), count < 100_000 {
             let fixture = try filled(count, expires: nil)
@@ -143,11 +143,11 @@ import Testing
             rest = rested.value.withLock { $0 }
             count *= 3
         }
-        // Each slice ends after at least 4 ms, however much longer a busy machine makes it, and has its rest.
+        // Each slice takes at least 4 ms, longer on a busy machine, and is followed by its rest.
         #expect(rest >= .milliseconds(16) && rest <= busy * 4)
     }
 
-    // MARK: What it notes
+    // MARK: The record of a sweep
 
     @Test func `any process can read the record of a running, ended or killed sweep`() throws {
         let fixture = try filled(3)
@@ -174,7 +174,7 @@ import Testing
         var report = CollectionReport()
         report.worked = .nanoseconds(Int64.max)
         for reason in RemovalReason.allCases {
-            // What is read as more is taken for that.
+            // Larger numbers are clamped to this one when read.
             report.removed[reason] = CollectionReport.Tally(count: 1 << 56, bytes: 1 << 56)
         }
         report.entries = try #require(report.removed[.size])

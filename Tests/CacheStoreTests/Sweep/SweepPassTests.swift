@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Sweeps of a directory that has everything in it, and of one with more to evict than there can be candidates.
+/// Sweeps of a directory with all kinds of files, and of one with more evictions than candidates are allowed.
 @Suite(.takesTurns) struct SweepPassTests {
     private let fixture: StoreFixture
     private let begin = Timestamp.now - .seconds(24 * 3600)
@@ -16,14 +16,14 @@ import Testing
         fixture = try StoreFixture()
     }
 
-    /// - Parameter age: seconds before now, of its writing and its last use.
+    /// Stores a value that was written and last used `age` seconds ago.
     private func put(_ value: String, _ key: String, age: Int, expires: Timestamp? = nil) throws {
         var record = fixture.record(value, created: .now - .seconds(age))
         record.expires = expires
         try fixture.store.put(Array(value.utf8).span, for: Digest(ofKey: key), record)
     }
 
-    /// Each of the reasons but free space, and values of several sizes that several keys name.
+    /// Makes files to remove for each reason except free space, and values of several sizes that keys share.
     private func makeEverything() throws {
         let text = { (index: Int) in "value \(index)" + String(repeating: "x", count: index % 5 * 3000) }
         for index in 0..<60 { try put(text(index / 2), "key \(index)", age: 1000 - index) }
@@ -34,7 +34,7 @@ import Testing
             try put("lost \(index)", "lost \(index)", age: 1500)
             try FileManager.default.removeItem(atPath: fixture.objectPath("lost \(index)"))
         }
-        // One that would go as too old is also lost.
+        // An entry that is too old also lacks its object.
         try put("lost and old", "lost and old", age: 5000)
         try FileManager.default.removeItem(atPath: fixture.objectPath("lost and old"))
         try put("replaced", "key 59", age: 1)
@@ -142,7 +142,7 @@ import Testing
     @Test func `the size limit applies to the whole directory as du counts it`() throws {
         for index in 0..<300 { try put("value \(index)", "key \(index)", age: 1000 - index) }
         let before = try fixture.sweep()
-        // Shards that are not there yet are reckoned with as if they were.
+        // Shards that do not exist yet are counted as if they did.
         let unmade = try fixture.store.parts.overhead + before.objects.bytes - diskUsage()
         #expect(unmade > 0)
         let size = try diskUsage() + unmade
@@ -151,7 +151,7 @@ import Testing
         #expect(try diskUsage() <= size - 400_000 + 8192)
     }
 
-    /// In bytes.
+    /// Returns the size in bytes that du(1) reports.
     private func diskUsage() throws -> Int64 {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/du")
@@ -166,7 +166,7 @@ import Testing
 
     @Test func `entries are evicted for free space only while too little is free`() throws {
         for index in 0..<20 { try put("value \(index)", "key \(index)", age: 1000 - index) }
-        // All that there is would not do.
+        // Even the removal of all entries would not suffice.
         let rehearsal = try fixture.sweep {
             $0.limits.minimumFree = .percent(100)
             $0.isDryRun = true
@@ -207,7 +207,7 @@ import Testing
         for (name, length) in files {
             try Data(repeating: 1, count: length).write(to: URL(fileURLWithPath: fixture.path + "/" + name))
         }
-        // What nobody knows stays nobody's.
+        // An unrecognised file does not count.
         try Data(repeating: 1, count: 100_000).write(to: URL(fileURLWithPath: fixture.path + "/tmp/notes"))
         _ = try? fixture.sweep()
         let taken = try files.keys.reduce(0) { try $0 + FileStatus.of(fixture.path + "/" + $1).allocatedSize }

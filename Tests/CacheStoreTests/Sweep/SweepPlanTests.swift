@@ -7,13 +7,13 @@ import Testing
 @testable import CacheStore
 @testable import Platform
 
-/// Which entries go, and why: functions of what was seen.
+/// The entries that a sweep removes, and the reasons, as functions of the scan.
 @Suite(.takesTurns) struct SweepPlanTests {
     private let now = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
 
-    // MARK: What an entry deserves by itself
+    // MARK: Verdicts on single entries
 
-    /// Why an entry goes that was written and used so many seconds ago.
+    /// Returns the reason to remove an entry that was written `age` seconds ago and last used `used` seconds ago.
     private func verdict(
         age: Int,
         used: Int,
@@ -48,9 +48,9 @@ import Testing
         #expect(verdict(age: 100, used: 1, expired: true) { $0.maximumAge = .seconds(50) } == .expired)
     }
 
-    // MARK: What has to go for the limits
+    // MARK: Evictions for the limits
 
-    /// An entry of no size of its own, and the size of what it names.
+    /// An entry without an allocated size, and the size of its object.
     private typealias Seen = (key: String, content: String, size: Int64)
 
     private func marks(_ entries: [Seen]) -> ContentMarks {
@@ -75,7 +75,7 @@ import Testing
         )
     }
 
-    /// The reasons for which entries go, in their order.
+    /// Returns the reasons for which entries are evicted, in order.
     private func plan(_ entries: [Seen], _ excess: Excess) -> [RemovalReason] {
         SweepPlan(entries.map(entry), marks: marks(entries), excess: excess).parts.flatMap {
             [RemovalReason](repeating: $0.reason, count: $0.count)
@@ -116,9 +116,9 @@ import Testing
         #expect(SweepPlan(five[..<2].map(entry), marks: marks, excess: Excess(size: 1)).count == 2)
     }
 
-    // MARK: Against a least-recently-used list
+    // MARK: Comparison with an exact LRU list
 
-    /// What is evicted one after the other until the limits hold, by the plainest means.
+    /// Returns the reasons of one eviction after another until the limits hold, computed in the simplest way.
     private func evictedByList(_ cache: [Seen], entries: Int, size: Int64, freeSpace: Int64)
         -> [RemovalReason]
     {

@@ -37,10 +37,10 @@ import Testing
                 try #require(flock(locks.last ?? -1, LOCK_SH) == 0)
             }
         }
-        // A quarter of what the stripes of one kind would take, one after another.
+        // A quarter of the time that the stripes of one kind would take one after another.
         let limit = SweepRequest.usualStripePatience * (StoreLayout.stripeCount / 4)
         let time = try shortestTime(below: limit) {
-            // Another process each time, which knows of none.
+            // A new store each time, which knows of no held stripe.
             let store = try Store(at: fixture.path)
             let report = try Sweep.run(SweepRequest(), on: store.parts, now: .now)
             #expect(report.skippedStripes.count >= 64 && fixture.objects.count == 50)
@@ -205,7 +205,7 @@ import Testing
     }
 
     @Test func `an object reused by a put since the stamp is spared`() throws {
-        // A put comes in between, once all entries are read.
+        // A put comes in between, after all entries were read.
         let fixture = try StoreFixture()
         try fixture.put("value", "old")
         _ = try fixture.store.remove(Digest(ofKey: "old"))
@@ -281,7 +281,7 @@ import Testing
         #expect(try fixture.sweep().removed[.orphan]?.count == 1)
     }
 
-    /// Its object, too, which was not there, or not listed, when its entry was read, or the other way round.
+    /// Entry and object both stay, although the scan may have seen only one of them.
     @Test func `values stored at any time of a scan stay`() throws {
         let fixture = try StoreFixture()
         for number in 0..<200 { try fixture.put("value \(number)", "key \(number)") }
@@ -301,7 +301,7 @@ import Testing
     }
 
     @Test func `objects of a skipped stripe stay if its lock holder continues during the sweep`() throws {
-        // He may publish an entry that the sweep has not seen.
+        // The lock holder may publish an entry that the sweep has not seen.
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try fixture.put("other", "other", expires: .now)

@@ -89,9 +89,9 @@ import Testing
         #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
     }
 
-    // MARK: Lengthened
+    // MARK: Lengthened objects
 
-    /// A terabyte longer than it was, without taking any space: read, it would take ten minutes.
+    /// Lengthens a file to a terabyte without allocating space; reading it would take ten minutes.
     private func lengthen(_ path: String) throws {
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
         let handle = try #require(FileHandle(forWritingAtPath: path))
@@ -104,7 +104,7 @@ import Testing
         throws
     {
         let fixture = try StoreFixture()
-        // So many that threads come upon it at the same time.
+        // Enough keys for several threads to meet the object at the same time.
         for number in 0..<40 { try fixture.put("value", "\(number)") }
         try lengthen(fixture.objectPath("value"))
         let report = try Verification.run(on: fixture.store, isRepairing: false)
@@ -163,7 +163,7 @@ import Testing
         #expect(report.orphans == 0)
     }
 
-    // MARK: Sample
+    // MARK: Samples
 
     private func verify(
         _ fixture: StoreFixture,
@@ -211,7 +211,7 @@ import Testing
                 hits[digest, default: 0] += 1
             }
         }
-        // 75 are to be expected of each, with a deviation of 7.5; seven of those are a matter of 1e-11.
+        // Each has 75 expected hits with a standard deviation of 7.5; seven deviations have a probability of 1e-11.
         #expect(hits.count == 20 && hits.values.allSatisfy { (22..<128).contains($0) })
     }
 
@@ -230,7 +230,7 @@ import Testing
         try fixture.put("other", "other")
         try fixture.damage(fixture.objectPath("value"), Array("value, longer".utf8))
         let seen = Locked<[Set<String>]>.Box([])
-        // The one object that is read is either of two: so half the time it is not the damaged one.
+        // The one object that is read is one of two, so half of the time it is not the damaged one.
         for _ in 0..<60 {
             let report = try verify(fixture, .count(1))
             #expect(
@@ -242,7 +242,7 @@ import Testing
         #expect(seen.value.withLock { $0.contains { !$0.isEmpty } })
     }
 
-    // MARK: Many
+    // MARK: Many findings and threads
 
     @Test func `the first thousand findings are listed, and all are counted and reported`() throws {
         let fixture = try StoreFixture()
@@ -275,7 +275,7 @@ import Testing
             let steps = all.filter { $0.phase == phase }
             #expect(steps.first?.done == 0 && steps.last?.items == 300)
             #expect(zip(steps, steps.dropFirst()).allSatisfy { $0.done <= $1.done })
-            // But for what is rounded off.
+            // Except for rounding.
             #expect((steps.last.map { $0.total - $0.done } ?? 999) < 100)
         }
         #expect(all.last { $0.phase == .verifying }?.bytes == 2590)

@@ -146,7 +146,7 @@ import Testing
         #expect(answer.map { Row.text($0.fields) } == row.expected)
     }
 
-    @Test func `fields that need a validation are answered after one`() throws {
+    @Test func `fields that need validation are answered after it`() throws {
         let stored = try Row.stored("CC: no-cache=x | X: a")
         let answer = HTTPCachePolicy().answer(
             try Row("", "").request(),

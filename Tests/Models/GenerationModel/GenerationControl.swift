@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension GenerationModel {
-    /// What whoever rebuilds the control file, under the format lock, has done.
+    /// The last step of the process that rebuilds the control file under the format lock.
     enum RebuildStep: UInt8, CaseIterable {
         case none
-        /// The file before is marked as superseded, or there is none.
+        /// The old file is marked as superseded, or does not exist.
         case superseded
-        /// Only in changes: its word is closed too.
+        /// Only in changes: its word is closed, too.
         case closed
         /// The path leads to the new file, which is forming.
         case renamed
-        /// The stripe was taken exclusively once: every writer that looked before has ended or died.
+        /// The stripe was locked exclusively once: every writer that looked before has ended or died.
         case passedBarrier
     }
 }
 
 extension GenerationModel.Model {
-    /// gc takes the stripe exclusively and reads the word; with a count in it, it raises the version alone.
+    /// Takes the next step of gc's sweep, which locks the stripe exclusively and reads the word.
+    ///
+    /// If the word has a count of writers, the sweep clears it and raises the version.
     func sweep(in state: inout State) -> Bool {
         if state.isSweeping {
             var word = state.sweptWord
@@ -47,7 +49,7 @@ extension GenerationModel.Model {
         state.sweptWord = .start
     }
 
-    /// gc deletes the entry, with the stripe held exclusively; copies of it stay valid.
+    /// Deletes the entry as gc does, with the stripe held exclusively; copies of it stay valid.
     func reclaim(in state: inout State) -> Bool {
         guard state.key1.disk != 0, !state.isStripeShared, !state.isSweeping else { return false }
         state.key1.disk = 0
@@ -55,7 +57,9 @@ extension GenerationModel.Model {
         return true
     }
 
-    /// The next step of who rebuilds the control file; whoever comes after one that died goes on where it was.
+    /// Takes the next step of the rebuild of the control file.
+    ///
+    /// If the rebuilding process has died, the next one continues where it stopped.
     func rebuild(in state: inout State) -> Bool {
         switch state.rebuild {
         case .none:
@@ -96,7 +100,7 @@ extension GenerationModel.Model {
         return true
     }
 
-    /// A process whose readers have noticed that no control file holds maps what the path leads to.
+    /// Maps the control file that the path leads to, in a process whose readers have noticed that theirs is not usable.
     func remap(_ process: UInt8, in state: inout State) -> Bool {
         guard readers.contains(process), state.hasUsablePath else { return false }
         switch state[state[process: process].file].phase {

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension GenerationModel {
-    /// A deviation from the protocol: mistakes, and what makes no difference.
+    /// A deviation from the protocol: a mistake or a variation that makes no difference.
     enum Change: UInt8 {
         // The reader.
-        /// A copy in memory is returned without a look at the word.
+        /// A copy in memory is returned without a check of the word.
         case hitWithoutCheck
-        /// The word that a copy is held under is loaded after the record was read.
+        /// The word under which a copy is held is loaded after the record was read.
         case wordAfterRecord
         /// A copy is held under a word with writers in it.
         case copyHeldDespiteWriter
-        /// The word that an absence is held under is loaded after the entry was looked for; records are not held.
+        /// The word under which an absence is held is loaded after the lookup of the entry; records are not held.
         case absenceWordAfterRecord
-        /// A key is told to be absent without a look at the word.
+        /// A key is reported absent without a check of the word.
         case absenceWithoutCheck
         /// An absence is held under a word with writers in it.
         case absenceHeldDespiteWriter
         /// An absence is held under a word of a control file that is still forming.
         case absenceHeldWhileForming
-        /// The word is looked at before the phase, for a copy as for what is read, as what is known of entries is
-        /// looked up: makes no difference.
+        /// The word is checked before the phase, both for a copy and for a read from disk, as in lookups of entry information;
+        /// this makes no difference.
         case phaseAfterWord
-        /// Whether the control file is ready is looked up after the record was read.
+        /// The phase of the control file is checked after the record was read.
         case phaseAfterRecord
         /// A copy is held under a word of a control file that is still forming.
         case copyHeldWhileForming
 
         // The writer.
-        /// The version is raised, and the writer takes itself off, before it publishes.
+        /// The version is raised, and the writer removes itself, before it publishes.
         case endBeforePublishing
         /// The writer does not add itself, and only raises the version afterwards.
         case writerNotAdded
@@ -35,71 +35,71 @@ extension GenerationModel {
         case addedBeforeLocking
         /// The stripe is unlocked before the version is raised.
         case unlockedBeforeEnd
-        /// The writer takes itself off first, and then raises the version.
+        /// The writer removes itself first, and then raises the version.
         case takenOffBeforeRaising
-        /// The writer raises the version first, and then takes itself off: makes no difference.
+        /// The writer raises the version first, and then removes itself; this makes no difference.
         case raisedBeforeTakingOff
-        /// The word at the end is loaded and stored, not changed in one atomic step.
+        /// At the end the word is loaded and stored instead of changed in one atomic step.
         case endNotAtomic
-        /// The version is raised with the first step, and the writer only takes itself off at the end.
+        /// The version is raised with the first step, and the writer only removes itself at the end.
         case raisedAtBeginning
-        /// A put keeps its value in memory whoever else wrote.
+        /// A put keeps its value in memory even if others wrote.
         case ownValueUnchecked
-        /// A put keeps its value in memory if nobody was writing when it began.
+        /// A put keeps its value in memory if no one else was writing when it began.
         case ownValueCheckedAtBeginning
-        /// A put keeps its value in memory if nobody is writing when it ends.
+        /// A put keeps its value in memory if no one else is writing when it ends.
         case ownValueCheckedAtEnd
-        /// The same while the control file is still forming.
+        /// A put keeps its value in memory while the control file is still forming.
         case ownValueHeldWhileForming
 
-        /// A remove that finds nothing takes itself off and leaves the version.
+        /// A remove that finds no entry removes itself from the word and leaves the version.
         case versionLeftIfNothingRemoved
 
         // The sweep.
         /// The sweep clears the count and leaves the version.
         case sweepWithoutRaising
-        /// The sweep does not take the stripe.
+        /// The sweep does not lock the stripe.
         case sweepWithoutStripe
-        /// The sweep raises the version of what it reclaims: makes no difference.
+        /// The sweep raises the version of entries that it reclaims; this makes no difference.
         case reclaimRaises
 
-        // The control file that is rebuilt.
+        // The rebuild of the control file.
         /// The new file is ready as soon as the path leads to it.
         case readyWithoutBarrier
-        /// Who finds a file forming, as its maker has died, takes it for ready without a barrier.
+        /// A process that finds a file forming because its maker has died marks it as ready without a barrier.
         case barrierNotRepeated
-        /// The file before is marked as superseded only when the path leads to the new one.
+        /// The old file is marked as superseded only after the path leads to the new one.
         case supersededAfterRename
-        /// The file before is not marked.
+        /// The old file is not marked.
         case neverSuperseded
-        /// A writer looks which control file there is before it locks the stripe.
+        /// A writer looks up the control file before it locks the stripe.
         case lookedBeforeLocking
-        /// A writer without a control file publishes without a look whether there is one now.
+        /// A writer without a control file publishes without checking whether one exists now.
         case publishedWithoutLook
-        /// The words of the new file start as those of the first did.
+        /// The words of the new file have the same initial values as those of the first one.
         case wordsStartOver
         /// The same, but a process that maps the new file clears its memory tier.
         case wordsStartOverInClearedTier
-        /// A hit looks at the word alone, as whoever supersedes a file closes its words, once it is marked.
+        /// A hit checks only the word; a process that supersedes a file closes the file's words after it has marked the file.
         case wordsClosed
-        /// The same, and a writer goes on with a superseded file as long as no other is there: makes no difference.
+        /// The same, and a writer continues with a superseded file as long as there is no other; this makes no difference.
         case wordsClosedAndRaised
     }
 
     /// What happens to the control file.
     enum Setting: UInt8 {
-        /// It is ready all the time.
+        /// It is always ready.
         case kept
-        /// Another process replaces it; some have it mapped at first, some do not.
+        /// Another process replaces it; initially some processes have it mapped, and some do not.
         case replaced
-        /// There is none at first and nobody has one mapped; then one is made.
+        /// Initially there is no control file and no process has one mapped; then one is made.
         case made
     }
 
-    /// What gc does meanwhile.
+    /// The concurrent work of gc.
     enum Collector: UInt8 { case none, sweeps, sweepsAndReclaims }
 
-    /// A writer's call, and which process makes it.
+    /// A writer's call and the process that makes it.
     struct Call: Hashable {
         enum Kind: UInt8 { case none, put, remove }
         var kind = Kind.none
@@ -115,7 +115,7 @@ extension GenerationModel {
         }
     }
 
-    /// Two writers, two readers, and what else may go on.
+    /// Two writers, two readers, and concurrent activities.
     struct Model: Hashable {
         typealias State = GenerationModel.State
         typealias Move = GenerationModel.Move
@@ -124,18 +124,18 @@ extension GenerationModel {
 
         let first: Call
         let second: Call
-        /// The process of each reader, 0 or 1; one reader or two.
+        /// The process of each of the one or two readers, 0 or 1.
         let readers: [UInt8]
         let setting: Setting
         let collector: Collector
-        /// Whether processes keep that they have found no entry.
+        /// Whether processes hold absences in memory.
         let keepsAbsences: Bool
         let change: Change?
         let writerSteps: [WriterStep]
         let readerSteps: [ReaderStep]
-        /// The one after each of `readerSteps`, by its raw value.
+        /// The successor of each of `readerSteps`, indexed by the step's raw value.
         let readerStepAfter: [ReaderStep]
-        /// The first of `readerSteps` that is none of a copy.
+        /// The first of `readerSteps` that does not check a copy in memory.
         let firstStepOnDisk: ReaderStep
 
         init(
@@ -163,7 +163,7 @@ extension GenerationModel {
         }
     }
 
-    /// Who moves from one state to the next.
+    /// The event that leads from one state to the next.
     enum Move: UInt8 {
         case writer0, writer1, reader0, reader1, sweep, rebuild
         case reclaim, remap0, remap1
@@ -172,9 +172,9 @@ extension GenerationModel {
 }
 
 extension GenerationModel.Model: ExploredModel {
-    /// With warm and with cold memory tiers; where a control file is replaced, with and without one mapped.
+    /// States with warm and cold memory tiers; if the control file is replaced, also with one process without a mapping.
     ///
-    /// There is an entry; reclaiming it leads to all that begins without.
+    /// There is an entry initially; reclaiming it covers the states that begin without an entry.
     var initialStates: [State] {
         var state = State()
         state.writer0 = first.kind == .none ? .ended : Writer()
@@ -226,7 +226,7 @@ extension GenerationModel.Model: ExploredModel {
         add(.remap1) { remap(1, in: &$0) }
     }
 
-    /// SIGKILL amid a write: the tier is gone, the kernel unlocks the stripe, the count in the word stays.
+    /// SIGKILL during a write: the memory tier is lost, the kernel unlocks the stripe, the count in the word stays.
     private func crash(_ process: UInt8, in state: inout State) -> Bool {
         var isWriting = false
         for index: UInt8 in 0...1 where call(index).process == process {
@@ -241,7 +241,7 @@ extension GenerationModel.Model: ExploredModel {
         return true
     }
 
-    /// Two readers in one process are interchangeable: of two states that differ in this alone one is enough.
+    /// Sorts two readers in one process, which are interchangeable: of two states that differ only in this, one suffices.
     private func sortReaders(of state: inout State) {
         guard readers.count == 2, readers[0] == readers[1], state.reader1.rank < state.reader0.rank else {
             return

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension GenerationModel {
-    /// What an exploration found.
+    /// The result of an exploration.
     struct Outcome {
         let states: Int
-        /// Some read returned what no linearizable history has.
+        /// Whether a read has returned a value that no linearizable history allows.
         let isBroken: Bool
         let trace: [String]
 
@@ -12,7 +12,7 @@ extension GenerationModel {
             isBroken ? "not linearizable:\n" + trace.joined(separator: "\n") : "\(states) states"
         }
 
-        /// Visits all states until a read has returned what it must not.
+        /// Visits all states until a read has returned a wrong value.
         static func explore(_ model: Model) -> Outcome {
             var space = StateSpace(of: model)
             let found = space.visit { state, _ in state.isBroken ? true : nil }

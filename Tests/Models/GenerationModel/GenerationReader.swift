@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension GenerationModel {
-    /// What a reader does next.
+    /// The next step of a reader.
     enum ReaderStep: UInt8, CaseIterable {
-        /// Load the slot from memory; without one, go on with the disk.
+        /// Load the slot from memory; without a copy, continue on disk.
         case start
-        /// Load the phase of the control file: is it ready?
+        /// Load the phase of the control file and check that it is ready.
         case checkPhase
-        /// Load the word: is it the slot's? Then the read ends with the slot's value.
+        /// Load the word; if it is the slot's, the read ends with the slot's value.
         case checkWord
-        /// Load the phase of the control file again: may a copy be held?
+        /// Load the phase of the control file again, which decides whether a copy may be held.
         case loadPhase
-        /// Load the word that a copy is to be held under.
+        /// Load the word under which a copy will be held.
         case loadWord
-        /// getxattr; without a copy that may be held, the read ends here.
+        /// getxattr; if the copy may not be held, the read ends here.
         case readRecord
         /// Put the copy into the memory tier; the read ends.
         case insert
         /// The process has died.
         case dead
 
-        /// The way from memory to disk.
+        /// Returns the steps from memory to disk.
         static func sequence(_ setting: Setting, _ change: Change?) -> [ReaderStep] {
             let steps: [ReaderStep] =
                 switch change {
@@ -42,7 +42,7 @@ extension GenerationModel {
 }
 
 extension GenerationModel.Model {
-    /// Takes the next step of a reader; false when it is dead.
+    /// Takes the next step of a reader; returns false if it is dead.
     func advance(reader index: UInt8, in state: inout State) -> Bool {
         var me = state[reader: index]
         guard me.step != .dead else { return false }
@@ -76,7 +76,7 @@ extension GenerationModel.Model {
         return true
     }
 
-    /// After a look at what the copy is held under: to the next look, to the end after the last, or to the disk.
+    /// Continues after a check of a copy: with the next check, with the end after the last one, or on disk.
     private func goOn(_ me: inout Reader, isValid: Bool, in state: inout State) {
         let next = readerStepAfter[Int(me.step.rawValue)]
         if !isValid {
@@ -95,7 +95,7 @@ extension GenerationModel.Model {
         me.step = firstStepOnDisk
     }
 
-    /// In what changes absences alone, so that what is found is due to them.
+    /// Whether only absences are held, so that a violation is due to them.
     private var holdsAbsencesOnly: Bool {
         switch change {
         case .absenceWordAfterRecord, .absenceHeldDespiteWriter, .absenceHeldWhileForming: true
@@ -103,7 +103,7 @@ extension GenerationModel.Model {
         }
     }
 
-    /// The phase and the word are loaded before the record is read.
+    /// Reads the record, after the phase and the word are loaded.
     private func readDisk(_ me: inout Reader, in state: inout State) {
         switch me.step {
         case .loadPhase:
@@ -122,7 +122,7 @@ extension GenerationModel.Model {
         }
         me.step = readerStepAfter[Int(me.step.rawValue)]
         if !me.mayHold {
-            // Nothing that it looks at from now on but the record matters.
+            // From now on only the record matters.
             me.copy.word = .start
             me.file = .none
             if me.copy.number != 0 {
@@ -133,7 +133,7 @@ extension GenerationModel.Model {
         }
     }
 
-    /// The read returns: to be checked against the floor at its beginning, and to raise it.
+    /// Ends the read: checks its result against the floor at its beginning, and raises the floor.
     private func end(_ me: inout Reader, in state: inout State) {
         if me.copy.number < me.floor { state.isBroken = true }
         state.key1.floor = max(state.key1.floor, me.copy.number)

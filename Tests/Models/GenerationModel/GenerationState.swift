@@ -4,26 +4,27 @@
 ///
 /// Two writers and two readers, in up to three processes, share one or two keys whose generation is one word.
 /// One step is one system call or one atomic operation; operations are sequentially consistent here. A reader
-/// starts over for ever; a process may die before each step of a writer. Meanwhile a sweep clears counts that
-/// dead writers left, entries are reclaimed, and the control file itself may be rebuilt by others.
+/// starts over forever; a process may die before each step of a writer. Concurrently, a sweep clears counts that
+/// dead writers left, entries are reclaimed, and the control file itself may be rebuilt by other processes.
 ///
-/// **How coherence is decided.** Everything published for a key is numbered in the order in which it reached the
-/// disk. That order is the witness of linearizability: the writes take effect when they are published, and a
-/// read may return a number only if, when it began, neither a later one had been put or removed by a call that
-/// had returned, nor been returned by another read that had ended (`Register.floor`). If that holds for every
-/// read then each of them can be given a place after the publication of what it returned, before that of what
-/// follows, in an order that agrees with the order of calls in time: so the history is linearizable. A miss has
-/// the number of what was written last before it found nothing, be that a remove or what gc has reclaimed since;
-/// so one that is kept may be told as long as a copy of that number might. What a dead writer has
-/// published has a number too, but raises no floor until a read returns it: it takes effect at once, or from
-/// any later moment, or never. Conversely, among puts no other order will do: a process without copies can read
-/// each number from the disk as soon as it is published, and that of a remove by its miss.
+/// **How coherence is decided.** Every publication for a key is numbered in the order in which it reached the
+/// disk. That order is the witness of linearizability: writes take effect when they are published, and a read
+/// may return a number only if, when it began, no later number had been put or removed by a call that had
+/// returned, or been returned by another read that had ended (`Register.floor`). If that holds for every read,
+/// then each read can be placed after the publication that it returned and before the next one, in an order
+/// that agrees with the real-time order of calls: so the history is linearizable. A miss has the number of the
+/// last write before it found no entry, either a remove or a put that gc has reclaimed since; so a held absence
+/// may be returned as long as a copy of that number might. The publication of a dead writer has a number, too,
+/// but raises no floor until a read returns it: it takes effect at once, or from any later moment, or never.
+/// Conversely, no other order of puts is possible: a process without copies can read each number from the disk
+/// as soon as it is published, and the number of a remove by its miss.
 ///
-/// To a call that begins as late and ends as early as it can the rule is strictest. So beginning is one step with
-/// the first look at what is shared, and ending one with the last; flock likewise with the step that follows and
-/// unlock with the one before it, as to hold a lock for longer only keeps others from steps.
+/// The rule is strictest for a call that begins as late and ends as early as possible. So its beginning is one
+/// step with its first access to shared state, and its end is one step with the last access; likewise flock is
+/// one step with the step that follows, and unlock with the step before it, because holding a lock for longer
+/// only prevents steps of others.
 ///
-/// Not modelled: a count of 65 536 writers, all dead; weaker orders of memory than sequential consistency.
+/// Not modelled: a count of 65 536 writers, all dead; memory orders weaker than sequential consistency.
 enum GenerationModel {}
 
 extension GenerationModel {
@@ -35,7 +36,7 @@ extension GenerationModel {
         var raw: UInt8 = 0
 
         static let start = Word()
-        /// Where the words of a rebuilt control file start: none of them was ever in the one before.
+        /// The initial value of the words of a rebuilt control file, which never occurred in the old one.
         static let otherStart = Word(raw: 0x80)
         private static let version: UInt8 = 8
 
@@ -43,19 +44,19 @@ extension GenerationModel {
 
         /// A writer adds itself.
         mutating func add() { raw &+= 1 }
-        /// A writer takes itself off; below zero this borrows from the version, as the real word would.
+        /// A writer removes itself; below zero this borrows from the version, as in the real word.
         mutating func takeOff() { raw &-= 1 }
         mutating func raise() { raw &+= Self.version }
-        /// Like a writer who never ends.
+        /// Closes the word, as a writer that never ends would.
         mutating func close() { raw |= 4 }
-        /// No writer is left.
+        /// Clears the count of writers.
         mutating func clear() { raw &-= writers }
     }
 
-    /// A copy in a memory tier, or that there was no entry, and the word that it is held under; number 0: none.
+    /// A copy or an absence in a memory tier, and the word under which it is held; empty if the number is 0.
     struct Slot: Hashable {
         var number: UInt8 = 0
-        /// There was nothing, after what has this number was written.
+        /// Whether there was no entry after the write with this number.
         var isAbsence = false
         var word = Word.start
     }
@@ -72,13 +73,13 @@ extension GenerationModel {
         }
     }
 
-    /// Which inode: the first control file or the one that replaces it.
+    /// An inode: the first control file or the one that replaces it.
     enum File: UInt8 { case none, first, second }
 
-    /// What the header of a control file says.
+    /// The phase in the header of a control file.
     enum Phase: UInt8 { case missing, forming, ready, superseded }
 
-    /// A control file: its phase, and the one word of its table that matters.
+    /// A control file: its phase, and the only relevant word of its table.
     struct Control: Hashable {
         var phase = Phase.missing
         var word = Word.start
@@ -86,41 +87,41 @@ extension GenerationModel {
 
     /// A key's entry on the disk, and the monitor of its history.
     struct Register: Hashable {
-        /// The number of the record on the disk, which then is `published`; 0: there is none.
+        /// The number of the record on the disk, which then equals `published`; 0 if there is no record.
         var disk: UInt8 = 1
-        /// The number of the last write that reached the disk; a remove has one too.
+        /// The number of the last write that reached the disk; a remove has one, too.
         var published: UInt8 = 1
         /// A read that begins now must not return a lower number.
         var floor: UInt8 = 1
     }
 
-    /// A put or remove, once; all is reset when it has returned or died.
+    /// One put or remove; all fields are reset when it has returned or died.
     struct Writer: Hashable {
-        /// Index of the next of `Model.writerSteps`.
+        /// The index of the next step in `Model.writerSteps`.
         var next: UInt8 = 0
         var holdsStripe = false
         var file = File.none
-        /// The word as this writer left it at its last look.
+        /// The word as this writer left it at its last access.
         var word = Word.start
         var number: UInt8 = 0
-        /// Nobody else wrote under the word in between, as far as it knows.
+        /// Whether no one else wrote under the word in between, as far as the writer knows.
         var mayHold = false
-        /// It was a remove, and there was nothing.
+        /// Whether it was a remove that found no entry.
         var hasFoundNothing = false
 
         static let ended = Writer(next: .max)
     }
 
-    /// A thread that gets one key, again and again; all is reset when a read ends.
+    /// A thread that gets one key repeatedly; all fields are reset when a read ends.
     struct Reader: Hashable {
         var step = ReaderStep.start
         var floor: UInt8 = 0
         var file = File.none
-        /// The copy from memory, or what was read from the disk and may be held.
+        /// The copy from memory, or the value that was read from the disk and may be held.
         var copy = Slot()
         var mayHold = false
 
-        /// An order of no meaning, different for different readers.
+        /// An arbitrary rank, which differs between different readers.
         var rank: UInt64 {
             let step = UInt64(step.rawValue) &<< 40 | UInt64(floor) &<< 32 | UInt64(file.rawValue) &<< 24
             return step | UInt64(copy.number) &<< 16 | UInt64(copy.word.raw) &<< 8
@@ -138,18 +139,18 @@ extension GenerationModel {
         var second = Control()
         var process0 = Process()
         var process1 = Process()
-        /// Has writers only, so that its memory tier does not matter.
+        /// The third process; it has only writers, so its memory tier does not matter.
         var process2 = Process()
         var writer0 = Writer.ended
         var writer1 = Writer.ended
         var reader0 = Reader()
         var reader1 = Reader()
-        /// A sweep holds the stripe exclusively and has read the word.
+        /// Whether a sweep holds the stripe exclusively and has read the word.
         var isSweeping = false
         var sweptFile = File.none
         var sweptWord = Word.start
         var rebuild = RebuildStep.none
-        /// A read has returned what no linearizable history has.
+        /// Whether a read has returned a value that no linearizable history allows.
         var isBroken = false
 
         func hash(into hasher: inout Hasher) {
@@ -164,7 +165,7 @@ extension GenerationModel.State {
         set { if key == .k1 { key1 = newValue } else { key2 = newValue } }
     }
 
-    /// The control file behind an inode; `.none` is like a missing one.
+    /// The control file of an inode; `.none` is like a missing one.
     subscript(_ file: GenerationModel.File) -> GenerationModel.Control {
         get {
             switch file {
@@ -197,10 +198,10 @@ extension GenerationModel.State {
         set { if index == 0 { reader0 = newValue } else { reader1 = newValue } }
     }
 
-    /// Whether a writer that lives holds the stripe, shared.
+    /// Whether a live writer holds the stripe shared.
     var isStripeShared: Bool { writer0.holdsStripe || writer1.holdsStripe }
 
-    /// Whether one can map the control file that the path leads to.
+    /// Whether the control file that the path leads to can be mapped.
     var hasUsablePath: Bool {
         switch self[path].phase {
         case .forming, .ready: true

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension GenerationModel {
-    /// What a writer does, one after the other.
+    /// The steps of a writer, in order.
     enum WriterStep: UInt8, CaseIterable {
         /// flock the entry stripe, shared; one step with the next.
         case lock
-        /// Which control file is there? One atomic load where one is mapped that nobody superseded.
+        /// Look up the control file: one atomic load if the mapped one is not superseded.
         case look
         /// Add itself to the writers of the word: one atomic addition.
         case begin
         /// setxattr or unlinkat: the commit.
         case publish
-        /// Raise the version and take itself off: one atomic addition.
+        /// Raise the version and remove itself: one atomic addition.
         case end
-        /// Unlock the stripe; one step with the one before.
+        /// Unlock the stripe; one step with the previous one.
         case unlock
-        /// A put leaves its value in its process's memory tier, if it may; the call returns.
+        /// Keep a put's value in its process's memory tier, if allowed; the call returns.
         case keep
 
         // Only in changes.
         /// Raise the version.
         case raise
-        /// Take itself off.
+        /// Remove itself from the writers of the word.
         case takeOff
         /// Load the word that `store` then stores with a higher version and without itself.
         case load
@@ -49,7 +49,7 @@ extension GenerationModel {
 }
 
 extension GenerationModel.Model {
-    /// Takes the next step of a writer; false when the sweep keeps it waiting or it has ended.
+    /// Takes the next step of a writer; returns false if it waits for the sweep or has ended.
     func advance(writer index: UInt8, in state: inout State) -> Bool {
         var me = state[writer: index]
         guard me.next < writerSteps.count else { return false }
@@ -97,7 +97,7 @@ extension GenerationModel.Model {
         }
     }
 
-    /// Under the stripe: maps what the path leads to unless what is mapped still holds.
+    /// Maps the control file that the path leads to, under the stripe lock, unless the mapped one is still valid.
     private func look(from process: UInt8, by me: inout Writer, in state: inout State) {
         me.file = state[process: process].file
         switch state[me.file].phase {

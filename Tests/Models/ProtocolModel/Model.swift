@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ProtocolModel {
-    /// A deliberate mistake in the protocol, to show that the model would notice it.
+    /// A deviation from the protocol, in most cases a deliberate mistake that the model must detect.
     enum Change: UInt8 {
-        /// Gc scans the entries straight after its stamp.
+        /// Gc scans the entries directly after its stamp.
         case withoutBarrier
         /// The barrier comes first, then the stamp.
         case stampAfterBarrier
-        /// Gc gives up the barrier of a stripe that stays held, and sweeps its objects all the same.
+        /// Gc skips the barrier of a stripe that stays held, but sweeps its objects all the same.
         case sweepOfSkippedStripe
         /// A put that finds its object leaves its ctime alone.
         case putWithoutTouch
-        /// A put that has seen its object without the stripe goes on under it although the touch misses.
+        /// A put that has seen its object without the stripe continues under it although the touch fails.
         case putTrustsLook
         /// A put holds the object stripe only while it touches or links its object.
         case objectUnlockedBeforePublishing
@@ -19,31 +19,31 @@ extension ProtocolModel {
         case putWithoutEntryLock
         /// `setExpiration` leaves the object's ctime alone.
         case expirationWithoutTouch
-        /// `setExpiration` replaces whatever record is there.
+        /// `setExpiration` replaces any record without comparing it.
         case expirationWithoutCompare
-        /// Gc deletes an unmarked object without looking at its ctime again under the stripe.
+        /// Gc deletes an unmarked object without checking its ctime again under the stripe.
         case deletionWithoutSecondLook
         /// Gc deletes an entry without comparing it with the plan under the stripe.
         case deletionWithoutCheck
         /// A planned entry whose stripe stays held is left alone, but does not mark its object.
         case skippedEntryUnmarked
-        /// Gc takes the first time that it reads for its stamp.
+        /// Gc uses the first time that it reads as its stamp.
         case stampWithoutWaiting
         /// Gc deletes objects as old as the stamp too, not only older ones.
         case stampIncluded
-        /// A thread of gc does not wait for what the other reads.
+        /// A thread of gc does not wait until the other has read its entry and listed its object.
         case entriesNotAwaited
-        /// A thread of gc does not wait until the other knows which entries have stayed after all.
+        /// A thread of gc does not wait until the other has deleted or spared its planned entries.
         case deletionsNotAwaited
-        /// A thread of gc marks only what it will itself decide about.
+        /// A thread of gc marks only the object that it decides about itself.
         case marksNotShared
-        /// Gc lists the objects before it reads the entries: makes no difference.
+        /// Gc lists the objects before it reads the entries; this makes no difference.
         case objectsListedFirst
-        /// The same, and it deletes what looks dangling then without a look at the object under the stripe.
+        /// The same, and gc deletes entries that then appear dangling without a check of the object under the stripe.
         case objectsListedFirstWithoutLook
     }
 
-    /// Two writers, a gc and the world that they run in.
+    /// Two writers, a gc and their environment.
     struct Model: Hashable {
         typealias State = ProtocolModel.State
         typealias Writer = ProtocolModel.Writer
@@ -58,20 +58,20 @@ extension ProtocolModel {
 
         var first: Program
         var second: Program
-        /// Whether the two contents, and the two keys, have stripes of their own.
+        /// Whether the two contents, and the two keys, have separate stripes.
         var separateStripes = false
-        /// Writers (bit mask) that take their object and entry for new, and look for neither before they make it.
+        /// Writers (bit mask) that assume that their object and entry are new and check neither before creating it.
         var guessing: UInt8 = 0
         var change: Change?
-        /// Gc may give up a stripe that is held, as it does after a bounded wait behind a stopped process.
+        /// Whether gc may skip a stripe that is held, as it does after a bounded wait for a stopped process.
         var skipsHeldStripes = true
-        /// Of gc, once the barrier is passed: 1 or 2.
+        /// The number of gc threads after the barrier: 1 or 2.
         var threads: UInt8 = 1
-        /// How often gc runs; the next pass starts any time after the one before has ended or died.
+        /// The number of passes of gc; the next pass starts any time after the previous one has ended or died.
         var passes: UInt8 = 1
-        /// The wall clock may be set back, once, between the stamp and the end of the pass.
+        /// Whether the wall clock may be set back, once, between the stamp and the end of the pass.
         var clockMayBeSetBack = false
-        /// Gc deletes no object once the clock has been set back.
+        /// Whether gc detects that the clock was set back, and deletes no object from then on.
         var noticesClockSet = false
 
         var listsObjectsFirst: Bool {
@@ -83,27 +83,27 @@ extension ProtocolModel {
         func stripe(of key: Key) -> UInt8 { separateStripes ? key.rawValue : 0 }
     }
 
-    /// Who moves from one state to the next.
+    /// The event that leads from one state to the next.
     enum Move: UInt8 {
         case writer0, writer1, gc, nextPass, crashOfWriter0, crashOfWriter1, crashOfGC, tick, clockSetBack
     }
 
-    /// What must hold, and in which states.
+    /// A property that must hold, and the states in which it must.
     enum Property {
-        /// In every state any record names a present object, also that of a put that goes on or has died.
+        /// In every state every record names a present object, even the record of a put that is in progress or has died.
         case recordNamesObject
         /// In every state a record published by a put that has returned names a present object.
         case returnedPutKeepsObject
-        /// At the end a returned call is in force: the record of a put is there; so is the one that
-        /// `setExpiration` wrote; after a remove there is none.
+        /// At the end a returned call is in force: the record of a put or of a `setExpiration` exists, and after a remove no
+        /// record exists.
         ///
-        /// A put or remove of the same key that overlaps or follows may change that, but after two puts one
-        /// of them is in force. A `setExpiration` may not: it keeps contents and brings none back. Left out
-        /// are records that gc planned to delete.
+        /// An overlapping or later put or remove of the same key may change that, but after two puts one of them is in force.
+        /// A `setExpiration` may not change it: it keeps contents and restores none. Records that gc planned to delete are
+        /// excluded.
         case returnedCallKeepsRecord
-        /// After every end, one undisturbed gc leaves only entries with records, and exactly their objects.
+        /// After every terminal state, one undisturbed gc leaves only entries with records, and exactly their objects.
         case gcLeavesNothing
-        /// In every state that is not an end some process, or the tick that gc waits for, goes on.
+        /// In every state that is not terminal, some process or the tick that gc waits for can proceed.
         case someoneGoesOn
     }
 }
@@ -111,7 +111,7 @@ extension ProtocolModel {
 extension ProtocolModel.Model {
     /// Empty; k1 -> A; A unreferenced; k1 without a record; k1 and k2 -> A.
     ///
-    /// All is freshly written; a tick at once makes it old.
+    /// All files are freshly written; an immediate tick makes them old.
     var initialStates: [State] {
         let empty = State(
             writer0: .init(step: first.firstStep),
@@ -129,7 +129,7 @@ extension ProtocolModel.Model {
         return [empty, referenced, orphan, withoutRecord, shared]
     }
 
-    /// Adds the states that one step, one crash or one tick leads to, and in the same order who made it.
+    /// Adds the states that one step, one crash or one tick can lead to, and the moves in the same order.
     func addSuccessors(of state: State, to next: inout [State], by moves: inout [Move]) {
         addSteps(of: state, to: &next, by: &moves)
         addCrashes(of: state, to: &next, by: &moves)
@@ -188,10 +188,10 @@ extension ProtocolModel.Model {
         }
     }
 
-    /// The clock goes on; nil where that makes no difference.
+    /// Returns the state after a tick of the clock, or nil if that makes no difference.
     ///
-    /// After the stamp it makes one only where times equal to the stamp are treated in a way of their own, or
-    /// where the clock had been set back.
+    /// After the stamp it makes a difference only if times equal to the stamp are treated differently, or if the clock had
+    /// been set back.
     func afterTick(_ state: State) -> State? {
         var later = state
         if state.collector.hasStamp {

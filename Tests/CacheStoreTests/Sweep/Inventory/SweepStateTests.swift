@@ -81,7 +81,7 @@ import Testing
     @Test(arguments: [1, 1 << 20, 1 << 40, Int64.max])
     func `candidates are ordered by time, and by key if the times are equal`(span: Int64) {
         var generator = SeededGenerator(seed: 3)
-        // Times of all sizes, so that one that is cut off on either side tells.
+        // Times of all magnitudes, so that truncation on either side is detected.
         var candidates = SweepCandidates(kept: 3000, capacity: 4000)
         let entries = (0..<3000).map { index in
             seen("key \(index)", "c", used: .random(in: -1...span, using: &generator) >> (index % 3))
@@ -139,7 +139,7 @@ import Testing
     }
 
     @Test func `if two contents share a mark, neither is removed while either is referenced`() {
-        // Of digests whose first and third word are these both products are 0.
+        // Both products are 0 for digests with these first and third words.
         let digests = [1, 2].map { (number: UInt8) in
             Digest(bytes: InlineArray { $0 % 16 < 8 ? 7 : number })
         }
@@ -174,7 +174,7 @@ import Testing
         #expect(state.unreferenced(at: 1).digest == digests[1])
     }
 
-    // MARK: What is missing or in excess
+    // MARK: Dangling entries and excess
 
     @Test func `an unreadable object leaves no entry dangling`() {
         let entries = ["a", "b", "c"].map { seen($0, $0.uppercased()) }
