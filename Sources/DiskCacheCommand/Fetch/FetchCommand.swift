@@ -62,12 +62,12 @@ enum FetchCommand: Command {
 
         \(Fetched.help)
 
-        Exit status: 0 done; 1 the server has no such resource (404, 410), or no usable response is stored and the
-        server may not be asked; 64 usage; 65 the body is too long, or has another SHA-256; 69 the server can't be reached or
-        failed, or libcurl or diskcache-net is missing; 73 can't create the directory, or no space; 74 the
-        cache can't be read, or the output not written; 75 not in time, or the server asks to try later (429,
-        503); 77 the server refuses it (401, 403), or permission is missing here; 78 not a cache. Of several
-        URLs all are fetched, and the first that failed counts.
+        Exit status: 0 done; 1 the server has no such resource (404, 410), or no usable response is stored and
+        the server may not be asked; 64 usage; 65 the body is too long, or has another SHA-256; 69 the server
+        can't be reached or failed, or libcurl or diskcache-net is missing; 73 can't create the directory, or no
+        space; 74 the cache can't be read, or the output not written; 75 not in time, or the server asks to try
+        later (429, 503); 77 the server refuses it (401, 403), or permission is missing here; 78 not a cache. Of
+        several URLs all are fetched, and the first that failed counts.
 
         Examples:
           diskcache fetch https://example.org/rates.json

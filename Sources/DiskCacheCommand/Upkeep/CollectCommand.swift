@@ -53,15 +53,16 @@ enum CollectCommand: Command {
 
         The reason cleared means: removed by `diskcache clear`, by `diskcache rm` with an option, or by a program.
 
-        JSON: removed (by reason: staleTemporary, expired, cleared, dangling, corrupt, orphan, age, idle, entries,
-        size, freeSpace; each with count and bytes; reasons that don't occur are left out), removedBytes, entries
-        and objects (left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks held by
-        stopped processes; the files that they guard were left alone), unrecognised (files that are not ours), unreadable
-        (files and directories that could not be read or removed, and were left alone), isDryRun, isComplete,
-        seconds, verify (with --verify: as in `diskcache verify`). With --last: process, began, ended (left out
-        while it runs, or if it was killed), seconds, workedSeconds (without pauses), expiredOnly, isComplete,
-        removed, removedBytes, entries, objects, drift (by how much the processes' own counts exceeded the counted
-        usage), lastFull (when the last full one began).
+        JSON: removed (by reason: staleTemporary, expired, cleared, dangling, corrupt, orphan, age, idle,
+        entries, size, freeSpace; each with count and bytes; reasons that don't occur are left out),
+        removedBytes, entries and objects (left: count, bytes), spared (in use or changed meanwhile),
+        skippedStripes (locks held by stopped processes; the files that they guard were left alone),
+        unrecognised (files that are not ours), unreadable (files and directories that could not be read or
+        removed, and were left alone), isDryRun, isComplete, seconds, verify (with --verify: as in `diskcache
+        verify`). With --last: process, began, ended (left out while it runs, or if it was killed), seconds,
+        workedSeconds (without pauses), expiredOnly, isComplete, removed, removedBytes, entries, objects, drift
+        (by how much the processes' own counts exceeded the counted usage), lastFull (when the last full one
+        began).
 
         Exit status: 0 done, even if nothing was removed, or --watch was ended; 1 with --last: no collection has
         run yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
