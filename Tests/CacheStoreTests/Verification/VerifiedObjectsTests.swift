@@ -9,7 +9,7 @@ import Testing
 @Suite(.takesTurns) struct VerifiedObjectsTests {
     private func content(_ number: Int) -> Content { Content(of: Array("value \(number)".utf8).span) }
 
-    @Test func `each of many noted objects is known, and no other`() {
+    @Test func `each of many recorded objects is known, and no other`() {
         let objects = VerifiedObjects()
         for number in 0..<40_000 { objects.note(content(number).digest, content(number)) }
         for number in stride(from: 0, to: 40_000, by: 7) {
