@@ -6,21 +6,21 @@ import FoundationEssentials
 import Platform
 import Transport
 
-/// The file that a body comes into, and what is known of the beginning that may be in it already.
+/// The file that receives a body, and the description of a partial body that it may already contain.
 ///
-/// Of a GET it is the one in the cache's directory that all processes know by its key, if nobody else has it;
-/// then what a killed process has got is there, and goes on (RFC 9110, section 13.1.5). Otherwise it has no
-/// name, and goes with this. All calls block, but for ``number``.
+/// For a GET it is the file in the cache's directory that all processes find by its key, unless it is in use; the partial
+/// body of a killed process is then continued (RFC 9110, section 13.1.5). Otherwise the file has no name, and is deleted
+/// with this object. All calls block, except ``number``.
 final class Download: Sendable {
-    /// What a response means for what is there.
+    /// The meaning of a response for the content of the file.
     enum Receipt: Sendable {
-        /// The response as if it had come at once, with its body in the file.
+        /// The response as if its body had been received at once, with the body in the file.
         case whole(HTTPResponse)
-        /// It is of no use, and the partial body is gone: ask again.
+        /// The response is unusable and the partial body was deleted: request again.
         case again
     }
 
-    /// By what a body is judged.
+    /// The criteria for a body.
     struct Terms: Sendable {
         var policy: HTTPCachePolicy
         var request: HTTPRequest
@@ -34,24 +34,24 @@ final class Download: Sendable {
     }
 
     private struct State {
-        /// What is in the file and was asked to go on; nil: the next body is a new one.
+        /// The partial body in the file that the request continues; nil if the next body is a new one.
         var beginning: StoredResponse?
-        /// Set where the first byte of a body has come, or there is none.
+        /// Whether ``disposition(_:requested:now:)`` was called, which happens at the first byte of a body.
         var isDecided = false
-        /// Of the body that comes into the file.
+        /// The expected length of the body that the file receives.
         var expected: ExpectedBody?
-        /// Whether the bytes that come are dropped.
+        /// Whether the received body is dropped.
         var isDropped = false
         var isTooLarge = false
-        /// The length that there is room for.
+        /// The length for which space is reserved.
         var reserved = 0
-        /// Why the body could not even begin.
+        /// The error because of which the body was stopped.
         var failure: Errno?
     }
 
-    /// The descriptor for the body: it is written at its end.
+    /// The descriptor for the body, which is written at the end of the file.
     let number: Int32
-    /// The file that can become an object; nil for one that can't, also where there is no room to keep it.
+    /// The file that can become an object; nil if there is none, or no room to store it.
     var partial: PartialFile? {
         if case .partial(let partial) = place, isKept.withLock({ $0 }) { partial } else { nil }
     }
@@ -61,7 +61,7 @@ final class Download: Sendable {
     private let terms: Terms
     private let state = Locked(State())
 
-    /// In `partial`, or without it in a file that has no name, in the directory of `cache` or in /tmp.
+    /// Uses `partial` or, if it is nil, an unnamed file in the directory of `cache` or in /tmp.
     init(_ partial: PartialFile?, in cache: SharedCache, _ terms: Terms) throws(Errno) {
         (self.cache, self.terms) = (cache, terms)
         if let partial {
@@ -82,12 +82,11 @@ final class Download: Sendable {
         }
     }
 
-    // MARK: Before
+    // MARK: Before the transfer
 
-    /// The fields by which `request` continues what is there; none where it can't, and then the file is
-    /// empty.
+    /// Returns the fields with which `request` continues the partial body; if it can't, clears the file and returns none.
     ///
-    /// A request with a condition leaves what is there alone: what is stored may turn out to be right.
+    /// A conditional request does not touch the partial body, since the stored response may prove valid.
     func prepare(_ request: HTTPRequest) throws(Errno) -> HTTPFields {
         state.withLock { $0 = State() }
         guard let partial, let beginning = try beginning(of: partial) else {
@@ -103,7 +102,7 @@ final class Download: Sendable {
         return fields
     }
 
-    /// What the file is the beginning of, if it is for this request.
+    /// Returns the partial response in the file, if this request can continue it.
     private func beginning(of partial: PartialFile) throws(Errno) -> StoredResponse? {
         let length = try partial.length()
         guard length > 0, let note = partial.noted,
@@ -123,11 +122,11 @@ final class Download: Sendable {
         }
     }
 
-    // MARK: While it comes
+    // MARK: During the transfer
 
-    /// What becomes of the body that begins now, in the transport's thread.
+    /// Decides about the body that begins now, in the transport's thread.
     ///
-    /// It takes no lock on disk: a few calls on the file that the body is written to in the next moment.
+    /// Takes only a few system calls on the file, which is written next, unless the reservation of space waits for eviction.
     func disposition(
         _ response: HTTPResponse,
         requested: HTTPDate,
@@ -155,7 +154,7 @@ final class Download: Sendable {
         do throws(Errno) {
             try clear()
         } catch {
-            // Bytes of two bodies must not come together.
+            // The bytes of two bodies must not be mixed.
             state.withLock { $0.failure = error }
             return .stop
         }
@@ -164,18 +163,18 @@ final class Download: Sendable {
         return reserve(1, written: 0) ? disposition : .stop
     }
 
-    /// Whether there may be more of the body, of which so many bytes have come.
+    /// Returns whether the body may continue, after `received` bytes.
     func mayGrow(_ received: Int64) -> Bool {
         let (held, reserved) = state.withLock { ($0.expected?.held ?? 0, $0.reserved) }
         let length = held + Int(received)
-        // Before the next piece comes.
+        // Reserved before the next piece arrives.
         return length + PartialFile.longestPiece <= reserved
             || reserve(length + PartialFile.longestPiece, written: length)
     }
 
-    /// Makes room for the body up to `length` bytes, and some more; false: the disk has none.
+    /// Reserves space for the body up to `length` bytes, and some more; returns false if the disk is full.
     ///
-    /// What can't be kept, as the limits don't allow it, loses its name and is only handed on.
+    /// A body that the limits do not allow to be stored loses its name, and is only returned.
     private func reserve(_ length: Int, written: Int) -> Bool {
         let expected = state.withLock { $0.expected }
         let total = expected.flatMap { body in body.total ?? body.added.map { body.held + $0 } }
@@ -201,8 +200,8 @@ final class Download: Sendable {
         return hasSpace
     }
 
-    /// Lets no more bytes into the file than are expected: whoever goes on with it, after a kill, too, takes what
-    /// is there for the beginning of the body.
+    /// Limits the file to the expected bytes: a download that continues it, even after a kill, assumes that it contains the
+    /// beginning of the body.
     private func keep(_ expected: ExpectedBody, _ response: HTTPResponse) -> TransportRequest.Disposition {
         let length = expected.total ?? expected.added
         let isTooLarge = (200..<300).contains(response.status) && length ?? 0 > terms.mostBytes
@@ -214,13 +213,15 @@ final class Download: Sendable {
         return expected.added.map { .keepUpTo(Int64($0)) } ?? .keep
     }
 
-    /// What a server says that is at its limits is no reason to give up what there is, nor that who asks lacks
-    /// a right: with one, it goes on.
+    /// Returns whether the response leaves the partial body valid: the server is overloaded, or the client is not
+    /// authorized.
+    ///
+    /// With authorization, the download can continue.
     private static func isPassing(_ response: HTTPResponse) -> Bool {
         response.status >= 500 || [401, 403, 407, 408, 429].contains(response.status)
     }
 
-    /// Notes what the body is that comes into the empty file, if somebody may go on with it.
+    /// Records the response whose body goes into the empty file, if a later download may continue it.
     private func note(_ response: HTTPResponse, requested: HTTPDate, now: HTTPDate) {
         guard let partial, response.status == 200,
             terms.policy.storing(response, to: terms.request) == .complete,
@@ -235,29 +236,29 @@ final class Download: Sendable {
             body: .part(0..<0, of: length)
         )
         let head = StoredHead(stored, epoch: "-", length: length)
-        // Where it can't be noted, nobody goes on with it.
+        // If that fails, no download continues it.
         _ = partial.begin(noting: Array(head.text.utf8))
     }
 
-    /// What has chosen it; nil if nothing may.
+    /// Returns the variant of the response, or nil if no request may match it.
     func variant(of response: HTTPResponse) -> Variant? {
         terms.policy.variant(of: response.fields, to: terms.request, seal: { terms.seal($0) })
     }
 
-    // MARK: Afterwards
+    // MARK: After the transfer
 
-    /// What came of the transfer.
+    /// Returns the outcome of the transfer.
     func receipt(of response: HTTPResponse, now: HTTPDate) throws -> Receipt {
         let present = state.withLock { $0 }
         if present.isTooLarge { throw tooLarge }
         if let failure = present.failure { throw failure }
         if response.status == 304 || present.beginning != nil && Self.isPassing(response) {
-            // It has no body, or none that is worth what is there.
+            // It has no body, or one that is worth less than the partial body.
             state.withLock { $0.isDropped = true }
             return .whole(response)
         }
         guard let beginning = present.beginning else {
-            // Without a first byte nobody was asked.
+            // Without a first byte, `disposition` was not called.
             if !present.isDecided { try clear() }
             try checkLength(ExpectedBody(response), response)
             return .whole(response)
@@ -277,7 +278,9 @@ final class Download: Sendable {
         }
     }
 
-    /// - Throws: ``FetchError`` where the body is not whole. What is too long is dropped.
+    /// Checks the length of the received body.
+    ///
+    /// - Throws: ``FetchError`` if the body is not complete. A body that is too long is deleted.
     private func checkLength(_ expected: ExpectedBody, _ response: HTTPResponse) throws {
         if terms.request.method == "HEAD" || response.status == 204 { return }
         let length = try self.length
@@ -293,7 +296,7 @@ final class Download: Sendable {
         }
     }
 
-    /// The outcome of a failed transfer.
+    /// Returns the error of a failed transfer.
     func failure(_ error: TransportError) throws -> FetchError {
         let expected = state.withLock { $0.expected }
         guard error.code == .tooLarge, let added = expected?.added, added <= terms.mostBytes else {
@@ -311,10 +314,10 @@ final class Download: Sendable {
         FetchError(.tooLarge, "\(terms.request.url.place): longer than \(terms.mostBytes) bytes")
     }
 
-    /// Whether the response has left in the file what was there, and so is not to be kept with it.
+    /// Whether the file still has its earlier content, which must not be stored with this response.
     var isDropped: Bool { state.withLock { $0.isDropped } }
 
-    /// Bytes that are there; none where they were dropped.
+    /// The length of the body in the file; 0 if it was dropped.
     var length: Int {
         get throws(Errno) {
             if isDropped { return 0 }
@@ -325,7 +328,7 @@ final class Download: Sendable {
         }
     }
 
-    /// The body, readable whatever becomes of the file's name.
+    /// Returns the body, which remains readable without the file's name.
     func body() throws(Errno) -> FetchedBody {
         let length = try self.length
         if length == 0 { return .nothing }
@@ -336,21 +339,21 @@ final class Download: Sendable {
         }
     }
 
-    /// Ends it without a response, because of `error`: what can be continued stays.
+    /// Ends the download without a response, because of `error`; a partial body that can be continued is kept.
     func abandon(after error: (any Error)? = nil) {
         guard let partial else { return }
         let code = (error as? FetchError)?.code
-        // What was there before is not too long for those who accept more.
+        // The earlier partial body is not too long for requests with a higher limit.
         let isOthers = state.withLock { $0.isTooLarge && $0.beginning != nil }
         let isWrong = code == .tooLarge && !isOthers || code == .digestMismatch
-        // To go on with it is worth less than what would have to make room for it.
+        // Near the limits, stored values are worth more than a partial body.
         if isWrong || partial.noted == nil || cache.isPressed { partial.discard() }
-        // Not only when this goes: whoever is told of the end may ask again while a thread of the transport still
-        // knows of it.
+        // Not left to deinit: a caller that is notified of the end may request again while a thread of the transport still
+        // has a reference.
         partial.letGo()
     }
 
-    /// Ends it with a response that does not become an object.
+    /// Ends the download with a response; deletes a file that has not become an object.
     func release() {
         if !isDropped { partial?.discard() }
         partial?.letGo()

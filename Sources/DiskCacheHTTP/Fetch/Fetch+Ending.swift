@@ -5,7 +5,7 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-// What becomes of what the origin has said.
+// Handling of the origin server's response.
 
 extension Fetch {
     func conclude(
@@ -36,7 +36,7 @@ extension Fetch {
         }
     }
 
-    /// A 304: the stored bytes with other fields, and not one of them written.
+    /// Handles a 304: replaces the fields of the stored response without writing its bytes.
     private func renewed(
         _ response: StoredResponse,
         _ answer: CachedAnswer,
@@ -60,7 +60,7 @@ extension Fetch {
         throw FetchError(.other, "\(asked.url.place): what was stored has gone: try again", status: 304)
     }
 
-    /// What came, kept nowhere.
+    /// Answers with the received response without storing it.
     private func passed(
         _ response: HTTPResponse,
         removes: Bool,
@@ -97,7 +97,7 @@ extension Fetch {
         return served
     }
 
-    /// What came, kept.
+    /// Stores the received response and answers with it.
     private func stored(
         _ response: HTTPResponse,
         _ requested: HTTPDate,
@@ -130,7 +130,7 @@ extension Fetch {
                 throw CacheError(.invalidArgument, "store \(url.place): it has another digest")
             }
         }
-        // Nothing if it is an object now.
+        // Discards nothing if the file has become an object.
         await http.blocking { () throws(Never) in download.release() }
         if let digest = mismatch.value.withLock({ $0 }) { throw Self.mismatch(digest, url.place) }
         var served = Served(response, asked.url, status)
@@ -152,7 +152,7 @@ extension Fetch {
         return Shelf.Terms(fresh: max(0, freshness.remaining), tags: request.tags)
     }
 
-    /// What the cache can't do is no reason to fail.
+    /// Runs `body`; a failure of the cache is counted, and does not fail the fetch.
     private func attempt<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value?) async -> Value? {
         let cache = shelf.cache
         return await http.blocking { () throws(Never) -> Value? in

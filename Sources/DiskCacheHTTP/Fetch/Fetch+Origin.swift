@@ -6,10 +6,10 @@ import FoundationEssentials
 import Platform
 import Transport
 
-// Asking the origin, and keeping what it says.
+// Sending requests to the origin server, and receiving responses.
 
 extension Fetch {
-    /// Sends `forwarded`, again if need be, and answers with what comes of it.
+    /// Sends `forwarded`, with retries if necessary, and returns the resulting answer.
     func exchange(_ forwarded: ForwardedRequest, _ found: Found) async throws -> Served {
         let inquiry = FetchCourse.Inquiry(
             policy: limits.policy,
@@ -52,7 +52,7 @@ extension Fetch {
             do throws(CacheError) {
                 partial = isGet ? try shelf.cache.partialFile(forKey: key) : nil
             } catch {
-                // A cache that can't be written is no reason not to fetch.
+                // A cache that can't be written does not prevent the fetch.
                 shelf.cache.count(.cacheFailure)
             }
             do throws(Errno) {
@@ -127,7 +127,7 @@ extension Fetch {
             download.disposition(HTTPResponse(answer), requested: requested, now: shelf.date)
         }
         call.mayGrow = { download.mayGrow($0) }
-        // Not for each piece: that is a collection. What is not kept is not worth what is.
+        // At least 64 MiB, since each call is a collection. A body that will not be stored does not evict stored values.
         call.makeSpace = { download.partial != nil && shelf.cache.makeSpace(max($0, 64 << 20)) }
         return call
     }
@@ -142,7 +142,7 @@ extension HTTPResponse {
 }
 
 extension Served {
-    /// Of a response that came just now.
+    /// Creates the answer for a response that was received just now.
     init(_ response: HTTPResponse, _ url: HTTPURL, _ status: CacheStatus) {
         self.init(status: response.status, fields: response.fields, url: url)
         age = response.fields.first("Age").flatMap(HTTPText.seconds)

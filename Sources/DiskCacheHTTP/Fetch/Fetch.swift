@@ -5,35 +5,35 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// One request, from the look at what is stored to the answer; a redirect is another one.
+/// A single request, from the lookup of a stored response to the answer; each redirect is another request.
 struct Fetch: Sendable {
-    /// How it went with the download that others want as well.
+    /// The outcome of a download that other callers share.
     enum Lead: Sendable {
-        /// This one has asked the origin.
+        /// This caller has sent the request to the origin server.
         case served(Served)
         /// The response is stored now.
         case arrived
         /// The response is for this caller only.
         case alone
-        /// It would have failed for everybody with these terms (``FetchLimits/terms``); nil: for nobody else.
+        /// It fails for all callers with these terms (``FetchLimits/terms``); nil if for this caller only.
         case failed(FetchError, terms: String?)
-        /// It has failed for a reason that holds for others only.
+        /// It has failed for a reason that applies only to another caller.
         case again
     }
 
-    /// How far it has got.
+    /// The progress of the request.
     private struct Progress {
-        /// What was stored at the beginning; nil: nothing of use.
+        /// The stored response at the beginning; nil if there was no usable one.
         let first: StoredHead?
-        /// Whether what has come since the beginning will do, however stale it is.
+        /// Whether a response that was stored after the beginning is accepted, however stale it is.
         var hasWaited = false
-        /// Whether it asks beside those who ask together.
+        /// Whether it requests alone, without sharing the flight.
         var isAlone = false
-        /// How often others have said that they have stored it, and nothing of use to this request was there.
+        /// How often a stored response was reported, but this request found no usable one.
         var arrivals = 0
-        /// How often what was found had gone again.
+        /// How often the response that was found had been removed.
         var losses = 0
-        /// Of the download that was waited for, at the last look; nil: none was taken.
+        /// The length of the awaited download at the last check; nil before the first check.
         var length: Int64?
     }
 
@@ -42,12 +42,12 @@ struct Fetch: Sendable {
     let asked: HTTPRequest
     let limits: FetchLimits
     let seal: Seal
-    /// The key of the download that is under way, for those who watch.
+    /// The key of the download in progress, for progress reports.
     let watched: Locked<String?>.Box
 
     var shelf: Shelf { http.shelf }
 
-    /// The answer.
+    /// Returns the answer.
     ///
     /// - Throws: ``FetchError``, `CancellationError`.
     func run() async throws -> Served {
@@ -55,7 +55,7 @@ struct Fetch: Sendable {
         var found = await find()
         var progress = Progress(first: found.stored?.head)
         while true {
-            // Something else takes it away as fast as it comes.
+            // Stored responses are removed as fast as they are stored.
             if progress.losses > 8 { found = Found() }
             if progress.hasWaited, let served = try await arrived(found, progress) { return served }
             let stored = found.stored
@@ -88,7 +88,7 @@ struct Fetch: Sendable {
         }
     }
 
-    /// What is stored, of use to this request.
+    /// Returns the stored response that this request can use.
     private func find() async -> Found {
         let wantsBytes = request.output == .memory && asked.method == "GET"
         var found = await shelf.find(asked, limits.policy, seal, wantsBytes: wantsBytes)
@@ -100,9 +100,9 @@ struct Fetch: Sendable {
         return found
     }
 
-    // MARK: Answers from what is stored
+    // MARK: Answers from the stored response
 
-    /// The answer with the bytes of what is stored; nil where they are gone.
+    /// Returns the answer with the bytes of the stored response, or nil if they have been removed.
     func serve(_ answer: CachedAnswer, _ stored: Stored?, _ status: CacheStatus) async throws -> Served? {
         guard let stored else { return nil }
         var served = Served(status: answer.status, fields: answer.fields, url: asked.url)
@@ -126,7 +126,7 @@ struct Fetch: Sendable {
             do {
                 return try shelf.open(stored)
             } catch is CacheError {
-                // As good as gone.
+                // Treated as removed.
                 return nil
             }
         }
@@ -135,7 +135,7 @@ struct Fetch: Sendable {
         return served
     }
 
-    /// The answer with what has come since this began; nil where nothing has.
+    /// Returns the answer from a response that was stored after the beginning, or nil without one.
     private func arrived(_ found: Found, _ progress: Progress) async throws -> Served? {
         guard let stored = found.stored, stored.head.issue != progress.first?.issue else { return nil }
         let (policy, now) = (limits.policy, shelf.date)
@@ -148,7 +148,7 @@ struct Fetch: Sendable {
         return try await serve(answer, stored, status)
     }
 
-    /// The answer with something stale in the place of an error, if that is allowed.
+    /// Returns a stale response instead of an error, if that is allowed.
     private func replacing(_ error: FetchError, _ found: Found) async throws -> Served {
         let judged = limits.judged(asked)
         guard error.tellsOfServer, let stored = found.stored,
@@ -158,14 +158,14 @@ struct Fetch: Sendable {
         return served
     }
 
-    // MARK: Asking together
+    // MARK: Shared requests
 
-    /// Whether one answer does for all who ask this.
+    /// Returns whether one response serves all callers with the same request.
     private func isShareable(_ forwarded: ForwardedRequest) -> Bool {
         asked.method == "GET" && forwarded.reason != .bypass && !asked.isConditional
     }
 
-    /// Asks, or waits for somebody who does; nil: look again.
+    /// Sends the request, or waits for a caller that does; returns nil if the lookup must be repeated.
     private func together(
         _ forwarded: ForwardedRequest,
         _ found: Found,
@@ -178,7 +178,7 @@ struct Fetch: Sendable {
         case .arrived:
             progress.hasWaited = true
             progress.arrivals += 1
-            // Others may store what this request can't use, each of them once more.
+            // Each of the other callers may store another response that this request can't use.
             if progress.arrivals > 8 { progress.isAlone = true }
         case .alone: progress.isAlone = true
         case .failed(let error, _): return try await replacing(error, found)
@@ -187,14 +187,14 @@ struct Fetch: Sendable {
         return nil
     }
 
-    /// Leads the flight of those who want the same, in all processes, or waits for who does.
+    /// Leads the flight for this request, across all processes, or waits for its leader.
     ///
-    /// Its value says only how that went, to the others of this process; those of other processes find what
-    /// is stored.
+    /// The value of the flight is only the outcome, for the followers in this process; followers in other processes find the
+    /// stored response.
     private func lead(_ key: String, _ progress: inout Progress) async throws -> Lead {
         let own = Locked<Lead?>.Box(nil)
         let first = progress.first
-        // The first look comes soon, as only what has come between two looks tells who still downloads.
+        // The first check comes early, since it takes two checks to see whether the download makes progress.
         let stall = limits.stallLimit
         let pause = progress.length == nil ? min(.seconds(5), stall) : stall + .seconds(5)
         let wait = min(pause, limits.left ?? .seconds(86_400))
@@ -212,20 +212,20 @@ struct Fetch: Sendable {
             guard let hit, hit.source == .computed || hit.source == .joined else { return .alone }
             return Lead(word: hit.value, terms: limits.terms)
         } catch let error as CacheError where error.code == .timedOut {
-            // Whoever downloads may be slow, or stopped.
+            // The leader may be slow, or stopped.
             try limits.check(asked)
             let shelf = shelf
             let state = try await http.blocking { try shelf.cache.partialState(forKey: key) }
             let length = state?.length ?? -1
             let goesOn = progress.length.map { length > $0 } ?? true
             progress.length = length
-            // As long as bytes come there is something to wait for.
+            // Waiting is worthwhile as long as bytes arrive.
             if goesOn { progress.arrivals = 0 }
             return goesOn ? .arrived : .alone
         }
     }
 
-    /// Asks the origin for all who wait, unless what they want has come meanwhile.
+    /// Sends the request for all waiters, unless the response has been stored meanwhile.
     private func flown(since first: StoredHead?) async throws -> Lead {
         let found = await find()
         if let stored = found.stored, stored.head.issue != first?.issue { return .arrived }
@@ -240,14 +240,14 @@ struct Fetch: Sendable {
         do {
             return .served(try await exchange(forwarded, found))
         } catch let error as FetchError {
-            // Only this caller's time is over.
+            // Only this caller's time limit has passed.
             return .failed(error, terms: limits.left == .zero ? nil : limits.terms)
         }
     }
 }
 
 extension Fetch.Lead {
-    /// What those are told who have waited.
+    /// The outcome in the form that followers get.
     var word: Data {
         switch self {
         case .served(let served): Data((served.cacheStatus.isStored ? "stored" : "alone").utf8)
@@ -258,7 +258,9 @@ extension Fetch.Lead {
         }
     }
 
-    /// - Parameter terms: those of the one who is told.
+    /// Creates the outcome that the leader has reported.
+    ///
+    /// - Parameter terms: those of the follower.
     init(word: Data, terms: String) {
         let text = String(decoding: word, as: UTF8.self)
         switch text {
@@ -277,14 +279,14 @@ extension Fetch.Lead {
 }
 
 extension CacheStatus {
-    /// Of an answer without a question to the origin.
+    /// Creates the status of an answer without a request to the origin server.
     init(hit answer: CachedAnswer) {
         self.init()
         isHit = true
         if !answer.freshness.isFresh { detail = "stale" }
     }
 
-    /// Of a stale answer because of an error.
+    /// Creates the status of a stale answer after an error.
     init(staleAfter error: FetchError?) {
         self.init()
         forward = .stale

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The course of one question to the origin: what to send, when to send it again, and what becomes of the
-/// answer.
+/// The state machine of an exchange with the origin server: what to send, when to retry, and how to use the response.
 ///
-/// A pure state machine over the policy: no input or output, no clock, no chance but what it is given.
+/// It is pure: no input, output or clock, and no random numbers except those passed to it.
 struct FetchCourse: Sendable {
-    /// What is asked, and on what terms.
+    /// The request and its terms.
     struct Inquiry: Sendable {
         var policy: HTTPCachePolicy
-        /// As the caller made it.
+        /// The request as the caller made it.
         var request: HTTPRequest
-        /// The same with what the caller says about errors, which is not sent.
+        /// The request with the caller's options as directives, which are not sent.
         var judged: HTTPRequest
         var stored: StoredResponse?
         var mode: FetchMode
-        /// How often it is sent again.
+        /// The maximum number of retries.
         var retries: Int
-        /// A server that asks for a longer pause is not asked again.
+        /// If a server asks for a longer pause, there is no retry.
         var longestPause: Duration
     }
 
@@ -27,32 +26,32 @@ struct FetchCourse: Sendable {
         case finish(Ending)
     }
 
-    /// What becomes of it.
+    /// The outcome.
     enum Ending: Sendable, Equatable {
-        /// Keep the response with the body that came, and answer with it.
+        /// Store the response with the received body, and answer with it.
         case store(HTTPResponse, requested: HTTPDate, received: HTTPDate)
-        /// The stored response is right, with these fields.
+        /// The stored response is valid, with these fields.
         case renew(StoredResponse, CachedAnswer)
-        /// Answer with the response, and keep nothing of it. `removes`: the stored response is not right any more.
+        /// Answer with the response without storing it. `removes`: the stored response is no longer valid.
         case pass(HTTPResponse, removes: Bool)
         /// Answer with the stored response, because of an error.
         case stale(CachedAnswer, FetchError?)
         case fail(FetchError)
     }
 
-    /// Now, and what else there is no asking for here.
+    /// The time, and other inputs that the state machine can't get itself.
     struct Moment: Sendable {
         var date: HTTPDate
-        /// Until the caller's limit; nil: there is none.
+        /// The time left until the caller's limit; nil without a limit.
         var left: Duration?
-        /// From 0 to 1, by chance.
+        /// A random number from 0 to 1.
         var jitter: Double
     }
 
     let inquiry: Inquiry
     private(set) var forwarded: ForwardedRequest
     private(set) var action: Action
-    /// That of the last response.
+    /// The status of the last response.
     private(set) var status: Int?
     private var attempts = 0
     private var hasBegunAnew = false
@@ -63,7 +62,7 @@ struct FetchCourse: Sendable {
         action = .send(forwarded.request)
     }
 
-    /// Takes the response, whose body is there.
+    /// Handles a response whose body has been received.
     mutating func received(_ response: HTTPResponse, requested: HTTPDate, at moment: Moment) {
         status = response.status
         if fitsNoQuestion(response) { return beginAnew() }
@@ -92,7 +91,7 @@ struct FetchCourse: Sendable {
         }
     }
 
-    /// Whether it is a part, or about something that is stored, where nobody has asked for that.
+    /// Returns whether it is a 206 or 304 that the request did not ask for.
     private func fitsNoQuestion(_ response: HTTPResponse) -> Bool {
         let own = inquiry.request.fields
         switch response.status {
@@ -104,7 +103,7 @@ struct FetchCourse: Sendable {
 
     private static let conditions = ["If-None-Match", "If-Modified-Since"]
 
-    /// Takes that there is no response, or no whole one.
+    /// Handles a missing or incomplete response.
     mutating func failed(_ error: FetchError, at moment: Moment) {
         if error.tellsOfServer, let stored = inquiry.stored,
             let answer = inquiry.policy.replacement(for: inquiry.judged, stored: stored, now: moment.date)
@@ -117,12 +116,12 @@ struct FetchCourse: Sendable {
         }
     }
 
-    /// The pause is over.
+    /// Ends the pause.
     mutating func paused() {
         action = .send(forwarded.request)
     }
 
-    /// What came can't be used: asks once more, without conditions.
+    /// Sends the request again because the response is unusable, once and without conditions.
     mutating func beginAnew() {
         guard !hasBegunAnew else {
             let place = inquiry.request.url.place
@@ -137,7 +136,7 @@ struct FetchCourse: Sendable {
 
     // MARK: Pauses
 
-    /// Statuses that may be others a moment later (RFC 9110, section 15).
+    /// Statuses of errors that may be temporary (RFC 9110, section 15).
     private static let passing: Set<Int> = [408, 429, 502, 503, 504]
 
     private mutating func pause(after response: HTTPResponse, at moment: Moment) -> Duration? {
@@ -148,10 +147,10 @@ struct FetchCourse: Sendable {
         return nextPause(asked: seconds.map { .seconds(max(0, $0)) }, at: moment)
     }
 
-    /// How long to wait before it is sent again; nil: it is not.
+    /// Returns the pause before the next attempt, or nil if there is none.
     ///
-    /// 0.2 s, doubled each time up to 10 s, and half of it by chance, so that many who have failed together
-    /// don't come back together.
+    /// 0.2 s, doubled each time up to 10 s, and half of it random, so that clients that failed together do not retry
+    /// together.
     private mutating func nextPause(asked: Duration?, at moment: Moment) -> Duration? {
         let isSafe = inquiry.request.method == "GET" || inquiry.request.method == "HEAD"
         guard isSafe, attempts < inquiry.retries else { return nil }
@@ -165,6 +164,6 @@ struct FetchCourse: Sendable {
 }
 
 extension HTTPURL {
-    /// For messages: without the query, which may hold secrets.
+    /// The URL for messages, without the query, which may hold secrets.
     var place: String { origin + path }
 }

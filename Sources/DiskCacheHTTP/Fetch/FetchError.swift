@@ -3,52 +3,52 @@
 import Platform
 import Transport
 
-/// Why there is no response.
+/// An error that prevented a response.
 ///
-/// A status that is not to one's liking, 404 or 500, is a response and no error.
+/// An unsuccessful status, such as 404 or 500, is a response and not an error.
 public struct FetchError: Error, Sendable, Equatable {
-    /// What went wrong; more may be added.
+    /// The kind of error; more may be added.
     @nonexhaustive
     public enum Code: String, Sendable {
-        /// It is no URL of http or https.
+        /// The URL is not a valid http or https URL.
         case invalidURL
-        /// It can't be sent as it is: its method, a field, its digest.
+        /// The request can't be sent: its method, a field or its digest is invalid.
         case invalidRequest
         /// The server's name is unknown, or it accepts no connections.
         case unreachable
-        /// The server is not who it should be, or the encryption failed.
+        /// The server can't be authenticated, or the encryption failed.
         case tls
-        /// A limit of time has passed.
+        /// A time limit has passed.
         case timedOut
         /// The connection ended before the body did.
         case truncated
-        /// The body or the head is longer than it may be.
+        /// The body or the head exceeds its maximum length.
         case tooLarge
-        /// More redirects than may be followed.
+        /// More redirects than the request allows.
         case tooManyRedirects
-        /// A redirect to something other than http and https.
+        /// A redirect to a scheme other than http and https.
         case unsupportedRedirect
-        /// The answer is not HTTP.
+        /// The response violates HTTP.
         case protocolViolation
-        /// The body does not have the digest that was asked for.
+        /// The body does not have the requested digest.
         case digestMismatch
-        /// The body can't be written to its place, or to a temporary file.
+        /// The body can't be written to its destination, or to a temporary file.
         case outputFailed
-        /// There is no space for the body in its place, or for the temporary file that it is received into.
+        /// No space is left for the body at its destination, or for the temporary file that receives it.
         case noSpace
         /// libcurl is not installed; the message names its package.
         case libraryMissing
-        /// The response tells of no success, where only a body can be given out; see ``FetchError/status``.
+        /// The status is not a 2xx, and only a body can be returned; see ``FetchError/status``.
         case unsuccessful
         /// Anything else.
         case other
     }
 
-    /// What went wrong.
+    /// The kind of error.
     public let code: Code
-    /// One line without secrets: no query, no user, no password.
+    /// One line without secrets: no query, user or password.
     public let message: String
-    /// The status of the response, if there was one; 407 where a proxy wants to know who asks.
+    /// The status of the response, if there was one; 407 if a proxy requires authentication.
     public let status: Int?
 
     init(_ code: Code, _ message: String, status: Int? = nil) {
@@ -83,7 +83,7 @@ extension FetchError {
         self.init(code, error.message, status: error.code == .proxyForbidden ? 407 : nil)
     }
 
-    /// Whether it may go well a moment later.
+    /// Whether a retry may succeed.
     var mayPass: Bool {
         if status == 407 { return false }
         return switch code {
@@ -92,8 +92,7 @@ extension FetchError {
         }
     }
 
-    /// Whether it says that the server can't be reached or does not do what it should, in whose place
-    /// something stale may be used.
+    /// Whether the server is unreachable or faulty, so that a stale response may be used instead.
     var tellsOfServer: Bool {
         switch code {
         case .unreachable, .timedOut, .truncated, .protocolViolation, .tls, .libraryMissing, .other: true

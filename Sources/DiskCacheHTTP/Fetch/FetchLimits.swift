@@ -4,10 +4,10 @@ import CacheStore
 import DiskCache
 import FoundationEssentials
 
-/// What a fetch is held to, redirects included: the policy with the caller's wishes, and limits.
+/// The policy and limits of a fetch, including its redirects: the caller's options over the defaults.
 struct FetchLimits: Sendable {
     private(set) var policy: HTTPCachePolicy
-    /// When the caller's time is over.
+    /// When the caller's time limit ends.
     private(set) var deadline: ContinuousClock.Instant?
     let stallLimit: Duration
     let connectLimit: Duration
@@ -16,7 +16,7 @@ struct FetchLimits: Sendable {
     private let retries: Int
     private let authorityFile: String?
     private let isReload: Bool
-    /// Seconds for which the caller takes something stale in the place of an error, whatever it says.
+    /// Seconds for which the caller accepts a stale response instead of an error, whatever the response allows.
     private let staleIfError: Int?
 
     init(_ request: FetchRequest, _ options: HTTPCacheOptions) throws(FetchError) {
@@ -38,7 +38,7 @@ struct FetchLimits: Sendable {
         digest = try request.digest.map(Self.digest)
     }
 
-    /// Whole seconds, at least one of any time at all.
+    /// Returns whole seconds, at least 1 for any positive time.
     private static func seconds(_ span: Duration) -> Int {
         let (seconds, rest) = span.components
         return max(0, Int(clamping: seconds) + (rest > 0 && seconds == 0 ? 1 : 0))
@@ -53,24 +53,27 @@ struct FetchLimits: Sendable {
         return digest
     }
 
-    /// All by which a download may fail for one caller and not for another, but for ``deadline``: who has the same
-    /// would have met the same error.
+    /// All options except ``deadline`` that can fail a download for one caller and not for another.
+    ///
+    /// Callers with the same terms would get the same error.
     var terms: String {
         let file = authorityFile?.replacing("\n", with: " ") ?? ""
         return
             "\(mostBytes) \(retries) \(stallLimit) \(connectLimit) \(digest.map { "\($0)" } ?? "-") \(file)"
     }
 
-    /// The time until the limit.
+    /// The time left until the deadline.
     var left: Duration? { deadline.map { max(.zero, $0 - .now) } }
 
-    /// - Throws: ``FetchError`` where there is no time left, `CancellationError`.
+    /// Checks the deadline and the task's cancellation.
+    ///
+    /// - Throws: ``FetchError`` if no time is left, `CancellationError`.
     func check(_ asked: HTTPRequest) throws {
         try Task.checkCancellation()
         if left == .zero { throw FetchError(.timedOut, "\(asked.url.place): not done in time") }
     }
 
-    /// Those of a renewal in the background, for which nobody waits.
+    /// Returns the limits of a background revalidation, which no caller waits for.
     func renewing() -> FetchLimits {
         var limits = self
         limits.policy.staleWhileRevalidate = HTTPCachePolicy.Allowance(unasked: 0, most: 0)
@@ -78,7 +81,7 @@ struct FetchLimits: Sendable {
         return limits
     }
 
-    /// The request with what the caller says beside its fields, in the words of RFC 9111 and RFC 5861.
+    /// Returns the request with the caller's options as directives of RFC 9111 and RFC 5861.
     func judged(_ request: HTTPRequest) -> HTTPRequest {
         var judged = request
         if isReload { judged.fields.add("Cache-Control", "no-cache") }

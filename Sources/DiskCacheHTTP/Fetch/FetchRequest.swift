@@ -2,7 +2,7 @@
 
 public import FoundationEssentials
 
-/// A request for a response from the network or from the cache, with its terms.
+/// An HTTP request with caching options.
 ///
 /// ```swift
 /// var request = FetchRequest("https://example.org/film")
@@ -10,92 +10,92 @@ public import FoundationEssentials
 /// request.output = .file("/tmp/film")
 /// ```
 public struct FetchRequest: Sendable {
-    /// Where the body goes.
+    /// The destination of the body.
     public enum Output: Sendable, Equatable {
-        /// Into ``FetchResponse/body``.
+        /// The body is returned in ``FetchResponse/body``.
         case memory
-        /// Into a file, which is replaced in one step when all of the body is there.
+        /// The body atomically replaces a file, when it is complete.
         case file(String)
-        /// Into an open descriptor, which stays open; nothing is written before all of the body is there.
+        /// The body is written to an open descriptor, when it is complete; the descriptor stays open.
         case descriptor(Int32)
     }
 
-    /// `http:` or `https:`.
+    /// An http or https URL.
     ///
-    /// A user and a password in it are sent as basic authentication and are no part of the key.
+    /// User and password in it are sent by basic authentication and are not part of the key.
     public var url: String
-    /// As it is sent.
+    /// The method, sent unchanged.
     ///
-    /// GET and HEAD are answered from the cache; what may change something at the server (POST, PUT …) goes
-    /// there, and what is stored for its URL goes.
+    /// GET and HEAD are answered from the cache. An unsafe method (POST, PUT …) is forwarded, and if it succeeds,
+    /// invalidates the stored responses for its URL.
     public var method: String
-    /// Further fields of the head.
+    /// Additional header fields.
     ///
     /// All but a few that are known to be harmless (`Accept`, `Range`, `User-Agent` …) may hold credentials:
-    /// `Authorization`, `Cookie`, `X-Api-Key` and any other. Such fields are never stored, go to no other server that a
-    /// redirect leads to, and who sends others gets other responses. `Host` must be what the URL says.
+    /// `Authorization`, `Cookie`, `X-Api-Key` and any other. Such fields are never stored, are not sent to another server
+    /// after a redirect, and requests that differ in them never share a response. `Host` must match the URL.
     public var fields: [(name: String, value: String)] = []
-    /// Names of further ``fields`` that hold no credentials: responses are the same whatever they say, and redirects
-    /// take them along to other servers.
+    /// Names of further ``fields`` that hold no credentials: they do not separate responses, and redirects to other servers
+    /// include them.
     ///
-    /// Not `Authorization`, `Proxy-Authorization` or `Cookie`.
+    /// Not allowed: `Authorization`, `Proxy-Authorization` and `Cookie`.
     public var plainFields: [String] = []
     /// The body to send.
     public var body: Data?
-    /// How to use stored responses.
+    /// How stored responses may be used.
     public var mode = FetchMode.standard
-    /// For how long a response is fresh, whatever it says; nil: for as long as it says.
+    /// The freshness lifetime of responses, overriding their own; nil for their own.
     public var timeToLive: Duration?
-    /// For how long a stale response may take the place of an error, whatever it says (RFC 5861, section 4);
-    /// nil: as it says.
+    /// How long a stale response may be used instead of an error, overriding its own limit (RFC 5861, section 4); nil for
+    /// its own limit.
     ///
-    /// Never one that says `must-revalidate`.
+    /// A stale response with `must-revalidate` is never used.
     public var staleIfError: Duration?
-    /// For how long a stale response is returned at once and renewed in the background, unless it allows less
-    /// (RFC 5861, section 3); nil: as it says.
+    /// How long a stale response is returned at once and revalidated in the background, unless it allows less (RFC 5861,
+    /// section 3); nil for its own limit.
     public var staleWhileRevalidate: Duration?
-    /// The SHA-256 that the body must have, `sha256:` and 64 digits; any other body is an error, and is not
-    /// stored.
+    /// The SHA-256 that the body must have, as `sha256:` and 64 digits; any other body is an error, and is not stored.
     public var digest: String?
-    /// The most bytes that the body may have; a longer one is an error.
+    /// The maximum length of the body in bytes; a longer one is an error.
     public var maximumSize: Int64?
-    /// For all of it, redirects, waiting and retries included; nil: none.
+    /// The time limit for the whole fetch, including redirects, waiting and retries; nil for no limit.
     public var timeLimit: Duration?
-    /// Until a connection is there; nil: that of ``HTTPCacheOptions``.
+    /// The time limit for establishing a connection; nil for that of ``HTTPCacheOptions``.
     public var connectLimit: Duration?
-    /// How long there may be not a byte; nil: that of ``HTTPCacheOptions``.
+    /// The maximum time without receiving data; nil for that of ``HTTPCacheOptions``.
     public var stallLimit: Duration?
-    /// How often a GET or HEAD is sent again after a failure that may pass.
+    /// The maximum number of retries of a GET or HEAD after a temporary failure.
     public var retries = 2
-    /// Redirects that are followed, of GET and HEAD; each is a response of its own in the cache.
+    /// The maximum number of redirects that a GET or HEAD follows; each is a separate response in the cache.
     ///
-    /// 0: they are answers.
+    /// With 0, redirects are returned.
     public var mostRedirects = 10
     /// Tags by which the stored responses can be removed together.
     public var tags: [String] = []
-    /// Where the body of a successful response goes; that of another one is always in memory, as far as 1
-    /// MiB.
+    /// The destination of a successful body.
+    ///
+    /// An unsuccessful body is always returned in memory: all of it with ``Output/memory``, otherwise its first MiB.
     public var output = Output.memory
-    /// Told about every 100 ms how far the download has got, whoever does it, and at the end.
+    /// Called about every 100 ms with the progress of the download, even if another process downloads, and at the end.
     public var progress: (@Sendable (FetchProgress) -> Void)?
 
-    /// A request with the defaults.
+    /// Creates a request with the defaults.
     public init(_ url: String, method: String = "GET") {
         self.url = url
         self.method = method
     }
 }
 
-/// How far a download has got.
+/// The progress of a download.
 public struct FetchProgress: Sendable, Equatable {
-    /// Bytes that are there, those of an earlier attempt included.
+    /// Bytes received, including those of an earlier attempt.
     public var received: Int64
-    /// Of so many, if that is known.
+    /// The total, if known.
     public var total: Int64?
-    /// The process that downloads, if it is another one.
+    /// The process that downloads, if it is not this one.
     public var joinedProcess: Int32?
 
-    /// All parameters are what the properties say.
+    /// Creates a progress with these properties.
     public init(received: Int64, total: Int64? = nil, joinedProcess: Int32? = nil) {
         self.received = received
         self.total = total
@@ -104,7 +104,7 @@ public struct FetchProgress: Sendable, Equatable {
 }
 
 extension HTTPRequest {
-    /// What a caller asks for; user and password of the URL as a field.
+    /// Creates the request of a caller, with user and password of the URL as a field.
     init(_ request: FetchRequest) throws(FetchError) {
         guard let url = HTTPURL(request.url) else {
             throw FetchError(.invalidURL, "not a URL that can be fetched: give one of http or https, escaped")
@@ -114,7 +114,7 @@ extension HTTPRequest {
         }
         var fields = HTTPFields()
         for field in request.fields { fields.add(field.name, field.value) }
-        // It is part of what is asked for (RFC 9110, section 7.2), and so of the key: there the URL says it.
+        // The host is part of the target (RFC 9110, section 7.2) and so of the key, which takes it from the URL.
         let host = url.host + (url.port.map { ":\($0)" } ?? "")
         if let own = fields.first("Host"), HTTPText.lowercased(own) != host {
             throw FetchError(.invalidRequest, "\(url.place): another host as a field: put it into the URL")
@@ -135,7 +135,7 @@ extension HTTPRequest {
         }
     }
 
-    /// `user:password` of a URL, decoded; nil where there is none.
+    /// Returns the decoded `user:password` of a URL, or nil if it has none.
     private static func user(in url: String) -> [UInt8]? {
         guard let scheme = url.firstRange(of: "://") else { return nil }
         let authority = url[scheme.upperBound...].utf8.prefix { !"/?#".utf8.contains($0) }

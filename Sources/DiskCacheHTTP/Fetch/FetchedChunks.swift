@@ -3,7 +3,7 @@
 import FoundationEssentials
 import Platform
 
-/// The pieces of a body.
+/// The body of a response, in chunks.
 struct FetchedChunks: AsyncSequence, Sendable {
     typealias Element = Data
 
@@ -14,7 +14,7 @@ struct FetchedChunks: AsyncSequence, Sendable {
 
     struct AsyncIterator: AsyncIteratorProtocol {
         let chunks: FetchedChunks
-        /// Nil until it was fetched.
+        /// The rest of the body; nil before the fetch.
         var rest: FetchedBody?
 
         mutating func next() async throws -> Data? {
@@ -47,7 +47,7 @@ struct FetchedChunks: AsyncSequence, Sendable {
 
     func fetched() async throws -> FetchedBody {
         var request = request
-        // Of what is stored, too, a file and not the bytes.
+        // A file instead of the bytes, also for a stored response.
         request.output = .file("")
         let served = try await http.follow(request, Locked<String?>.Box(nil))
         guard (200..<300).contains(served.status) else {

@@ -5,35 +5,37 @@ public import FoundationEssentials
 import Platform
 import Transport
 
-/// An HTTP cache in the directory: a response that was fetched once is there for all processes that use the directory, and the
-/// server is asked again only when it is no longer fresh.
+/// An HTTP cache for all processes that use a directory: each response is fetched once, and again only when it is no longer
+/// fresh.
 ///
 /// ```swift
 /// let http = HTTPCache(try await SharedCache.open(at: "/var/cache/films"))
 /// let response = try await http.fetch(FetchRequest("https://example.org/poster.jpg"))
 /// ```
 ///
-/// A private cache by RFC 9111: freshness, validation, Vary, RFC 5861's stale responses, RFC 8246. However
-/// many threads and processes want one URL at once, one downloads it and the others get the stored response; if
-/// it is killed, the next one resumes the download. A failure of the cache itself never fails a fetch. It
-/// needs libcurl.so.4, which it opens at the first request; without it there is one error that says so, and
-/// stored responses can still be used.
+/// A private cache by RFC 9111 (freshness, validation, Vary), with the stale responses of RFC 5861, and RFC 8246. However
+/// many threads and processes request one URL at once, one downloads it and the others get the stored response; if it is
+/// killed, the next one resumes the download. A failure of the cache itself never fails a fetch. It needs libcurl.so.4,
+/// which it opens at the first request; without it, requests fail with an error that says so, and stored responses can still
+/// be used.
 ///
-/// Fields of a request that may hold credentials (all but a few known ones, ``FetchRequest/fields``) are never stored,
-/// `Set-Cookie` only encrypted with a key of the user's (``HTTPCacheOptions/keyFile``), and responses to other
-/// credentials are never given out.
+/// Request fields that may hold credentials (all but a few known ones, ``FetchRequest/fields``) are never stored,
+/// `Set-Cookie` only encrypted with the user's key (``HTTPCacheOptions/keyFile``), and responses to other credentials are
+/// never returned.
 public final class HTTPCache: Sendable {
     let shelf: Shelf
     let options: HTTPCacheOptions
     let transport: Transport
     let gate: HostGate
     let security: TransportSecurity
-    /// The renewals in the background, by URL.
+    /// The background revalidations, by URL.
     private let refreshes = Locked<[String: Task<Void, Never>]>([:])
 
+    /// Creates an HTTP cache.
+    ///
     /// - Parameters:
-    ///   - cache: the cache that stores the responses. Their keys begin with `http GET` and are in a space of their own: a value
-    ///     that is put with such a key is another entry.
+    ///   - cache: the cache that stores the responses. Their keys begin with `http GET` and are in a separate key space: a
+    ///     value that is put with such a key is another entry.
     ///   - options: the options for all requests.
     public init(_ cache: SharedCache, options: HTTPCacheOptions = HTTPCacheOptions()) {
         self.options = options
@@ -47,10 +49,10 @@ public final class HTTPCache: Sendable {
         )
     }
 
-    /// The response to `request`, from the cache or from its server.
+    /// Returns the response to `request`, from the cache or from its server.
     ///
-    /// No thread of Swift's pool is blocked. The body goes through a file of the cache's directory, whatever
-    /// its size: only that of ``FetchRequest/Output/memory`` takes memory.
+    /// Blocks no thread of Swift's pool. The body goes through a file in the cache's directory, whatever its size: only
+    /// ``FetchRequest/Output/memory`` takes memory for it.
     ///
     /// - Throws: ``FetchError``; `CancellationError` if the task was cancelled.
     public func fetch(_ request: FetchRequest) async throws -> FetchResponse {
@@ -72,9 +74,9 @@ public final class HTTPCache: Sendable {
         }
     }
 
-    /// The same for threads that may block.
+    /// Returns the response to `request`; blocks the calling thread.
     ///
-    /// - Throws: also ``FetchError/Code/other`` where the process can't have the threads that it takes.
+    /// - Throws: ``FetchError``, with ``FetchError/Code/other`` also if the process can't create the threads that it needs.
     @available(*, noasync, message: "it blocks the thread: use `fetch`")
     public func fetchAndWait(_ request: FetchRequest) throws(FetchError) -> FetchResponse {
         guard
@@ -97,10 +99,10 @@ public final class HTTPCache: Sendable {
         return try ended.get()
     }
 
-    /// Whether it is known that there are enough.
+    /// Whether enough threads are known to be available.
     private static let hasThreads = Locked(false)
-    /// Those of Swift's pool, which looks after timers, too; one that transfers, one that resolves names, and those that
-    /// read and write the cache.
+    /// The threads of Swift's pool, which also runs timers; one that transfers, one that resolves names, and those that read
+    /// and write the cache.
     private static let threadCount = 6
 
     private func result(of request: FetchRequest) async -> Result<FetchResponse, FetchError> {
@@ -111,21 +113,21 @@ public final class HTTPCache: Sendable {
         }
     }
 
-    /// The body of the response, in pieces of 256 KiB; it is fetched when the first is asked for.
+    /// Returns the body of the response, in chunks of 256 KiB; it is fetched when the first chunk is requested.
     ///
-    /// All of it is there and checked before the first piece is given out, and takes memory for one piece. It
-    /// throws what ``fetch(_:)`` throws, and ``FetchError/Code/unsuccessful`` for a status that is not a 2xx.
-    /// The request's output is not looked at.
+    /// The whole body is received and checked before the first chunk is returned; memory is used for one chunk. The sequence
+    /// throws the errors of ``fetch(_:)``, and ``FetchError/Code/unsuccessful`` for a status other than 2xx. The output of
+    /// the request is ignored.
     public func body(of request: FetchRequest) -> some AsyncSequence<Data, any Error> & Sendable {
         FetchedChunks(http: self, request: request)
     }
 
-    /// Waits until nothing is renewed in the background any more.
+    /// Waits until no background revalidation is in progress.
     public func settle() async {
         for task in refreshes.withLock({ Array($0.values) }) { await task.value }
     }
 
-    /// Whether anything is renewed in the background.
+    /// Whether a background revalidation is in progress.
     package var isRenewing: Bool { refreshes.withLock { !$0.isEmpty } }
 
     // MARK: For the extensions
@@ -137,7 +139,7 @@ public final class HTTPCache: Sendable {
         try await shelf.cache.blocking { (_: SharedCache) throws(Failure) in try body() }
     }
 
-    /// The response at the end of the redirects.
+    /// Follows redirects and returns the final response.
     func follow(_ request: FetchRequest, _ watched: Locked<String?>.Box) async throws -> Served {
         let limits = try FetchLimits(request, options)
         var asked = try HTTPRequest(request)
@@ -163,7 +165,7 @@ public final class HTTPCache: Sendable {
         }
     }
 
-    /// Renews what `fetch` has answered with, unless that is being done.
+    /// Revalidates the response that `fetch` has returned in the background, unless that is in progress.
     func refresh(_ fetch: Fetch) {
         let name = fetch.asked.url.text
         refreshes.withLock { tasks in
@@ -172,18 +174,18 @@ public final class HTTPCache: Sendable {
                 do {
                     _ = try await fetch.renewing().run()
                 } catch {
-                    // Nobody waits for it, and the next one who finds it stale tries again.
+                    // No caller waits for it; the next one that finds the response stale tries again.
                 }
                 refreshes.withLock { $0[name] = nil }
             }
         }
     }
 
-    /// Tells the caller how far the download is that is under way, until it is cancelled.
+    /// Reports the progress of the current download to the caller, until it is cancelled.
     private func watch(_ request: FetchRequest, _ watched: Locked<String?>.Box) -> Task<Void, Never>? {
         guard let progress = request.progress else { return nil }
         return Task { [self] in
-            // Ends by being cancelled, which is all that sleeping can fail by.
+            // Fails only by cancellation.
             while (try? await Task.sleep(for: .milliseconds(100))) != nil {
                 guard let key = watched.value.withLock({ $0 }) else { continue }
                 guard let state = await state(of: key) else { continue }
@@ -205,7 +207,7 @@ public final class HTTPCache: Sendable {
                     joinedProcess: process == CurrentProcess.identifier ? nil : process
                 )
             } catch {
-                // It is for show: the next look may tell.
+                // For display only: the next check may succeed.
                 return nil
             }
         }
@@ -213,7 +215,7 @@ public final class HTTPCache: Sendable {
 }
 
 extension Fetch {
-    /// The same in the background: nobody takes the body, and what is stale is not answered with.
+    /// Returns the same fetch for the background: its body is not used, and no stale response is returned.
     fileprivate func renewing() -> Fetch {
         var request = request
         request.progress = nil

@@ -2,74 +2,76 @@
 
 import Platform
 
-/// What holds for all requests of an ``HTTPCache``.
+/// Options for all requests of an ``HTTPCache``.
 public struct HTTPCacheOptions: Sendable, Equatable {
-    /// Requests to one server at once; further ones wait.
+    /// The maximum number of concurrent requests to one server; further requests wait.
     ///
     /// Default: 8.
     public var requestsPerHost = 8
-    /// Requests at once in all.
+    /// The maximum number of concurrent requests in total.
     ///
-    /// Servers that are slow hold up no other: one of which no request is under way may have one beyond that, up to twice
-    /// as many in all. Default: 32.
+    /// Slow servers do not delay others: a server without a request in progress may have one beyond this limit, up to twice
+    /// the limit in total. Default: 32.
     public var requests = 32
-    /// Until a connection is there.
+    /// The time limit for establishing a connection.
     ///
     /// Default: 10 s.
     public var connectLimit = Duration.seconds(10)
-    /// How long there may be not a byte.
+    /// The maximum time without receiving data.
     ///
-    /// In twice that time as many bytes have to come as make 5 a second. Default: 30 s.
+    /// In addition, the average rate over twice that time must be at least 5 bytes a second. Default: 30 s.
     public var stallLimit = Duration.seconds(30)
-    /// How long a stale response is kept, to be renewed by its validators, or to be used when there is no other.
+    /// How long a stale response is kept, for revalidation or for use if no other is available.
     ///
-    /// Default: 30 days. What takes the directory over its limits goes earlier.
+    /// Default: 30 days. Eviction may remove it earlier.
     public var keepsStale = Duration.seconds(30 * 86_400)
-    /// How long a stale response may take the place of an error at most, however much it allows.
+    /// The maximum time for which a stale response may be used instead of an error, even if it allows more.
     ///
     /// Default: 7 days.
     public var mostStaleIfError = Duration.seconds(7 * 86_400)
-    /// The longest pause that a server may ask for before it is asked again (Retry-After); with a longer one
-    /// its answer is the answer.
+    /// The longest pause before a retry that a server may ask for (Retry-After); with a longer one, its response is
+    /// returned.
     ///
     /// Default: 30 s.
     public var longestRetryPause = Duration.seconds(30)
-    /// Whether responses that say nothing of it are fresh for a tenth of the time since they were last
-    /// changed, a day at most (RFC 9111, section 4.2.2).
+    /// Whether responses that specify no lifetime are fresh for a tenth of the time since their last modification, at most a
+    /// day (RFC 9111, section 4.2.2).
     ///
     /// Default: true.
     public var usesHeuristics = true
-    /// Whether keys have a digest in the place of a URL's query, which may hold secrets.
+    /// Whether keys contain a digest instead of a URL's query, which may hold secrets.
     ///
     /// Default: false.
     public var hidesQueries = false
-    /// A file (PEM) with the authorities that vouch for servers and proxies.
+    /// A PEM file with the certificate authorities for servers and proxies.
     ///
-    /// Default: nil, what `SSL_CERT_FILE` names, or else the system's.
+    /// Default: nil, for the file that `SSL_CERT_FILE` names, or else the system's authorities.
     public var authorityFile: String?
-    /// A file (PEM) with the caller's own certificate, for servers that ask for one.
+    /// A PEM file with the client certificate, for servers that request one.
     ///
-    /// It says who asks: what has come with one is stored apart, for those who have the same. It is read when the cache is
-    /// made. Default: nil, none.
+    /// Responses fetched with a client certificate are stored separately, and returned only with the same certificate. The
+    /// file is read when the cache is created. Default: nil.
     public var certificateFile: String?
-    /// A file (PEM) with the key of ``certificateFile``, without a password.
+    /// A PEM file with the key of ``certificateFile``, without a password.
     ///
-    /// Default: nil, it is in the same file.
+    /// Default: nil, if the key is in the same file.
     public var certificateKeyFile: String?
 
-    /// The file with the key by which the cookies that responses set (`Set-Cookie`) are encrypted when they are stored.
+    /// The file with the key that encrypts cookies in stored responses (`Set-Cookie`).
     ///
-    /// It has 32 bytes, and is made, readable for this user alone, when it is first needed. Keep it outside of the
-    /// cache's directory: who has only one of them reads no cookie. Without it, and for other users, a stored
-    /// response has no such field.
+    /// The key has 32 bytes. The file is created, readable by this user only, when it is first needed. Keep it outside of
+    /// the cache's directory: reading a cookie takes both. Without it, and for other users, stored responses lack this
+    /// field.
     ///
-    /// Default: `${XDG_DATA_HOME:-~/.local/share}/diskcache/key`; nil where neither is an absolute path.
+    /// Default: `${XDG_DATA_HOME:-~/.local/share}/diskcache/key`, or nil if neither is an absolute path.
     public var keyFile = userKeyFile { CurrentProcess.environmentBytes($0) }
 
     /// The defaults.
     public init() {}
 
-    /// - Parameter environment: the bytes of an environment variable; nil where it is not set.
+    /// Returns the default of ``keyFile``.
+    ///
+    /// - Parameter environment: returns the bytes of an environment variable, or nil if it is not set.
     static func userKeyFile(_ environment: (String) -> [UInt8]?) -> String? {
         for (variable, place) in [("XDG_DATA_HOME", ""), ("HOME", "/.local/share")] {
             guard let bytes = environment(variable), let base = String(validating: bytes, as: UTF8.self),

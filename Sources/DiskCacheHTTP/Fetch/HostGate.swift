@@ -2,7 +2,7 @@
 
 import Platform
 
-/// Lets so many requests to one server begin at once; the others wait in a line, and no thread with them.
+/// Limits the concurrent requests to each server; further requests wait in a queue, without blocking a thread.
 final class HostGate: Sendable {
     private struct Host {
         var busy = 0
@@ -12,7 +12,7 @@ final class HostGate: Sendable {
     private struct State {
         var hosts: [String: Host] = [:]
         var last: UInt64 = 0
-        /// Those that were cancelled before they stood in the line.
+        /// Requests that were cancelled before they entered the queue.
         var cancelled: Set<UInt64> = []
     }
 
@@ -23,10 +23,9 @@ final class HostGate: Sendable {
         self.limit = max(1, limit)
     }
 
-    /// Waits for a turn, which is given back by ``leave(_:)``; false: `deadline` came first, and there is nothing to
-    /// give back.
+    /// Waits for a turn, which ``leave(_:)`` ends; returns false, without a turn, if `deadline` passes first.
     ///
-    /// - Throws: `CancellationError`: then there is nothing to give back.
+    /// - Throws: `CancellationError`, without a turn.
     func enter(
         _ origin: String,
         until deadline: ContinuousClock.Instant? = nil
@@ -52,9 +51,9 @@ final class HostGate: Sendable {
                 if let answer {
                     continuation.resume(returning: answer)
                 } else if let deadline {
-                    // It stands in the line by now, or has left it.
+                    // The request is in the queue by now, or has left it.
                     let task = Task { [self] in
-                        // Ends by being cancelled, which is all that sleeping can fail by.
+                        // Fails only by cancellation.
                         guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else {
                             return
                         }
@@ -73,7 +72,7 @@ final class HostGate: Sendable {
         return isIn
     }
 
-    /// Removes a waiter from the queue; nil if it is not in it any more.
+    /// Removes a waiter from the queue; returns nil if it is no longer there.
     private func leaveLine(_ number: UInt64, _ origin: String) -> CheckedContinuation<Bool, Never>? {
         state.withLock { state in
             guard let place = state.hosts[origin]?.line.firstIndex(where: { $0.number == number }) else {
@@ -94,7 +93,7 @@ final class HostGate: Sendable {
         waiting?.resume(returning: false)
     }
 
-    /// Gives the turn to the one that has waited longest.
+    /// Ends a turn, and gives it to the request that has waited longest.
     func leave(_ origin: String) {
         let next: CheckedContinuation<Bool, Never>? = state.withLock { state in
             guard var host = state.hosts[origin] else { return nil }

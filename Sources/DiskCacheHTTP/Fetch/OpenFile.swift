@@ -3,7 +3,7 @@
 import FoundationEssentials
 import Platform
 
-/// A file without a name, or whose name does not matter, open as long as somebody needs it.
+/// An open file, whose name is missing or irrelevant; it stays open while it is referenced.
 final class OpenFile: Sendable {
     let file: FileDescriptor
 
@@ -11,15 +11,15 @@ final class OpenFile: Sendable {
         self.file = file
     }
 
-    /// `range` of it; the file does not change any more.
+    /// Returns a range of the file, which no longer changes.
     func bytes(_ range: Range<Int>) throws(Errno) -> Data {
         guard let data = try file.readData(range.count, at: range.lowerBound) else { throw .inputOutput }
         return data
     }
 
-    /// Writes `range` of it to `output`.
+    /// Writes a range of the file to `output`.
     ///
-    /// Memory: one chunk. All of it goes by what the kernel copies with.
+    /// Uses memory for one chunk. The kernel copies the whole file if the range covers it.
     func copy(_ range: Range<Int>, to output: borrowing FileDescriptor) throws(Errno) {
         let size = try file.status().size
         if range.lowerBound == 0, Int64(range.upperBound) == size {
@@ -36,7 +36,7 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// The SHA-256 of all of it.
+    /// Returns the SHA-256 of the whole file.
     func digest() throws(Errno) -> [32 of UInt8] {
         var hash = SHA256()
         try file.rewind()
@@ -45,7 +45,7 @@ final class OpenFile: Sendable {
     }
 }
 
-/// The body of a response, before it is where it should go.
+/// The body of a response, before it is delivered.
 enum FetchedBody: Sendable {
     case nothing
     case data(Data)
@@ -59,7 +59,7 @@ enum FetchedBody: Sendable {
         }
     }
 
-    /// In memory; blocks.
+    /// Returns the body in memory; blocks.
     func data() throws(Errno) -> Data {
         switch self {
         case .nothing: Data()
@@ -68,7 +68,7 @@ enum FetchedBody: Sendable {
         }
     }
 
-    /// Into a file; blocks.
+    /// Writes the body to a file; blocks.
     func write(to output: borrowing FileDescriptor) throws(Errno) {
         switch self {
         case .nothing: return

@@ -3,25 +3,25 @@
 import FoundationEssentials
 import Platform
 
-/// A response on its way to the caller.
+/// A response before it is delivered to the caller.
 struct Served: Sendable {
     var status: Int
     var fields: HTTPFields
     var url: HTTPURL
     var body = FetchedBody.nothing
     var digest: String?
-    /// Seconds.
+    /// In seconds.
     var age: Int?
     var cacheStatus = CacheStatus()
 
-    /// 504: nothing that is stored will do, and there is to be no request.
+    /// Returns a 504: no stored response can be used, and the mode allows no request.
     static func unavailable(_ url: HTTPURL) -> Served {
         var served = Served(status: 504, fields: [:], url: url)
         served.cacheStatus.detail = "not-cached"
         return served
     }
 
-    /// Where it leads; nil if nowhere.
+    /// Returns the request that follows a redirect, or nil if the response is not one.
     func redirect(of request: HTTPRequest) throws(FetchError) -> HTTPRequest? {
         guard [301, 302, 303, 307, 308].contains(status), request.method == "GET" || request.method == "HEAD",
             let location = fields.first("Location")
@@ -33,13 +33,13 @@ struct Served: Sendable {
         next.url = target
         next.fields.remove(["Host"])
         if target.origin != request.url.origin {
-            // They were meant for the server that was asked.
+            // They were meant for the original server only.
             next.fields.remove(request.secrets.map(\.name))
         }
         return next
     }
 
-    /// Brings the body where it should go; blocks.
+    /// Delivers the body to its destination; blocks.
     func delivered(to output: FetchRequest.Output) throws(FetchError) -> FetchResponse {
         var response = FetchResponse(
             status: status,
@@ -70,7 +70,7 @@ struct Served: Sendable {
         return response
     }
 
-    /// As much of a body that nobody has asked for as is worth reading.
+    /// The first MiB of an unsuccessful body, which the caller has not asked for.
     private var beginning: FetchedBody {
         let most = 1 << 20
         return switch body {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One range of bytes that a request asks for (RFC 9110, section 14.1.2).
+/// A single range of bytes that a request asks for (RFC 9110, section 14.1.2).
 package enum RequestedRange: Sendable, Equatable {
     case from(Int, through: Int?)
     case last(Int)
 
-    /// Nil for another unit, several ranges and what is no range: such a field is ignored, and all of the
-    /// body sent.
+    /// Returns nil for another unit, several ranges and an invalid range: the field is ignored, and the whole body is sent.
     package init?(_ text: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             .map(HTTPText.trimmed)
@@ -25,7 +24,7 @@ package enum RequestedRange: Sendable, Equatable {
         self = .from(first, through: last)
     }
 
-    /// The bytes of a body of this length; nil if none of them is meant (416).
+    /// Returns the selected bytes of a body of this length, or nil if the range can't be satisfied (416).
     package func bytes(of length: Int) -> Range<Int>? {
         switch self {
         case .last(let count):
@@ -40,12 +39,12 @@ package enum RequestedRange: Sendable, Equatable {
 
 /// A Content-Range (RFC 9110, section 14.4).
 package struct ContentRange: Sendable, Equatable {
-    /// Nil for `*`: none.
+    /// Nil for `*`: no bytes.
     package var bytes: Range<Int>?
-    /// Nil if it is not known.
+    /// The length of the whole body; nil if it is unknown.
     package var length: Int?
 
-    /// Nil for what is none: such a response must not be stored or combined.
+    /// Returns nil for an invalid value: such a response must not be stored or combined.
     package init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2, HTTPText.lowercased(String(words[0])) == "bytes" else { return nil }
@@ -70,32 +69,32 @@ package struct ContentRange: Sendable, Equatable {
         self.length = length
     }
 
-    /// As it is sent.
+    /// The value of the field.
     package var text: String {
         let total = length.map(String.init) ?? "*"
         return bytes.map { "bytes \($0.lowerBound)-\($0.upperBound - 1)/\(total)" } ?? "bytes */\(total)"
     }
 }
 
-/// What the response to a request for the rest of a body means.
+/// The meaning of a response to a request for the rest of a body.
 package enum Resumption: Sendable, Equatable {
     /// The body of the response continues the partial one.
     case append(ExpectedBody)
     /// The body of the response is a new one, from its beginning.
     case replace
-    /// All bytes are there already.
+    /// All bytes are already stored.
     case complete
-    /// The response does not fit the partial body, which is dropped: all of the body is fetched again.
+    /// The response does not fit the partial body, which is dropped; the whole body is fetched again.
     case restart
-    /// The response says nothing about the bytes, as an error does: the partial body stays.
+    /// The response says nothing about the bytes, as an error does; the partial body is kept.
     case unrelated
 }
 
 extension StoredResponse {
-    /// Whether all bytes are there.
+    /// Whether the whole body is stored.
     package var isComplete: Bool { if case .complete = body { true } else { false } }
 
-    /// The fields of a request for the rest; nil if what is there can't be continued safely.
+    /// The fields of a request for the rest; nil if the stored part can't be continued safely.
     package var resumingFields: HTTPFields? {
         guard case .part(let bytes, _) = body, bytes.lowerBound == 0, !bytes.isEmpty,
             let validator = validators.ifRange
@@ -103,7 +102,7 @@ extension StoredResponse {
         return ["Range": "bytes=\(bytes.upperBound)-", "If-Range": validator]
     }
 
-    /// What the response to such a request means (RFC 9110, section 15.3.7).
+    /// Returns the meaning of the response to such a request (RFC 9110, section 15.3.7).
     package func resumption(by response: HTTPResponse, received: HTTPDate) -> Resumption {
         guard case .part(let bytes, let total) = body else { return .complete }
         switch response.status {
@@ -111,7 +110,7 @@ extension StoredResponse {
             return ExpectedBody(response, after: self, received: received).map(Resumption.append) ?? .restart
         case 416:
             let isWhole = total == bytes.upperBound && response.contentRange?.length == total
-            // Most servers name no validator in a 416. If they do, it must be that of the bytes.
+            // Most servers send no validator in a 416. If there is one, it must match the bytes.
             let other = Validators(response.fields, received: received)
             return isWhole && (other.isEmpty || hasBytes(of: response, received: received))
                 ? .complete : .restart
@@ -120,11 +119,10 @@ extension StoredResponse {
         }
     }
 
-    /// Whether the bytes of a 206 are of the same state as those that are stored: it names the same strong
-    /// validator.
+    /// Returns whether the bytes of a 206 belong to the stored representation: both have the same strong validator.
     ///
-    /// That holds for the answer to If-Range, too: RFC 9110, section 15.3.7, requires an ETag there if a 200 would
-    /// have one, and without one nothing tells a server that knows If-Range from one that does not.
+    /// A response to If-Range needs it, too: RFC 9110, section 15.3.7, requires an ETag there if a 200 would have one, and
+    /// without one, a server that supports If-Range can't be distinguished from one that does not.
     func hasBytes(of response: HTTPResponse, received: HTTPDate) -> Bool {
         let (own, other) = (validators, Validators(response.fields, received: received))
         if own.tag != nil || other.tag != nil {

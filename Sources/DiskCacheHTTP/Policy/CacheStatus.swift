@@ -1,53 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a cache did with a request, in the words of RFC 9211.
+/// How a cache handled a request, in the terms of RFC 9211.
 public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
-    /// Why a request went to the origin (section 2.2).
+    /// Why a request was forwarded to the origin server (section 2.2).
     public enum Forward: String, Sendable, CaseIterable {
-        /// The cache was told to have no part in it.
+        /// The cache was bypassed.
         case bypass
-        /// Requests of its method can't be answered from the cache.
+        /// Requests with this method can't be answered from the cache.
         case method
-        /// Nothing is stored for its URL. Its text is `uri-miss`.
+        /// No response is stored for this URL.
+        ///
+        /// Its raw value is `uri-miss`.
         case uriMiss = "uri-miss"
-        /// The stored response was selected by other request fields. Its text is `vary-miss`.
+        /// The stored responses were selected by other request fields.
+        ///
+        /// Its raw value is `vary-miss`.
         case varyMiss = "vary-miss"
-        /// Nothing stored will do.
+        /// No stored response can be used.
         case miss
-        /// The stored response is fresh, but the request, or its mode, asks for more.
+        /// The stored response is fresh, but the request or its mode does not accept it.
         case request
         /// The stored response is stale, or must be validated before each use.
         case stale
-        /// Only a part of it is stored, and not all that is asked for.
+        /// Only a part of the response is stored, and it does not cover the request.
         case partial
     }
 
-    /// Whether it was answered without the origin.
+    /// Whether the request was answered without the origin server.
     ///
-    /// What speaks of the way there is left out of ``text(cache:)`` then.
+    /// Forwarding details are then omitted from ``text(cache:)``.
     public package(set) var isHit = false
-    /// Why it went to the origin; nil if it did not.
+    /// Why the request was forwarded to the origin server; nil if it was not.
     public package(set) var forward: Forward?
-    /// The status that the origin answered with (section 2.3).
+    /// The status of the origin server's response (section 2.3).
     public package(set) var forwardStatus: Int?
-    /// Seconds until the answer is stale; below zero since then (section 2.4).
+    /// Seconds until the response is stale; negative after that (section 2.4).
     public package(set) var timeToLive: Int?
-    /// Whether the origin's response was kept (section 2.5).
+    /// Whether the origin server's response was stored (section 2.5).
     public package(set) var isStored = false
-    /// Whether the request waited for another one, of this process or of another, and took its response
-    /// (section 2.6).
+    /// Whether the request waited for another request, of this or another process, and got its response (section 2.6).
     public package(set) var isCollapsed = false
-    /// What names the response in the cache (section 2.7); without credentials.
+    /// The cache key of the response (section 2.7), without credentials.
     public package(set) var key: String?
-    /// What else is worth knowing, in words of one's own (section 2.8).
+    /// Implementation-specific detail (section 2.8).
     public package(set) var detail: String?
 
     package init() {}
 
-    /// As a cache named `diskcache` says it: `diskcache; fwd=stale; fwd-status=304; ttl=60`.
+    /// The status for a cache named `diskcache`, such as `diskcache; fwd=stale; fwd-status=304; ttl=60`.
     public var description: String { text(cache: "diskcache") }
 
-    /// As a member of the field Cache-Status, for a cache of this name.
+    /// Returns the status as a member of the field Cache-Status, for a cache of this name.
     public func text(cache: String) -> String {
         var parts = [Self.isToken(cache) ? cache : Self.quoted(cache)]
         if isHit {
@@ -64,7 +67,8 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         return parts.joined(separator: "; ")
     }
 
-    /// Of structured fields (RFC 9651, section 3.3.4): it begins with a letter or an asterisk.
+    /// Returns whether the text is a token of structured fields (RFC 9651, section 3.3.4), which begins with a letter or an
+    /// asterisk.
     private static func isToken(_ text: String) -> Bool {
         guard let first = text.utf8.first else { return false }
         let isLetter = (0x41...0x5A).contains(first & 0xDF) && first < 0x80
@@ -72,7 +76,7 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
             && HTTPText.isToken(text.filter { $0 != ":" && $0 != "/" })
     }
 
-    /// With what a string there may not have as a question mark.
+    /// Returns the text as a string of structured fields, with question marks for characters that it must not contain.
     private static func quoted(_ text: String) -> String {
         var bytes: [UInt8] = []
         for byte in text.utf8 {

@@ -4,35 +4,35 @@
 package struct CachedAnswer: Sendable, Equatable {
     package var status: Int
     package var fields: HTTPFields
-    /// The bytes of the whole body to send; nil for none.
+    /// The range of the whole body to send; nil for no body.
     package var bytes: Range<Int>?
     package var freshness: Freshness
 }
 
-/// A request for the origin.
+/// A request to forward to the origin server.
 package struct ForwardedRequest: Sendable, Equatable {
     package var request: HTTPRequest
     package var reason: CacheStatus.Forward
-    /// Whether it asks about the stored response, which a 304 then renews.
+    /// Whether the request is conditional on the stored response, so that a 304 revalidates it.
     package var validates: Bool
 }
 
-/// What to do about a request.
+/// How to handle a request.
 package enum Decision: Sendable, Equatable {
     case answer(CachedAnswer)
     /// Answer now, and validate in the background (RFC 5861, section 3).
     case answerAndRevalidate(CachedAnswer, ForwardedRequest)
     case forward(ForwardedRequest)
-    /// 504: the mode allows no request, and nothing stored will do.
+    /// 504: the mode allows no request, and no stored response can be used.
     case unavailable
 }
 
 extension HTTPCachePolicy {
     private enum Use { case answer, behind, validate(CacheStatus.Forward) }
 
-    /// What to do about a request, with the stored response that was chosen for it.
+    /// Returns how to handle a request, given the stored response that was selected for it.
     ///
-    /// - Parameter hasVariants: Whether others are stored for this URL, none of which matches.
+    /// - Parameter hasVariants: Whether responses are stored for this URL, none of which matches.
     package func decide(
         _ request: HTTPRequest,
         stored: StoredResponse?,
@@ -47,7 +47,7 @@ extension HTTPCachePolicy {
             return .forward(forwarded(request, reason, validating: validating, mode: mode))
         }
         guard request.method == "GET" || request.method == "HEAD" else { return forward(.method) }
-        // Only the origin can tell (section 4.3.2).
+        // Only the origin server can evaluate these (section 4.3.2).
         let isForOrigin = ["If-Match", "If-Unmodified-Since"].contains { request.fields.contains($0) }
         if isForOrigin || control.contains("no-store") { return forward(.bypass) }
         guard let stored else { return forward(hasVariants ? .varyMiss : .uriMiss) }
@@ -72,7 +72,7 @@ extension HTTPCachePolicy {
         if mode == .reload { return insisting }
         if mustValidate(stored) { return .validate(.stale) }
         if mode == .revalidate {
-            // RFC 8246, section 2, and 3: only where nobody on the way can have set it.
+            // RFC 8246, sections 2 and 3: only if no intermediary can have set it.
             let isImmutable = stored.control.contains("immutable") && request.url.scheme == "https"
             return isImmutable && freshness.isFresh ? .answer : insisting
         }
@@ -85,23 +85,22 @@ extension HTTPCachePolicy {
         return mayRevalidateBehind(stored, freshness) ? .behind : .validate(.stale)
     }
 
-    /// Whether the request's own directives (section 5.2.1) want no response of this age.
+    /// Returns whether the request's own directives (section 5.2.1) reject a response of this age.
     private func asksForValidation(_ request: HTTPRequest, _ freshness: Freshness) -> Bool {
         let control = CacheControl(request.fields)
         if request.forbidsUnvalidatedUse { return true }
-        // What is no number asks for the most. Zero is how clients ask for a validation, also of what came
-        // just now.
+        // An invalid number counts as the strictest value. Clients send 0 to request validation, even of a response that was
+        // received just now.
         let oldest = control.contains("max-age") ? control.validSeconds("max-age") ?? 0 : .max
         let least = control.contains("min-fresh") ? control.validSeconds("min-fresh") ?? .max : .min
         return oldest == 0 || freshness.age > oldest || freshness.remaining < least
     }
 
-    /// The request for the origin: with the validators of what is stored (section 4.3.1), and without Range
-    /// then, since the range is answered from the whole body.
+    /// Returns the request to forward to the origin server, with the validators of the stored response (section 4.3.1).
     ///
-    /// Without them where a 304 would not speak of what is stored: a part of a body, a status that no
-    /// condition applies to (RFC 9110, section 13.2.1), a request that asks whether there is anything at all
-    /// (`If-None-Match: *`).
+    /// With validators it has no Range, since the range is answered from the whole body. The validators are omitted if a 304
+    /// would not refer to the stored response: for a partial body, for a status that no condition applies to (RFC 9110,
+    /// section 13.2.1), and for a request that asks whether any representation exists (`If-None-Match: *`).
     package func forwarded(
         _ request: HTTPRequest,
         _ reason: CacheStatus.Forward,
@@ -130,10 +129,9 @@ extension HTTPCachePolicy {
 }
 
 extension HTTPCachePolicy {
-    /// The stored response as an answer to this request, whether it is fresh or not; nil if bytes are
-    /// missing.
+    /// Returns the stored response as an answer to this request, fresh or not, or nil if bytes are missing.
     ///
-    /// - Parameter isValidated: Whether the origin has just said that it is right.
+    /// - Parameter isValidated: Whether the origin server has just validated it.
     package func answer(
         _ request: HTTPRequest,
         from stored: StoredResponse,
@@ -185,8 +183,8 @@ extension HTTPCachePolicy {
         return answer
     }
 
-    /// The range that counts: without If-Range, or if that names the stored response (RFC 9110, section
-    /// 13.1.5).
+    /// Returns the requested range, unless the request has an If-Range that does not match the stored response (RFC 9110,
+    /// section 13.1.5).
     private func range(_ request: HTTPRequest, _ stored: StoredResponse) -> RequestedRange? {
         guard let range = request.fields.first("Range").flatMap(RequestedRange.init) else { return nil }
         guard let condition = request.fields.first("If-Range") else { return range }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How old a stored response is, and how old it may become (RFC 9111, section 4.2), in seconds.
+/// The age and the freshness lifetime of a stored response (RFC 9111, section 4.2), in seconds.
 package struct Freshness: Sendable, Equatable {
-    /// What the lifetime was taken from.
+    /// The origin of the freshness lifetime.
     package enum Source: Sendable, Equatable {
         case override, maximumAge, expires, heuristic, none
     }
@@ -11,30 +11,30 @@ package struct Freshness: Sendable, Equatable {
     package let age: Int
     package let source: Source
 
-    /// Whether it may be used without a question.
+    /// Whether the response may be used without validation.
     package var isFresh: Bool { lifetime > age }
-    /// Until it is stale; below zero since then.
+    /// Seconds until the response is stale; negative after that.
     package var remaining: Int { lifetime - age }
-    /// Since it is stale.
+    /// Seconds since the response became stale.
     package var staleness: Int { max(0, age - lifetime) }
 }
 
-/// What a private cache does with responses: RFC 9111 where nothing else is chosen.
+/// The policy of a private cache: RFC 9111, except for the options that are set.
 ///
-/// All of it are functions of their arguments, without clock, input and output.
+/// All functions are pure: they depend on their arguments only, without clock, input and output.
 package struct HTTPCachePolicy: Sendable, Equatable {
-    /// How long a response is fresh that doesn't say it.
+    /// The freshness lifetime of responses that do not specify one.
     package enum Heuristic: Sendable, Equatable {
         case none
-        /// This part of the time since it was last changed, and no more seconds than that (section 4.2.2).
+        /// This fraction of the time since the last modification, at most this many seconds (section 4.2.2).
         case sinceModified(Double, most: Int)
     }
 
     /// How long, in seconds, a stale response may be used (RFC 5861).
     package struct Allowance: Sendable, Equatable {
-        /// Where the response says nothing.
+        /// The time if the response does not specify one.
         package var unasked: Int
-        /// However much the response allows.
+        /// The maximum, even if the response allows more.
         package var most: Int
 
         package init(unasked: Int = 0, most: Int = .max) {
@@ -43,12 +43,11 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         }
     }
 
-    /// A tenth, as section 4.2.2 has it, and a day at most.
+    /// A tenth, as in section 4.2.2, and at most a day.
     package var heuristic = Heuristic.sinceModified(0.1, most: 86_400)
-    /// Seconds for which each response is fresh from when it came, whatever it says; its no-store and
-    /// no-cache count for nothing then.
+    /// Seconds for which each response is fresh after it was received, overriding its own lifetime, no-store and no-cache.
     ///
-    /// Errors (400 and above) are left to what they say themselves.
+    /// Errors (400 and above) keep their own lifetime.
     package var lifetime: Int?
     package var staleWhileRevalidate = Allowance()
     package var staleIfError = Allowance()
@@ -57,12 +56,12 @@ package struct HTTPCachePolicy: Sendable, Equatable {
 
     package init() {}
 
-    /// The statuses whose responses may be stored without a word about it (RFC 9110, section 15.1).
+    /// The statuses whose responses are heuristically cacheable (RFC 9110, section 15.1).
     package static let heuristicStatuses: Set<Int> = [
         200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501,
     ]
 
-    /// How fresh it is at `now`.
+    /// Returns the freshness of the stored response at `now`.
     package func freshness(of stored: StoredResponse, now: HTTPDate) -> Freshness {
         let (lifetime, source) = lifetimeAndSource(of: stored)
         return Freshness(lifetime: lifetime, age: Self.age(of: stored, now: now), source: source)
@@ -95,20 +94,21 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         return (max(0, Int(span)), .heuristic)
     }
 
-    /// The lifetime that the caller has chosen; nil where the response's own counts.
+    /// Returns the lifetime that the caller has chosen, or nil if the response's own counts.
     func chosenLifetime(for status: Int) -> Int? {
         status < 400 ? lifetime.map { min(max(0, $0), HTTPText.mostSeconds) } : nil
     }
 
-    /// RFC 9111, section 4.2.3.
+    /// Returns the current age (RFC 9111, section 4.2.3).
     ///
-    /// A clock that was put back makes nothing younger than it came.
+    /// If the clock is set back, a response does not become younger than it was on arrival.
     package static func age(of stored: StoredResponse, now: HTTPDate) -> Int {
         ageOnArrival(of: stored) + max(0, now.since(stored.received))
     }
 
-    /// By its Date and by its Age, whichever is more: a clock that is ahead, here or there, makes nothing
-    /// younger.
+    /// Returns the age by Date or by Age, whichever is greater.
+    ///
+    /// A clock that is ahead, here or at the server, does not make a response younger.
     private static func ageOnArrival(of stored: StoredResponse) -> Int {
         let apparent = stored.received.since(stored.date)
         let said = stored.fields.members(of: "Age").first.flatMap(HTTPText.seconds) ?? 0
@@ -116,27 +116,26 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         return max(apparent, corrected)
     }
 
-    /// Whether it may be used while stale at all (section 4.2.4).
+    /// Returns whether the response may be used at all when it is stale (section 4.2.4).
     package func mayBeStale(_ stored: StoredResponse) -> Bool {
         !stored.control.contains("must-revalidate") && !mustValidate(stored)
     }
 
-    /// Whether each use needs a validation (section 5.2.2.4).
+    /// Returns whether each use needs a validation (section 5.2.2.4).
     package func mustValidate(_ stored: StoredResponse) -> Bool {
         chosenLifetime(for: stored.status) == nil && stored.control.forbidsUnvalidatedUse
     }
 
-    /// Whether it may be used while it is validated (RFC 5861, section 3).
+    /// Returns whether the response may be used while it is being validated (RFC 5861, section 3).
     package func mayRevalidateBehind(_ stored: StoredResponse, _ freshness: Freshness) -> Bool {
         let most = allowed(staleWhileRevalidate, by: [stored.control], "stale-while-revalidate")
         return mayBeStale(stored) && freshness.staleness < most
     }
 
-    /// Whether it may be used in the place of an error (RFC 5861, section 4), which a request can allow as
-    /// well.
+    /// Returns whether the response may be used instead of an error (RFC 5861, section 4), which a request can also allow.
     ///
-    /// Being fresh is not enough: then the request has asked for a validation. If it has done so by no-cache, what
-    /// the response allows does not count (RFC 9111, section 5.2.1.4).
+    /// Being fresh is not enough: then the request has asked for validation. If it did so by no-cache, the response's own
+    /// allowance does not count (RFC 9111, section 5.2.1.4).
     package func mayReplaceError(
         _ stored: StoredResponse,
         for request: HTTPRequest,

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A moment as HTTP has it: whole seconds since the beginning of 1970, in UTC.
+/// A date of HTTP: whole seconds since the beginning of 1970, in UTC.
 package struct HTTPDate: Sendable, Hashable, Comparable {
-    /// The moments that there are: the years 0 to 9999, which is what a date can be written for.
+    /// The valid range: the years 0 to 9999, which HTTP's date formats can express.
     ///
-    /// So small that no sum or difference of a few of them overflows.
+    /// Sums and differences of a few dates in this range don't overflow.
     static let range = -62_167_219_200...253_402_300_799
 
-    /// Since the beginning of 1970; negative before it.
+    /// Seconds since the beginning of 1970; negative before it.
     package let seconds: Int
 
-    /// This many seconds after the beginning of 1970, or the first or last moment that there is.
+    /// Creates the date this many seconds after the beginning of 1970, clamped to the valid range.
     package init(seconds: Int) {
         self.seconds = min(max(seconds, Self.range.lowerBound), Self.range.upperBound)
     }
 
     package static func < (left: HTTPDate, right: HTTPDate) -> Bool { left.seconds < right.seconds }
 
-    /// The seconds from `earlier` to here.
+    /// Returns the seconds from `earlier` to this date.
     package func since(_ earlier: HTTPDate) -> Int { seconds - earlier.seconds }
 
-    /// This many seconds later, or the first or last moment that there is.
+    /// Returns the date this many seconds later, clamped to the valid range.
     package func adding(_ span: Int) -> HTTPDate {
         let (sum, isBeyond) = seconds.addingReportingOverflow(span)
         return HTTPDate(seconds: isBeyond ? (span < 0 ? .min : .max) : sum)
@@ -36,10 +36,10 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
 }
 
 extension HTTPDate {
-    /// A date in one of the three forms of RFC 9110, section 5.6.7; nil for any other text.
+    /// Parses one of the three date formats of RFC 9110, section 5.6.7; returns nil for any other text.
     ///
-    /// Letters may have either case (RFC 9111, section 4.2); the zone must be GMT. A year of two digits that
-    /// seems to lie more than 50 years after `now` is the one a century before.
+    /// Letters may have either case (RFC 9111, section 4.2); the zone must be GMT. A two-digit year that appears to be more
+    /// than 50 years after `now` is in the century before.
     package init?(_ text: String, now: HTTPDate) {
         let parts = HTTPText.lowercased(text).split(separator: " ", omittingEmptySubsequences: false)
             .map(String.init)
@@ -54,7 +54,7 @@ extension HTTPDate {
         self.init(seconds: moment)
     }
 
-    /// Such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// Parses an IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     private static func fixed(_ parts: [String]) -> Int? {
         guard weekdays.contains(String(parts[0].dropLast())), parts[1].utf8.count == 2,
             parts[3].utf8.count == 4, parts[5] == "gmt", let year = number(parts[3])
@@ -62,7 +62,7 @@ extension HTTPDate {
         return moment(year: year, month: parts[2], day: parts[1], time: parts[4])
     }
 
-    /// Such as `Sunday, 06-Nov-94 08:49:37 GMT`.
+    /// Parses a date in the format of RFC 850, such as `Sunday, 06-Nov-94 08:49:37 GMT`.
     private static func obsolete(_ parts: [String], now: HTTPDate) -> Int? {
         guard parts.count == 4, longWeekdays.contains(String(parts[0].dropLast())), parts[3] == "gmt" else {
             return nil
@@ -77,9 +77,9 @@ extension HTTPDate {
         return moment(year: year, month: date[1], day: date[0], time: parts[2])
     }
 
-    /// Such as `Sun Nov  6 08:49:37 1994`.
+    /// Parses a date in the format of `asctime`, such as `Sun Nov  6 08:49:37 1994`.
     private static func asctime(_ parts: [String]) -> Int? {
-        // A day below 10 has a space in the place of its first digit.
+        // A day below 10 has a space instead of its first digit.
         let isShort = parts.count == 6 && parts[2].isEmpty
         guard isShort || parts.count == 5 else { return nil }
         let day = isShort ? "0" + parts[3] : parts[2]
@@ -105,7 +105,7 @@ extension HTTPDate {
 }
 
 extension HTTPDate {
-    /// As IMF-fixdate, the form in which dates are sent.
+    /// The date as IMF-fixdate, the format in which dates are sent.
     package var text: String {
         let day = Self.floored(seconds, by: 86_400)
         let rest = seconds - day * 86_400
@@ -126,13 +126,14 @@ extension HTTPDate {
         return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
     }
 
-    /// Divided and rounded down, for numbers below zero as well.
+    /// Divides and rounds down, for negative numbers, too.
     private static func floored(_ number: Int, by divisor: Int) -> Int {
         number >= 0 ? number / divisor : -((divisor - 1 - number) / divisor)
     }
 
-    /// Days since the beginning of 1970, of the Gregorian calendar; the year is taken to begin in March, so
-    /// that the day of a leap year comes last.
+    /// Returns the days since the beginning of 1970, in the Gregorian calendar.
+    ///
+    /// The calculation begins the year in March, so that the leap day comes last.
     private static func days(year: Int, month: Int, day: Int) -> Int {
         let year = month > 2 ? year : year - 1
         let era = floored(year, by: 400)

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The header fields of a message: lines in their order, found by name whatever its case.
+/// The header fields of a message: lines in order, found by name without regard to case.
 package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
-    /// One line.
+    /// A field line.
     package struct Line: Sendable, Equatable {
-        /// As it was sent.
+        /// The name as it was sent.
         package var name: String
-        /// Without the white space around it.
+        /// The value without surrounding white space.
         package var value: String
     }
 
     /// In the order of the message.
     package private(set) var lines: [Line] = []
 
-    /// None.
+    /// Creates an empty list of fields.
     package init() {}
 
-    /// With lines in this order; a name may come again.
+    /// Creates lines in this order; names may be repeated.
     package init(dictionaryLiteral elements: (String, String)...) {
         for (name, value) in elements { add(name, value) }
     }
 
-    /// The values of all lines of this name, in their order.
+    /// Returns the values of all lines of this name, in order.
     package func values(of name: String) -> [String] {
         let name = HTTPText.lowercased(name)
         return lines.filter { HTTPText.lowercased($0.name) == name }.map(\.value)
     }
 
-    /// The value of the first line of this name.
+    /// Returns the value of the first line of this name.
     package func first(_ name: String) -> String? { values(of: name).first }
 
-    /// Whether there is a line of this name.
+    /// Returns whether there is a line of this name.
     package func contains(_ name: String) -> Bool { first(name) != nil }
 
-    /// All lines of this name as one value (RFC 9110, section 5.2); nil if there is none.
+    /// Returns all lines of this name as one value (RFC 9110, section 5.2), or nil if there are no such lines.
     package func combined(_ name: String) -> String? {
         let values = values(of: name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The members of a list (RFC 9110, section 5.6.1) over all of its lines, without empty ones.
+    /// Returns the members of a list (RFC 9110, section 5.6.1) from all of its lines, without empty ones.
     package func members(of name: String) -> [String] { values(of: name).flatMap(HTTPText.members) }
 
     /// Whether there is `Pragma: no-cache` (RFC 9111, section 5.4).
@@ -47,12 +47,12 @@ package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
         members(of: "Pragma").contains { HTTPText.lowercased($0) == "no-cache" }
     }
 
-    /// Adds a line at the end.
+    /// Appends a line.
     package mutating func add(_ name: String, _ value: String) {
         lines.append(Line(name: name, value: HTTPText.trimmed(value)))
     }
 
-    /// Puts one line in the place of all of this name.
+    /// Replaces all lines of this name with one line.
     package mutating func set(_ name: String, _ value: String) {
         remove([name])
         add(name, value)
@@ -65,17 +65,17 @@ package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     }
 }
 
-/// What the grammar of HTTP's fields has in common: ASCII, lists, quoted strings and numbers.
+/// The common grammar of HTTP fields: ASCII, lists, quoted strings and numbers.
 enum HTTPText {
-    /// The largest number of seconds: what a larger one counts as (RFC 9111, section 1.2.2).
+    /// The maximum number of seconds; larger ones count as this one (RFC 9111, section 1.2.2).
     static let mostSeconds = 2_147_483_648
 
-    /// In lower case, of ASCII alone: names in other letters are different names.
+    /// Converts ASCII letters to lower case; names that differ in other letters are different names.
     static func lowercased(_ text: String) -> String {
         String(decoding: text.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// Without spaces and tabs at both ends.
+    /// Removes spaces and tabs at both ends.
     static func trimmed(_ text: some StringProtocol) -> String {
         let bytes = Array(text.utf8)
         guard let first = bytes.firstIndex(where: { !isSpace($0) }),
@@ -84,7 +84,7 @@ enum HTTPText {
         return String(decoding: bytes[first...last], as: UTF8.self)
     }
 
-    /// With a space for each byte that ends a line, or that no value may have (RFC 9110, section 5.5).
+    /// Replaces CR, LF and NUL, which no value may contain, with spaces (RFC 9110, section 5.5).
     static func onOneLine(_ text: String) -> String {
         guard text.utf8.contains(where: isEnd) else { return text }
         return String(decoding: text.utf8.map { isEnd($0) ? 0x20 : $0 }, as: UTF8.self)
@@ -94,9 +94,9 @@ enum HTTPText {
 
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    /// The text between commas, but for commas in quoted strings; trimmed, without empty members.
+    /// Returns the parts between commas, except commas in quoted strings; trimmed, without empty parts.
     ///
-    /// A quotation mark that none follows is a character like any other, so that it hides nothing.
+    /// A quotation mark without a closing one is an ordinary character, so that it hides no members.
     static func members(_ text: String) -> [String] {
         let bytes = Array(text.utf8)
         var members: [String] = []
@@ -108,8 +108,8 @@ enum HTTPText {
                 members.append(trimmed(String(decoding: bytes[begin..<place], as: UTF8.self)))
                 begin = place + 1
             } else if mayQuote, bytes[place] == UInt8(ascii: "\"") {
-                // Where one has no end, those after it have none either: without this, a long line takes
-                // forever.
+                // If a quoted string has no end, later ones have none either. Without this check a long line takes quadratic
+                // time.
                 if let end = endOfQuotedString(bytes, from: place) { place = end } else { mayQuote = false }
             }
             place += 1
@@ -117,7 +117,7 @@ enum HTTPText {
         return members.filter { !$0.isEmpty }
     }
 
-    /// Where the quoted string ends that begins here; nil if none does.
+    /// Returns the index of the closing quotation mark of the string that begins here, or nil if it is missing.
     private static func endOfQuotedString(_ bytes: [UInt8], from begin: Int) -> Int? {
         guard bytes[begin] == UInt8(ascii: "\"") else { return nil }
         var place = begin + 1
@@ -128,7 +128,7 @@ enum HTTPText {
         return nil
     }
 
-    /// The content of a quoted string; nil if the text is not one as a whole.
+    /// Returns the content of a quoted string, or nil if the text as a whole is not one.
     static func unquoted(_ text: String) -> String? {
         let bytes = Array(text.utf8)
         guard bytes.count >= 2, endOfQuotedString(bytes, from: 0) == bytes.count - 1 else { return nil }
@@ -142,18 +142,18 @@ enum HTTPText {
         return String(decoding: content, as: UTF8.self)
     }
 
-    /// A number of seconds (delta-seconds), at most ``mostSeconds``; nil if the text is anything but digits.
+    /// Returns a number of seconds (delta-seconds), at most ``mostSeconds``, or nil if the text is not all digits.
     static func seconds(_ text: String) -> Int? {
         guard isDigits(text) else { return nil }
         return min(Int(text) ?? mostSeconds, mostSeconds)
     }
 
-    /// Whether it consists of digits, of which there is at least one.
+    /// Returns whether the text consists of one or more digits.
     static func isDigits(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// Whether it is a token (RFC 9110, section 5.6.2).
+    /// Returns whether the text is a token (RFC 9110, section 5.6.2).
     static func isToken(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in

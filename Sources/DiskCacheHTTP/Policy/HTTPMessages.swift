@@ -4,11 +4,11 @@ import Transport
 
 /// The head of a request.
 package struct HTTPRequest: Sendable, Equatable {
-    /// In its case: methods differ by it.
+    /// The method; case-sensitive.
     package var method: String
     package var url: HTTPURL
     package var fields: HTTPFields
-    /// The names, in lower case, of fields beyond ``HarmlessFields`` that hold no credentials, as the caller says.
+    /// The names, in lower case, of fields beyond ``HarmlessFields`` that hold no credentials according to the caller.
     package var plainFields: Set<String> = []
 
     package init(_ method: String = "GET", _ url: HTTPURL, _ fields: HTTPFields = [:]) {
@@ -17,25 +17,25 @@ package struct HTTPRequest: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// Whether a field of this name, in lower case, may hold credentials.
+    /// Returns whether a field of this name, in lower case, may hold credentials.
     ///
-    /// It goes to no other server then, separates responses, and is written down only sealed.
+    /// Such a field is not sent to other servers, separates responses, and is stored only as a keyed digest.
     package func isSecret(_ name: String) -> Bool {
         !HarmlessFields.contains(name) && !plainFields.contains(name)
     }
 
-    /// Its fields that may hold credentials, with their names in lower case and in the order of these.
+    /// The fields that may hold credentials, sorted by name, with names in lower case.
     package var secrets: [HTTPFields.Line] {
         fields.lines.map { HTTPFields.Line(name: HTTPText.lowercased($0.name), value: $0.value) }
             .filter { isSecret($0.name) }.sorted { $0.name < $1.name }
     }
 
-    /// Whether it may change nothing at the origin (RFC 9110, section 9.2.1).
+    /// Whether the method is safe: it changes nothing at the origin server (RFC 9110, section 9.2.1).
     ///
-    /// A method that is not known may.
+    /// An unknown method is not.
     package var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
 
-    /// Whether it asks for a part, or on a condition.
+    /// Whether the request asks for a range, or has a condition.
     package var isConditional: Bool {
         fields.lines.contains { Self.conditions.contains(HTTPText.lowercased($0.name)) }
     }
@@ -44,8 +44,8 @@ package struct HTTPRequest: Sendable, Equatable {
         "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
     ]
 
-    /// Whether nothing stored may be used before the origin has said that it is right (RFC 9111, sections 5.2.1.4
-    /// and 5.4).
+    /// Whether a stored response may be used only after validation by the origin server (RFC 9111, sections 5.2.1.4 and
+    /// 5.4).
     package var forbidsUnvalidatedUse: Bool {
         fields.contains("Cache-Control") ? CacheControl(fields).contains("no-cache") : fields.hasPragmaNoCache
     }
@@ -62,13 +62,13 @@ package struct HTTPResponse: Sendable, Equatable {
     }
 }
 
-/// What a cache keeps of a response to GET, but for its bytes.
+/// A stored response to GET, without its bytes.
 package struct StoredResponse: Sendable, Equatable {
-    /// What of the body is there.
+    /// The stored part of the body.
     package enum Body: Sendable, Equatable {
-        /// All of it, of this length in bytes.
+        /// The whole body, of this length in bytes.
         case complete(Int)
-        /// These bytes, of so many if that is known.
+        /// These bytes, and the length of the whole body if known.
         case part(Range<Int>, of: Int?)
     }
 
@@ -77,9 +77,9 @@ package struct StoredResponse: Sendable, Equatable {
     package var fields: HTTPFields
     /// When the request was sent.
     package var requested: HTTPDate
-    /// When the response came.
+    /// When the response was received.
     package var received: HTTPDate
-    /// What chose this response among the variants.
+    /// The request fields that selected this response among the variants.
     package var variant: Variant
     package var body: Body
 
@@ -99,7 +99,7 @@ package struct StoredResponse: Sendable, Equatable {
         self.body = body
     }
 
-    /// When the origin made it; when it came, if that is not said (RFC 9110, section 6.6.1).
+    /// When the origin server generated it, or when it was received if that is not stated (RFC 9110, section 6.6.1).
     package var date: HTTPDate {
         fields.first("Date").flatMap { HTTPDate($0, now: received) } ?? received
     }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A URL of http or https in its normal form, without fragment and without credentials.
+/// An http or https URL in normal form, without fragment and credentials.
 ///
-/// Two texts that mean the same resource by RFC 3986, section 6.2.2 and 6.2.3, and RFC 9110, section 4.2.3,
-/// become the same: case of scheme and host, default and empty port, empty path, dot segments,
-/// percent-encoding. A query stays in its order. Bytes that a URL may not have are percent-encoded.
+/// URLs that are equivalent by RFC 3986, sections 6.2.2 and 6.2.3, and RFC 9110, section 4.2.3, become equal: case of scheme
+/// and host, default and empty port, empty path, dot segments, percent-encoding. The query keeps its order. Bytes that a URL
+/// must not contain are percent-encoded.
 package struct HTTPURL: Sendable, Hashable {
     /// `http` or `https`.
     package let scheme: String
-    /// In lower case; an IPv6 address in its brackets.
+    /// In lower case; an IPv6 address keeps its brackets.
     package let host: String
-    /// Nil for the scheme's own.
+    /// Nil for the default port of the scheme.
     package let port: Int?
     /// Begins with a slash.
     package let path: String
     /// Nil if there is no question mark.
     package let query: String?
 
-    /// Nil for another scheme, without host, with a port that is none, and with spaces or control characters.
+    /// Returns nil for another scheme, a missing host, an invalid port, and text with spaces or control characters.
     package init?(_ text: String) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
             let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
@@ -34,15 +34,16 @@ package struct HTTPURL: Sendable, Hashable {
         query = mark < bytes.count ? Self.encoded(bytes[(mark + 1)...]) : nil
     }
 
-    /// What names the resource in a cache, and what is shown of it: scheme, host, port, path and query.
+    /// Scheme, host, port, path and query, as used in cache keys and for display.
     package var text: String { origin + path + (query.map { "?" + $0 } ?? "") }
 
     /// Scheme, host and port (RFC 9110, section 4.3.1).
     package var origin: String { "\(scheme)://\(host)" + (port.map { ":\($0)" } ?? "") }
 
-    /// What a reference means here, as in Location (RFC 3986, section 5.2); nil for what is no http or https.
+    /// Resolves a reference, as in Location, against this URL (RFC 3986, section 5.2); nil if the result is not http or
+    /// https.
     package func resolving(_ reference: String) -> HTTPURL? {
-        // Many servers send blanks as they are.
+        // Many servers send spaces unencoded.
         let reference = String(reference.prefix { $0 != "#" }).replacing(" ", with: "%20")
         let head = reference.prefix { $0 != "/" && $0 != "?" }
         if head.contains(":") { return HTTPURL(reference) }
@@ -73,8 +74,7 @@ extension HTTPURL {
         return (name, port == (scheme == "http" ? 80 : 443) ? nil : port)
     }
 
-    /// What is encoded without need is decoded, digits of encodings are in upper case, what may not stand
-    /// there is encoded.
+    /// Decodes unnecessary percent-encodings, converts the digits of others to upper case, and encodes invalid bytes.
     private static func encoded(_ bytes: ArraySlice<UInt8>) -> String {
         let bytes = Array(bytes)
         var result: [UInt8] = []
@@ -117,7 +117,7 @@ extension HTTPURL {
         }
     }
 
-    /// RFC 3986, section 5.2.4.
+    /// Removes dot segments (RFC 3986, section 5.2.4).
     private static func withoutDots(_ path: String) -> String {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         var kept: [Substring] = []

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which header fields of a response are kept.
+/// The header fields of a response that are stored.
 ///
-/// All of them, known or not (RFC 9111, section 3.1), but for those of one connection (RFC 9110, section
-/// 7.6.1) and those that carry credentials. Cookies that a server sets are encrypted.
+/// All fields, known or unknown (RFC 9111, section 3.1), except those of one connection (RFC 9110, section 7.6.1) and those
+/// that carry credentials. Cookies that a server sets are encrypted.
 package enum KeptFields {
-    /// What is about one connection, whether Connection names it or not.
+    /// Fields that apply to one connection, whether Connection lists them or not.
     package static let ofConnection: Set<String> = [
         "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
         "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
-    /// What carries credentials.
+    /// Fields that carry credentials.
     package static let secret: Set<String> = [
         "authentication-info", "authorization", "cookie", "set-cookie", "set-cookie2",
     ]
 
-    /// Those of them that are kept, where nobody but the user can read them.
+    /// The fields of ``secret`` that are stored, encrypted so that only the user can read them.
     package static let encrypted: Set<String> = ["set-cookie", "set-cookie2"]
 
-    /// What describes the bytes that are stored, which a 304 doesn't change (RFC 9111, section 3.2).
+    /// Fields that describe the stored bytes, which a 304 does not change (RFC 9111, section 3.2).
     package static let ofBody: Set<String> = ["content-encoding", "content-length", "content-range"]
 
-    /// The fields of a response that are kept.
+    /// Returns the fields of a response that are stored.
     package static func of(_ fields: HTTPFields) -> HTTPFields {
         var kept = fields
         kept.remove(fields.members(of: "Connection"))
@@ -30,7 +30,7 @@ package enum KeptFields {
         return kept
     }
 
-    /// The stored fields with those of a newer response in their place, by name.
+    /// Returns the stored fields, with those of a newer response replacing fields of the same name.
     package static func updated(_ stored: HTTPFields, with newer: HTTPFields) -> HTTPFields {
         var changes = of(newer)
         changes.remove(ofBody)

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What to do with the origin's response.
+/// How to handle the origin server's response.
 package enum Reception: Sendable, Equatable {
-    /// Keep it with its body, in place of a stored response.
+    /// Store it with its body, replacing a stored response.
     case store(Storing)
-    /// The stored response with new fields, and what to answer; its bytes stay as they are.
+    /// The stored response with updated fields, and the answer; the stored bytes do not change.
     case renewed(StoredResponse, CachedAnswer)
-    /// Hand it on. `removes`: the stored response is not right any more.
+    /// Return it without storing it. `removes`: the stored response is no longer valid.
     case pass(removes: Bool)
-    /// It is an error, and the stored response may take its place (RFC 5861, section 4).
+    /// It is an error, and the stored response may replace it (RFC 5861, section 4).
     case stale(CachedAnswer)
-    /// It speaks of a response that is not stored: ask again, without conditions (RFC 9111, section 4.3.4).
+    /// It does not refer to the stored response: request again, without conditions (RFC 9111, section 4.3.4).
     case refetch
 }
 
 extension HTTPCachePolicy {
-    /// What to do with a response to what was forwarded for `request`.
+    /// Returns how to handle the response to the request that was forwarded for `request`.
     package func receive(
         _ response: HTTPResponse,
         to request: HTTPRequest,
@@ -38,7 +38,7 @@ extension HTTPCachePolicy {
         switch storing {
         case .complete: return .store(storing)
         case .part:
-            // A part doesn't take the place of the whole that it is from.
+            // A part does not replace the complete body that it belongs to.
             if let stored, stored.isComplete, stored.hasBytes(of: response, received: received) {
                 return .pass(removes: false)
             }
@@ -47,8 +47,9 @@ extension HTTPCachePolicy {
         }
     }
 
-    /// Whether a response that is not kept shows that what is stored is out of date: not one that is refused
-    /// for what was asked, and no error but that nothing is there any more.
+    /// Returns whether a response that is not stored shows that the stored response is outdated.
+    ///
+    /// It does not if it was refused because of the request, nor if it is an error other than 404 and 410.
     private func isNewState(_ response: HTTPResponse, _ refusal: Storing.Refusal) -> Bool {
         switch refusal {
         case .method, .requestForbids, .unusableRange: false
@@ -56,7 +57,7 @@ extension HTTPCachePolicy {
         }
     }
 
-    /// What may be answered when the origin fails or can't be reached; nil if nothing may.
+    /// Returns the stored response as an answer if the origin server fails or is unreachable, or nil if that is not allowed.
     package func replacement(
         for request: HTTPRequest,
         stored: StoredResponse,
@@ -77,12 +78,12 @@ extension HTTPCachePolicy {
         _ received: HTTPDate
     ) -> Reception {
         guard let stored, forwarded.validates else { return .pass(removes: false) }
-        // It may be used, but not to keep anything: so it comes as a response of its own.
+        // The 304 must not update the stored response, so a complete response is requested.
         if forbidsStoring(response) || variesOtherwise(response, stored) { return .refetch }
         let asked = forwarded.request.fields.members(of: "If-None-Match")
         let new = Validators(response.fields, received: received)
         guard new.identify(stored.validators, isOnlyOne: asked.count <= 1) else {
-            // The caller may have asked about a response of its own.
+            // The caller's own condition may name a response that it has.
             let own = request.fields.members(of: "If-None-Match").compactMap(EntityTag.init)
             let isOwn = new.tag.map { tag in own.contains { $0.matchesWeakly(tag) } } ?? false
             return isOwn ? .pass(removes: false) : .refetch
@@ -92,12 +93,13 @@ extension HTTPCachePolicy {
         return answer.map { .renewed(renewed, $0) } ?? .refetch
     }
 
-    /// Whether other fields choose now than those by which the stored response was chosen (RFC 9111, section 4.1).
+    /// Returns whether Vary now names other fields than in the stored response (RFC 9111, section 4.1).
     private func variesOtherwise(_ response: HTTPResponse, _ stored: StoredResponse) -> Bool {
         response.fields.contains("Vary") && VaryRule(response.fields) != VaryRule(stored.fields)
     }
 
-    /// RFC 9111, section 4.3.5: the same state of the resource renews what is stored; another one ends it.
+    /// Handles a response to HEAD (RFC 9111, section 4.3.5): it updates the stored response if that is still current, or
+    /// else removes it.
     private func head(
         _ response: HTTPResponse,
         _ request: HTTPRequest,
@@ -122,11 +124,11 @@ extension HTTPCachePolicy {
 }
 
 extension StoredResponse {
-    /// With the fields of a newer response about the same bytes (RFC 9111, section 3.2), and as old as that.
+    /// Returns this response with the fields and times of a newer response for the same bytes (RFC 9111, section 3.2).
     func renewed(by response: HTTPResponse, requested: HTTPDate, received: HTTPDate) -> StoredResponse {
         var renewed = self
         renewed.fields = KeptFields.updated(fields, with: response.fields)
-        // Else the age would go on from the first response's.
+        // Otherwise the age would be computed from the old Date.
         if !response.fields.contains("Date") { renewed.fields.set("Date", received.text) }
         renewed.requested = requested
         renewed.received = received

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether a response may be kept (RFC 9111, section 3), and why not.
+/// Whether a response may be stored (RFC 9111, section 3), and why not.
 package enum Storing: Sendable, Equatable {
     case complete
-    /// This part of the body.
+    /// Only this part of the body.
     case part(ContentRange)
     case not(Refusal)
 
@@ -14,13 +14,13 @@ package enum Storing: Sendable, Equatable {
 }
 
 extension HTTPCachePolicy {
-    /// Final statuses whose demands on a cache are known here (section 3 and 5.2.2.3).
+    /// Final statuses whose caching requirements are known here (sections 3 and 5.2.2.3).
     package static let understoodStatuses: Set<Int> = [
         200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410,
         411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 451, 500, 501, 502, 503, 504, 505,
     ]
 
-    /// Whether this response to this request may be kept.
+    /// Returns whether the response to this request may be stored.
     package func storing(_ response: HTTPResponse, to request: HTTPRequest) -> Storing {
         let control = CacheControl(response.fields)
         let isChosen = chosenLifetime(for: response.status) != nil
@@ -44,23 +44,26 @@ extension HTTPCachePolicy {
         return .part(range)
     }
 
-    /// Whether the response may be another one for a request without this request's conditions and range.
+    /// Returns whether the response could differ without the conditions and range of this request.
     ///
-    /// These statuses speak of nothing else. Of others only success is known to be the same.
+    /// 412, 416 and 428 are always about those. Of other statuses, only success is known to be the same.
     private func isAboutCondition(_ response: HTTPResponse, _ request: HTTPRequest) -> Bool {
         [412, 416, 428].contains(response.status)
             || request.isConditional && !(200..<300).contains(response.status)
     }
 
-    /// Whether its no-store counts: not if it must be understood, and is (section 5.2.2.3).
+    /// Returns whether its no-store counts: not with a must-understand that is met (section 5.2.2.3), nor with a chosen
+    /// lifetime.
     func forbidsStoring(_ response: HTTPResponse) -> Bool {
         let control = CacheControl(response.fields)
         return control.contains("no-store") && !control.contains("must-understand")
             && chosenLifetime(for: response.status) == nil
     }
 
-    /// The keys of which nothing may be used any more after this response (section 4.4): of an unsafe method
-    /// that did not fail, its URL, and what Location and Content-Location name at the same origin.
+    /// Returns the URLs whose stored responses this response invalidates (section 4.4).
+    ///
+    /// After an unsafe request that did not fail, these are its URL, and those in Location and Content-Location if they have
+    /// the same origin.
     package func invalidated(by response: HTTPResponse, to request: HTTPRequest) -> [HTTPURL] {
         guard !request.isSafe, (200..<400).contains(response.status) else { return [] }
         let named = ["Location", "Content-Location"].compactMap { response.fields.first($0) }

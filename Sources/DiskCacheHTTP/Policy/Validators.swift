@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The value of an ETag (RFC 9110, section 8.8.3).
+/// An entity tag, the value of ETag (RFC 9110, section 8.8.3).
 package struct EntityTag: Sendable, Equatable {
     package let isWeak: Bool
-    /// Between the quotation marks.
+    /// The text between the quotation marks.
     package let opaque: String
-    /// As it was sent, which is how it is sent back.
+    /// The text as received, which is sent back unchanged.
     package let text: String
 
-    /// Nil for an empty text, and for one with spaces or commas but without quotation marks; else what
-    /// servers send without quotation marks is taken as if it had them.
+    /// Returns nil for an empty text, and for an unquoted one with spaces, commas or quotation marks.
+    ///
+    /// Any other text without quotation marks, as some servers send it, is accepted as if it had them.
     package init?(_ text: String) {
         self.text = text
         isWeak = text.hasPrefix("W/\"")
@@ -22,16 +23,16 @@ package struct EntityTag: Sendable, Equatable {
         }
     }
 
-    /// The same bytes.
+    /// Returns whether both tags stand for the same bytes.
     package func matchesStrongly(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && opaque == other.opaque
     }
 
-    /// The same meaning.
+    /// Returns whether both tags stand for equivalent representations.
     package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 }
 
-/// What tells one state of a resource from others.
+/// The validators of a response, which distinguish one state of a resource from others.
 package struct Validators: Sendable, Equatable {
     package let tag: EntityTag?
     /// Last-Modified as it was sent.
@@ -39,31 +40,30 @@ package struct Validators: Sendable, Equatable {
     /// Whether the date alone proves that the bytes are the same (RFC 9110, section 8.8.2.2).
     package let isDateStrong: Bool
 
-    /// Those of a response.
+    /// Creates the validators of a response.
     package init(_ fields: HTTPFields, received: HTTPDate) {
         tag = fields.first("ETag").flatMap(EntityTag.init)
         let text = fields.first("Last-Modified")
         let moment = text.flatMap { HTTPDate($0, now: received) }
         modified = moment == nil ? nil : text
         let date = fields.first("Date").flatMap { HTTPDate($0, now: received) }
-        // A second at least, so that there was no change within the same second.
+        // At least a second, so that there was no change within the same second.
         isDateStrong = if let moment, let date { date.since(moment) >= 1 } else { false }
     }
 
-    /// Whether there are none.
+    /// Whether there are no validators.
     package var isEmpty: Bool { tag == nil && modified == nil }
 
-    /// What a request for the rest of a body, or for a part of it, must name; nil if nothing is strong
-    /// enough.
+    /// The value of If-Range in a request for a part or the rest of a body; nil if no validator is strong.
     package var ifRange: String? {
         if let tag { return tag.isWeak ? nil : tag.text }
         return isDateStrong ? modified : nil
     }
 
-    /// Whether a 304 speaks of the response with `stored` validators (RFC 9111, section 4.3.4).
+    /// Returns whether a 304 refers to the response with the `stored` validators (RFC 9111, section 4.3.4).
     ///
-    /// One without any validator does, if only that response was asked about. A weak tag and a strong one of
-    /// the same content do too: servers that compress send the one with a body and the other without.
+    /// Without any validator it does if the request named only that response. A weak tag and a strong one of the same
+    /// content match: servers that compress send one with a body and the other without.
     package func identify(_ stored: Validators, isOnlyOne: Bool = true) -> Bool {
         if let tag, let old = stored.tag { return tag.matchesWeakly(old) }
         if let tag, !tag.isWeak {
@@ -75,7 +75,7 @@ package struct Validators: Sendable, Equatable {
 }
 
 extension Validators {
-    /// Whether a response to HEAD speaks of the response with `stored` validators: each that it has is the
+    /// Returns whether a response to HEAD refers to the response with the `stored` validators: each of its validators is the
     /// same (RFC 9111, section 4.3.5).
     package func agree(with stored: Validators) -> Bool {
         let isSameTag = tag.map { tag in stored.tag.map(tag.matchesWeakly) ?? false } ?? true
@@ -84,11 +84,11 @@ extension Validators {
 }
 
 extension StoredResponse {
-    /// What tells this state of the resource from others.
+    /// The validators of this response.
     package var validators: Validators { Validators(fields, received: received) }
 
-    /// Whether the condition of a request says that its sender has this response already; nil without such a
-    /// condition (RFC 9111, section 4.3.2).
+    /// Returns whether the sender of a conditional request already has this response, or nil without a condition (RFC 9111,
+    /// section 4.3.2).
     package func isHeld(by request: HTTPRequest, now: HTTPDate) -> Bool? {
         if request.fields.contains("If-None-Match") {
             let tags = request.fields.members(of: "If-None-Match")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a response's Vary says (RFC 9111, section 4.1): which fields of a request choose among the variants.
+/// The Vary of a response (RFC 9111, section 4.1): the request fields that select among the variants.
 package enum VaryRule: Sendable, Hashable {
     /// `*`: no request matches.
     case nothingMatches
-    /// These names, in lower case, sorted, each once.
+    /// Field names in lower case, sorted, without duplicates.
     case fields([String])
 
     package init(_ fields: HTTPFields) {
@@ -13,27 +13,26 @@ package enum VaryRule: Sendable, Hashable {
     }
 }
 
-/// The fields of the request by which a response was chosen, with their values in normal form.
+/// The request fields that selected a response, with normalized values.
 ///
-/// The value of a field that may hold credentials is sealed by who calls: with a keyed digest, never in the
-/// clear.
+/// The value of a field that may hold credentials is replaced by a keyed digest, which the caller supplies as `seal`.
 package struct Variant: Sendable, Hashable {
-    /// Stands among the names for all fields of the request that may hold credentials; no field has this name.
+    /// Represents all fields of the request that may hold credentials; no field has this name.
     package static let credentials = "@credentials"
 
-    /// By name in lower case; a field that was not sent has nil, which is another value than an empty one.
+    /// The values by field name in lower case; nil for an absent field, which differs from an empty value.
     package let values: [String: String?]
 
-    /// Of a response that doesn't vary.
+    /// Creates the variant of a response that does not vary.
     package init() { values = [:] }
 
-    /// What `request` says in these fields.
+    /// Creates the variant that the given fields of `request` select.
     package init(of request: HTTPRequest, fields: [String], seal: (String) -> String) {
         var values: [String: String?] = [:]
         for name in fields {
             if name == Self.credentials {
                 let secrets = request.secrets
-                // The length keeps values apart whatever is in them.
+                // The length keeps values distinct, whatever they contain.
                 let text = secrets.map { "\($0.name)=\($0.value.utf8.count):\($0.value)\n" }.joined()
                 values.updateValue(secrets.isEmpty ? nil : seal(text), forKey: name)
                 continue
@@ -44,16 +43,16 @@ package struct Variant: Sendable, Hashable {
         self.values = values
     }
 
-    /// A text that differs whenever the variant does; empty if there is nothing to choose by.
+    /// A text that is different for each variant; empty if no field selects.
     package var text: String {
         values.sorted { $0.key < $1.key }.map { name, value in
-            // The length keeps values apart whatever is in them.
+            // The length keeps values distinct, whatever they contain.
             value.map { "\(name)=\($0.utf8.count):\($0)\n" } ?? "\(name)\n"
         }.joined()
     }
 
-    /// What means the same becomes the same: white space and lines; for preferences order as well, and case
-    /// where it means nothing.
+    /// Returns the same text for equivalent values: normalizes white space and field lines, and for preferences also the
+    /// order, and the case if it is insignificant.
     private static func normalized(_ value: String, of name: String) -> String {
         let members = HTTPText.members(value)
         switch name {
@@ -66,18 +65,19 @@ package struct Variant: Sendable, Hashable {
     }
 }
 
-/// The first of two steps to a stored response: which fields choose, newest first; the variant's text is the
-/// second.
+/// The first of two steps to a stored response: the fields that select it, newest first.
+///
+/// The text of the variant is the second step.
 package struct VariantIndex: Sendable, Equatable {
-    /// So many at most, since each costs a lookup; a site has one as a rule, and rarely a second one.
+    /// The maximum number of rules, since each costs a lookup; a site usually has one, and rarely a second.
     package static let mostRules = 8
 
-    /// Each list of names once.
+    /// Lists of field names, newest first, without duplicates.
     package private(set) var rules: [[String]] = []
 
     package init() {}
 
-    /// Takes up what chose a response that is stored now.
+    /// Records the fields that select a response that is being stored.
     package mutating func add(_ variant: Variant) {
         let names = variant.values.keys.sorted()
         rules.removeAll { $0 == names }
@@ -85,14 +85,14 @@ package struct VariantIndex: Sendable, Equatable {
         rules.removeLast(max(0, rules.count - Self.mostRules))
     }
 
-    /// The variants that may answer, those first whose fields were stored last.
+    /// Returns the variants that may match `request`, starting with the most recently stored list of fields.
     package func variants(for request: HTTPRequest, seal: (String) -> String) -> [Variant] {
         rules.map { Variant(of: request, fields: $0, seal: seal) }
     }
 }
 
 extension HTTPCachePolicy {
-    /// What chooses a response to this request; nil if nothing may (`Vary: *`).
+    /// Returns the variant of a response to this request, or nil if no request may match it (`Vary: *`).
     package func variant(
         of response: HTTPFields,
         to request: HTTPRequest,
@@ -103,14 +103,14 @@ extension HTTPCachePolicy {
         return Variant(of: request, fields: names, seal: seal)
     }
 
-    /// Whether the stored response was chosen by what this request says.
+    /// Returns whether this request selects the stored response.
     package func matches(_ stored: StoredResponse, _ request: HTTPRequest, seal: (String) -> String) -> Bool {
         guard case .fields = VaryRule(stored.fields) else { return false }
         if separatesCredentials, !stored.variant.values.keys.contains(Variant.credentials) { return false }
         return Variant(of: request, fields: stored.variant.values.keys.sorted(), seal: seal) == stored.variant
     }
 
-    /// Of those that match: one with Vary before those without, then the newest by Date (section 4.1).
+    /// Returns the best match: a response with Vary before those without, then the newest by Date (section 4.1).
     package func choice(
         among candidates: [StoredResponse],
         for request: HTTPRequest,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Choice {
-    /// What an invalidation leaves in the place of what was there, or of nothing.
+    /// The choice that an invalidation stores, replacing an earlier one if there is any.
     ///
-    /// A response that was asked for before then is not stored: whoever asked has seen another choice, or none.
+    /// A response that was requested before is not stored: its requester has seen another choice, or none.
     static var invalidated: Choice {
         var choice = Choice()
         choice.epoch = "~" + choice.epoch
         return choice
     }
 
-    /// Whether it began with an invalidation.
+    /// Whether an invalidation created it.
     var isInvalidated: Bool { epoch.hasPrefix("~") }
 }

@@ -3,14 +3,15 @@
 import FoundationEssentials
 import Platform
 
-/// Encrypts what nobody but its user may read in a file of the cache.
+/// Encrypts text in a file of the cache that only its user may read.
 ///
-/// HMAC with SHA-256 (RFC 2104) does both: of a random number and a counter it is what the text is combined with, of
-/// the result it is the tag that tells whether it was changed (encrypt-then-MAC, Bellare and Namprempre 2000).
+/// Both steps use HMAC with SHA-256 (RFC 2104): over a random number and a counter it yields the key stream that is combined
+/// with the text, and over the result it yields the tag that detects changes (encrypt-then-MAC, Bellare and Namprempre
+/// 2000).
 struct FieldCipher: Sendable, Equatable {
-    /// Bytes of a key.
+    /// The length of a key in bytes.
     static let keyLength = 32
-    /// Bytes of the random number and of the tag.
+    /// The length in bytes of the random number, and of the tag.
     private static let overhead = 16
 
     private let encryption: [UInt8]
@@ -21,7 +22,7 @@ struct FieldCipher: Sendable, Equatable {
         authentication = HMAC.sha256(key: key, Array("authentication".utf8))
     }
 
-    /// `text` for whoever has the key and knows for what it is meant, in Base64.
+    /// Encrypts `text`, in Base64; decryption needs the key and the same `place`.
     func sealed(_ text: String, for place: String) -> String {
         var generator = SystemRandomNumberGenerator()
         let nonce = (0..<Self.overhead).map { _ in UInt8.random(in: 0 ... .max, using: &generator) }
@@ -29,7 +30,7 @@ struct FieldCipher: Sendable, Equatable {
         return Data(nonce + hidden + tag(nonce + hidden, place)).base64EncodedString()
     }
 
-    /// What was sealed for this place; nil for anything else, or with another key.
+    /// Decrypts text that was sealed for this place; returns nil for any other text, or with another key.
     func opened(_ text: String, for place: String) -> String? {
         guard let bytes = Data(base64Encoded: text).map(Array.init), bytes.count >= 2 * Self.overhead else {
             return nil
@@ -40,7 +41,7 @@ struct FieldCipher: Sendable, Equatable {
         return String(validating: open, as: UTF8.self)
     }
 
-    /// Both ways: each byte with one of the key stream.
+    /// Encrypts or decrypts: combines each byte with one of the key stream.
     private func combined(_ bytes: [UInt8], _ nonce: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
@@ -56,23 +57,23 @@ struct FieldCipher: Sendable, Equatable {
     }
 
     private func tag(_ bytes: [UInt8], _ place: String) -> [UInt8] {
-        // Of one length, so that what is meant for which place is never in doubt.
+        // A fixed length, so that the place can't be confused with the text.
         let meant = HMAC.sha256(key: authentication, Array(place.utf8))
         return Array(HMAC.sha256(key: authentication, meant + bytes)[..<Self.overhead])
     }
 }
 
 extension FieldCipher {
-    /// With the key in the file at `path`, which is made, for this user alone, if there is none.
+    /// Creates a cipher with the key in the file at `path`; if the file is missing, creates it for this user only.
     ///
-    /// Blocks. Nil where there is none and none can be made, and for a file of another length, of another user or
-    /// that others may read.
+    /// Blocks. Returns nil if the file is missing and can't be created, has another length, belongs to another user, or
+    /// gives others any permission.
     init?(keyFile path: String) {
         do {
             guard let key = try Self.key(at: path) else { return nil }
             self.init(key: key)
         } catch {
-            // What it would have encrypted is not stored.
+            // The fields that it would have encrypted are not stored.
             return nil
         }
     }
@@ -99,7 +100,7 @@ extension FieldCipher {
         do throws(Errno) {
             try directory.link(new, as: file)
         } catch {
-            // Another process may have been first: its key is the one.
+            // Another process may have been first; its key is used.
             if error != .exists { throw error }
         }
         return try read(directory, file)

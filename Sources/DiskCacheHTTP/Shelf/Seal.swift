@@ -4,9 +4,9 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// Tells credentials apart without keeping them: a keyed digest, whose key each directory has for itself.
+/// Distinguishes credentials without storing them, by a keyed digest; each directory has its own key.
 struct Seal: Sendable {
-    /// Where the key is.
+    /// The cache key of the entry that holds the key.
     static let name = "http seal"
 
     private let key: Data
@@ -15,7 +15,7 @@ struct Seal: Sendable {
         self.key = key
     }
 
-    /// A key that nobody can guess.
+    /// Returns a random key that can't be guessed.
     static func makeKey() -> Data {
         var generator = SystemRandomNumberGenerator()
         return Data((0..<32).map { _ in UInt8.random(in: 0 ... .max, using: &generator) })

@@ -5,17 +5,17 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// A response that is stored, as it was found.
+/// A stored response, as it was found.
 struct Stored: Sendable {
     let key: String
     let entry: CacheEntry
     var head: StoredHead
-    /// The bytes, if they were asked for.
+    /// The bytes, if they were requested.
     let value: Data?
 
     var response: StoredResponse { head.response(.complete(entry.size)) }
 
-    /// Nil for one that is none, or that was stored before its URL was invalidated.
+    /// Returns nil if the entry is not a response, or was stored before its URL was invalidated.
     init?(_ key: String, _ entry: CacheEntry, _ value: Data?, epoch: String) {
         guard let head = entry.metadata[StoredHead.name].flatMap(StoredHead.init), head.epoch == epoch else {
             return nil
@@ -28,30 +28,30 @@ struct Stored: Sendable {
     }
 }
 
-/// What there is for a request.
+/// The result of a lookup for a request.
 struct Found: Sendable {
     var choice: Choice?
     var stored: Stored?
 
-    /// Whether there are responses for other requests to the same URL.
+    /// Whether responses to other requests for the same URL are stored.
     var hasVariants: Bool {
-        // Credentials choose whatever a response says.
+        // Credentials always select, whatever a response says.
         choice?.index.rules.contains { $0.contains { $0 != Variant.credentials } } ?? false
     }
 }
 
-/// The responses in a cache: under a URL which fields of a request choose, under the URL and their digest
-/// what is chosen.
+/// The stored responses: the request fields that select them under the URL, the responses under the URL and a digest of
+/// those fields.
 ///
-/// All of it stays on this machine, whatever servers the cache shares other values through: responses may be
-/// meant for one user, and others' origins are asked by those who want them.
+/// Nothing is shared through remote servers: responses may be meant for one user, and other machines can ask the origin
+/// servers themselves.
 struct Shelf: Sendable {
-    /// Its keys are those of downloads: none that a caller gives names an entry of these.
+    /// A view with the keys of downloads, which are separate from keys that callers give.
     let cache: SharedCache
     let options: HTTPCacheOptions
-    /// Of the user's key, once it was looked for.
+    /// The cipher with the user's key, once its file has been looked up.
     private let cipher = Locked<FieldCipher??>.Box(nil)
-    /// Behind the URL in keys: whose certificate it was fetched with; empty without one.
+    /// The end of keys, after the URL: the client certificate of the fetch; empty without one.
     private let identity: String
 
     init(cache: SharedCache, options: HTTPCacheOptions) {
@@ -59,8 +59,9 @@ struct Shelf: Sendable {
         identity = options.certificateFile.map { " as \(Self.identity(of: $0))" } ?? ""
     }
 
-    /// The first digits of a file's SHA-256; of one that can't be read some that nobody else has: servers are
-    /// not asked with it either, and they are whose error it is.
+    /// Returns the first digits of the file's SHA-256, or random ones if it can't be read.
+    ///
+    /// In that case requests can't use the file either, and they report the error.
     private static func identity(of path: String) -> Substring {
         do throws(Errno) {
             let bytes = try FileDescriptor(opening: path, .readOnly).readToEnd(limit: 1 << 20)
@@ -69,34 +70,34 @@ struct Shelf: Sendable {
         return Digest(of: Seal.makeKey()).description.prefix(16)
     }
 
-    /// The moment by which the cache judges.
+    /// The current time of the cache's clock.
     var now: Date { cache.configuration.now?() ?? Date() }
     var date: HTTPDate { HTTPDate(now) }
 
     // MARK: Keys
 
-    /// Under which the choice is.
+    /// Returns the key of the choice for a URL.
     func key(_ url: HTTPURL) -> String {
         guard options.hidesQueries, let query = url.query else { return "http GET \(url.text)\(identity)" }
         return "http GET \(url.place)?\(Digest(of: Data(query.utf8)))\(identity)"
     }
 
-    /// Under which what is chosen by these fields is.
+    /// Returns the key of the response that these fields select.
     func key(_ url: HTTPURL, _ variant: Variant) -> String {
         "\(key(url))#\(Digest(of: Data(variant.text.utf8)))"
     }
 
-    /// Under which those who want the same come together: by what chooses as far as that is known.
+    /// Returns the key by which equal requests share a flight: by the selecting fields, if they are known.
     func flightKey(_ request: HTTPRequest, _ choice: Choice?, _ seal: Seal) -> String {
         let newest = choice?.index.variants(for: request, seal: { seal($0) }).first
         let variant = newest ?? Variant(of: request, fields: [Variant.credentials], seal: { seal($0) })
-        // Never that of a response: whoever comes to the flight would be given what is stored there.
+        // Never the key of a response: a caller that joins the flight would get the value stored there.
         return "fetch " + key(request.url, variant)
     }
 
-    /// What tells credentials apart; for requests without any, nothing.
+    /// Returns the seal that distinguishes credentials, without a key if the request has no credentials.
     ///
-    /// Where its key can't be had, one that nobody else has: then nothing is found, and nothing wrong.
+    /// If the key is not available, a random one is used: then no response is found, and never a wrong one.
     func seal(for request: HTTPRequest) async -> Seal {
         guard !request.secrets.isEmpty else { return Seal(key: Data()) }
         do throws(CacheError) {
@@ -115,11 +116,11 @@ struct Shelf: Sendable {
         }
     }
 
-    // MARK: Looking
+    // MARK: Lookup
 
-    /// What is stored for `request`; nothing also where the cache can't be read.
+    /// Returns the stored response for `request`, or an empty result, also if the cache can't be read.
     ///
-    /// - Parameter wantsBytes: whether to read them as well, from memory if they are there.
+    /// - Parameter wantsBytes: whether to read the body, too, from memory if it is there.
     func find(
         _ request: HTTPRequest,
         _ policy: HTTPCachePolicy,
@@ -165,7 +166,7 @@ struct Shelf: Sendable {
         return stored
     }
 
-    /// What encrypts the cookies that are stored; blocks when it is first asked for.
+    /// Returns the cipher for stored cookies; the first call blocks.
     private func userCipher() -> FieldCipher? {
         cipher.value.withLock { known in
             if let known { return known }
@@ -175,7 +176,7 @@ struct Shelf: Sendable {
         }
     }
 
-    /// The bytes of what was found, checked; nil where it is not there any more.
+    /// Opens the verified body of a stored response; returns nil if it has been removed or replaced.
     func open(_ stored: Stored) throws -> OpenFile? {
         let reading = ReadOptions.here(acceptsStale: true)
         let file = try cache.withDescriptor(forKey: stored.key, reading: reading) {
@@ -188,9 +189,9 @@ struct Shelf: Sendable {
 }
 
 extension HTTPDate {
-    /// The second of `date`, or the first or last moment that there is.
+    /// Rounds `date` down to a second and clamps it to the valid range.
     init(_ date: Date) {
-        // Rounded down before it is limited, so that the conversion can't fail; no number at all is as good as 1970.
+        // Rounded down and clamped before the conversion, which therefore can't fail. NaN counts as 1970.
         let seconds = date.timeIntervalSince1970.rounded(.down)
         let limits = Double(Self.range.lowerBound)...Double(Self.range.upperBound)
         self.init(seconds: seconds.isNaN ? 0 : Int(min(max(seconds, limits.lowerBound), limits.upperBound)))
@@ -200,7 +201,7 @@ extension HTTPDate {
 // MARK: Writing, on threads that may block
 
 extension Shelf {
-    /// Stores what was downloaded; nil where its URL was invalidated since `seen`.
+    /// Stores a downloaded response; returns nil if its URL has been invalidated since `seen`.
     func store(
         _ partial: PartialFile,
         _ response: StoredResponse,
@@ -216,7 +217,9 @@ extension Shelf {
         return Stored(key, entry, head, nil)
     }
 
-    /// Gives what was found another head: no byte of it is written; nil where it is another one meanwhile.
+    /// Replaces the head of a stored response without writing its body.
+    ///
+    /// - Returns: nil if the response has been replaced, or its URL invalidated.
     func renew(
         _ stored: Stored,
         as response: StoredResponse,
@@ -233,18 +236,18 @@ extension Shelf {
         return entry.map { Stored(stored.key, $0, head, stored.value) }
     }
 
-    /// Nothing that is stored for this URL, for whatever request, is of use any more.
+    /// Invalidates all responses that are stored for this URL, for any request.
     ///
-    /// Nor what was asked for before and comes within an hour. Costs a small put.
+    /// Responses that were requested before and arrive within an hour are not stored either. Costs a small put.
     func invalidate(_ url: HTTPURL) throws(CacheError) {
         var terms = PutOptions(expires: .after(.seconds(3600)), onAccess: .keep)
         terms.staysHere = true
         try cache.put(Choice.invalidated.data, forKey: key(url), options: terms)
     }
 
-    /// How long, and with what.
+    /// The freshness lifetime and the tags of a response.
     struct Terms: Sendable {
-        /// Seconds.
+        /// In seconds.
         var fresh: Int
         var tags: [String]
     }
@@ -262,8 +265,9 @@ extension Shelf {
         )
     }
 
-    /// Notes what chooses a response that is stored now; the epoch, nil where the URL was invalidated since
-    /// `seen`.
+    /// Records the fields that select a response that is being stored.
+    ///
+    /// - Returns: the epoch, or nil if the URL has been invalidated since `seen`.
     private func enroll(_ variant: Variant, _ url: HTTPURL, seen: Choice?, _ terms: Terms) throws -> String? {
         let life = Duration.seconds(terms.fresh) + options.keepsStale
         let least = now.addingTimeInterval(Double(life.saturatingNanoseconds) / 1e9)
@@ -271,7 +275,7 @@ extension Shelf {
         try cache.update(forKey: key(url)) { hit in
             let present = hit.flatMap { Choice($0.value) }
             epoch = nil
-            // Who has seen none may store beside others, but not after an invalidation.
+            // A writer that has seen no choice may add a response, but not after an invalidation.
             let isOutdated = seen.map { present?.epoch != $0.epoch } ?? present?.isInvalidated ?? false
             if isOutdated { return Computed<Data>.unchanged() }
             var choice = present ?? Choice()
@@ -279,7 +283,7 @@ extension Shelf {
             epoch = choice.epoch
             let lasts = hit?.entry.expires.map { $0 >= least } ?? true
             if choice == present, lasts { return Computed<Data>.unchanged() }
-            // Twice as long as it has to: renewing the response need not renew this each time.
+            // `keepsStale` longer than necessary, so that renewing the response need not renew this each time.
             let expires = Expiration.after(life + options.keepsStale)
             let terms = PutOptions(expires: expires, onAccess: .keep)
             return Computed<Data>.value(choice.data, terms)

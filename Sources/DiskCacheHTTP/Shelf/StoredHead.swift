@@ -2,11 +2,10 @@
 
 import FoundationEssentials
 
-/// The head of a response as it is kept beside the body: in the metadata of its entry, or in the note of a
-/// download.
+/// The head of a response as stored beside its body: in the metadata of its entry, or in the note of a download.
 ///
-/// A line of numbers, then one for each field that has chosen it, then the fields of the response, at last a line with
-/// those that are encrypted. No line of a head has an end of line in it.
+/// It has a line of numbers, a line for each request field that selected it, the fields of the response, and a line with the
+/// encrypted ones. No line contains a line break.
 struct StoredHead: Sendable, Equatable {
     /// Its name in the metadata of an entry.
     static let name = "http"
@@ -17,14 +16,13 @@ struct StoredHead: Sendable, Equatable {
     var received: HTTPDate
     var variant: Variant
     var fields: HTTPFields
-    /// Which life of its URL's choice it belongs to: what was stored before the URL was invalidated is of no
-    /// use.
+    /// The epoch of its URL's choice; an invalidation of the URL begins a new one, after which this response is not used.
     var epoch: String
-    /// Differs each time that one is stored, whatever it says and however little time is between.
+    /// Differs each time that a head is created, whatever its content and however short the interval.
     var issue: String
-    /// The length of the whole body, where that is known before it is there.
+    /// The length of the whole body, if known before the body is complete.
     var length: Int?
-    /// The fields that are encrypted (``KeptFields/encrypted``), until they are opened.
+    /// The encrypted fields (``KeptFields/encrypted``), until they are decrypted.
     private(set) var sealed: String?
 
     init(_ response: StoredResponse, epoch: String, length: Int? = nil) {
@@ -34,7 +32,7 @@ struct StoredHead: Sendable, Equatable {
         issue = randomWord()
     }
 
-    /// What it is with this body.
+    /// Returns the response with this body.
     func response(_ body: StoredResponse.Body) -> StoredResponse {
         StoredResponse(
             status: status,
@@ -48,12 +46,12 @@ struct StoredHead: Sendable, Equatable {
 
     // MARK: Text
 
-    /// Without the fields that are encrypted.
+    /// The text without the encrypted fields.
     var text: String { text(sealed: nil) }
 
-    /// With them, as far as there is something to encrypt them with.
+    /// Returns the text with the encrypted fields, if there is a cipher.
     ///
-    /// - Parameter key: that of the entry, without which they can't be opened.
+    /// - Parameter key: the key of the entry, without which they can't be decrypted.
     func text(forKey key: String, cipher: () -> FieldCipher?) -> String {
         let secret = fields.lines.filter(Self.isEncrypted).map { "\($0.name): \($0.value)" }
         return text(sealed: secret.isEmpty ? nil : cipher()?.sealed(secret.joined(separator: "\n"), for: key))
@@ -68,7 +66,7 @@ struct StoredHead: Sendable, Equatable {
         for line in fields.lines where HTTPText.isToken(line.name) && !Self.isEncrypted(line) {
             lines.append("\(line.name): \(line.value)")
         }
-        // No name of a field begins like this.
+        // No field name begins with a colon.
         if let sealed { lines.append(":\(sealed)") }
         return lines.joined(separator: "\n")
     }
@@ -77,7 +75,7 @@ struct StoredHead: Sendable, Equatable {
         KeptFields.encrypted.contains(HTTPText.lowercased(line.name))
     }
 
-    /// With the fields that were encrypted among the others, if `cipher` can open them.
+    /// Adds the encrypted fields to the others, if `cipher` can decrypt them.
     mutating func open(forKey key: String, with cipher: FieldCipher?) {
         let text = sealed.flatMap { cipher?.opened($0, for: key) } ?? ""
         sealed = nil
@@ -87,7 +85,7 @@ struct StoredHead: Sendable, Equatable {
         }
     }
 
-    /// Nil for what is none, or that of another version; also for numbers that no response has.
+    /// Returns nil for invalid text, another version, and numbers that no response has.
     init?(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let words = lines.first?.split(separator: " ", omittingEmptySubsequences: false) ?? []
@@ -105,7 +103,7 @@ struct StoredHead: Sendable, Equatable {
         fields = HTTPFields()
         for line in lines.dropFirst() {
             let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            // By bytes: to Swift a blank and a mark behind it are one character.
+            // By bytes: to Swift, a space and a combining mark after it are one character.
             let value = parts.count == 2 ? String(Substring(parts[1].utf8.dropFirst())) : nil
             if line.hasPrefix(":") {
                 sealed = String(line.dropFirst())
@@ -119,19 +117,19 @@ struct StoredHead: Sendable, Equatable {
     }
 }
 
-/// One that nobody else chooses.
+/// Returns a random word, which no other process chooses.
 private func randomWord() -> String {
     var generator = SystemRandomNumberGenerator()
     return String(generator.next(), radix: 36)
 }
 
-/// The first of two steps to a stored response, as it is kept under the URL: which fields choose.
+/// The first of two steps to a stored response, stored under the URL: the fields that select it.
 struct Choice: Sendable, Equatable {
     /// Differs after the URL was invalidated.
     var epoch: String
     var index = VariantIndex()
 
-    /// A new one, which nothing that was stored before belongs to.
+    /// Creates a choice with a new epoch, which no stored response belongs to.
     init() {
         epoch = randomWord()
     }
@@ -141,13 +139,13 @@ struct Choice: Sendable, Equatable {
         return Data(("1 " + epoch + rules.joined()).utf8)
     }
 
-    /// Nil for what is none.
+    /// Returns nil for invalid data.
     init?(_ data: Data) {
         let text = String(decoding: data, as: UTF8.self)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard let first = lines.first, first.hasPrefix("1 ") else { return nil }
         epoch = String(first.dropFirst(2))
-        // The newest is added last.
+        // The newest must be added last.
         for line in lines.dropFirst().reversed() {
             let names = line.split(separator: ",").map(String.init)
             var values: [String: String?] = [:]
@@ -158,7 +156,7 @@ struct Choice: Sendable, Equatable {
 }
 
 extension Variant {
-    /// As it was written down.
+    /// Creates a variant from its stored form.
     init(stored values: [String: String?]) {
         self.values = values
     }
