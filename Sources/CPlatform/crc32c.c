@@ -78,8 +78,8 @@ struct stride {
     uint32_t ahead_of_two, ahead_of_one;
 };
 
-// Joining costs about as much as 40 bytes of one stream: long strides make it vanish, short ones let a few
-// hundred bytes profit.
+// Joining costs about as much as 40 bytes of one stream: long strides make it negligible, and short ones benefit a
+// few hundred bytes.
 static const struct stride long_stride = {1024, 0xa51b6135, 0x170076fa};
 static const struct stride short_stride = {256, 0xdd7e3b0c, 0xb9e02b86};
 
@@ -94,7 +94,7 @@ static inline uint64_t update_three_streams(uint64_t first, const uint8_t *p, co
         second = _mm_crc32_u64(second, load_le64(p + stride.length));
         third = _mm_crc32_u64(third, load_le64(p + 2 * stride.length));
     }
-    // Read as 64 reflected bits, the carry-less product of two reflected 32-bit values is theirs times x; the
+    // Read as 64 reflected bits, the carry-less product of two reflected 32-bit values is their product times x; the
     // crc32 instruction then multiplies by x^32 and takes the remainder.
     __m128i joined = _mm_xor_si128(
         _mm_clmulepi64_si128(_mm_cvtsi64_si128(first), _mm_cvtsi64_si128(stride.ahead_of_two), 0),
@@ -122,8 +122,8 @@ static uint32_t update_sse42(uint32_t crc, const uint8_t *p, size_t count) {
 }
 
 // The factors that move 128 bits ahead: x^(8 * bytes + 31) mod P for their first half, x^(8 * bytes - 33) mod P for
-// the second, reflected; the product of two reflected values is theirs times x^33 here, as 64 bits hold the factor's
-// 32.
+// the second, reflected. Here the product of two reflected values is their product times x^33, as the 32 bits of the
+// factor are held in 64.
 static const uint64_t ahead_by_256[2] = {0xdcb17aa4, 0xb9e02b86};
 static const uint64_t ahead_by_64[2] = {0x740eef02, 0x9e4addf8};
 static const uint64_t ahead_by_16[2] = {0xf20c0dfe, 0x493c7d27};
@@ -144,12 +144,12 @@ static inline __m128i fold_128(__m128i ahead, __m128i next) {
     return _mm_xor_si128(_mm_xor_si128(first, second), next);
 }
 
-// Sixteen streams of 128 bits, each folded over what follows 256 bytes further on: "Fast CRC Computation for Generic
-// Polynomials Using PCLMULQDQ Instruction", Gopal et al., Intel, 2009. Some 60 GB/s from the second-level cache,
-// against 24 of three streams of the crc32 instruction.
+// Sixteen streams of 128 bits, each folded into the data 256 bytes further on: "Fast CRC Computation for Generic
+// Polynomials Using PCLMULQDQ Instruction", Gopal et al., Intel, 2009. About 60 GB/s from the second-level cache,
+// compared with 24 for three streams of the crc32 instruction.
 __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2")))
 static uint32_t update_avx512(uint32_t crc, const uint8_t *p, size_t count) {
-    // Below that the joining at the end takes longer than is saved.
+    // Below that, joining at the end takes longer than folding saves.
     if (count < 1024) return update_sse42(crc, p, count);
     __m512i x0 = _mm512_loadu_si512(p), x1 = _mm512_loadu_si512(p + 64);
     __m512i x2 = _mm512_loadu_si512(p + 128), x3 = _mm512_loadu_si512(p + 192);
@@ -169,7 +169,7 @@ static uint32_t update_avx512(uint32_t crc, const uint8_t *p, size_t count) {
     return update_sse42((uint32_t)rest, p, count);
 }
 
-// Whether the processor has them and the system saves their registers: bits 1, 2 and 5 to 7 of XCR0.
+// Whether the processor has the instructions and the system saves their registers: bits 1, 2 and 5 to 7 of XCR0.
 static bool has_avx512_folding(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
@@ -212,8 +212,8 @@ static update_function *best_function(void) {
 
 #endif
 
-// Asked once because CPUID traps to the hypervisor in a virtual machine. Threads that race here store the
-// same address of code, so relaxed order is enough.
+// Determined once, because CPUID traps to the hypervisor in a virtual machine. Threads that race here store the same
+// address of code, so relaxed order is enough.
 static update_function *automatic_function(void) {
     static _Atomic(update_function *) chosen;
     update_function *function = atomic_load_explicit(&chosen, memory_order_relaxed);

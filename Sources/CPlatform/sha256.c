@@ -76,7 +76,7 @@ __attribute__((target("sha,sse4.1,ssse3")))
 static void compress_sha_ni(uint32_t *state, const uint8_t *block, size_t count) {
     const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
 
-    // sha256rnds2 wants the state as {F, E, B, A} and {H, G, D, C}, lowest word first.
+    // sha256rnds2 takes the state as {F, E, B, A} and {H, G, D, C}, lowest word first.
     __m128i dcba = _mm_loadu_si128((const __m128i *)state);
     __m128i hgfe = _mm_loadu_si128((const __m128i *)(state + 4));
     __m128i cdab = _mm_shuffle_epi32(dcba, 0xb1);
@@ -93,7 +93,7 @@ static void compress_sha_ni(uint32_t *state, const uint8_t *block, size_t count)
         for (int i = 0; i < 4; i++) {
             W[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)block + i), big_endian);
         }
-        // Unrolled, or the ring would live in memory.
+        // Unrolled, so that the ring is kept in registers.
 #pragma clang loop unroll(full)
         for (int i = 0; i < 16; i++) {
             __m128i *w0 = &W[i % 4], w1 = W[(i + 1) % 4], w2 = W[(i + 2) % 4], w3 = W[(i + 3) % 4];
@@ -115,7 +115,7 @@ static void compress_sha_ni(uint32_t *state, const uint8_t *block, size_t count)
     _mm_storeu_si128((__m128i *)(state + 4), _mm_alignr_epi8(dchg, feba, 8));
 }
 
-// By CPUID itself: older libgcc, which answers __builtin_cpu_supports, does not know "sha".
+// Uses CPUID directly: older libgcc, which implements __builtin_cpu_supports, does not know "sha".
 static compress_function *best_function(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1)) {
@@ -143,7 +143,7 @@ static void compress_armv8(uint32_t *state, const uint8_t *block, size_t count) 
         for (int i = 0; i < 4; i++) {
             W[i] = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(block + 16 * i)));
         }
-        // Unrolled, or the ring would live in memory.
+        // Unrolled, so that the ring is kept in registers.
 #pragma clang loop unroll(full)
         for (int i = 0; i < 16; i++) {
             uint32x4_t *w0 = &W[i % 4], w1 = W[(i + 1) % 4], w2 = W[(i + 2) % 4], w3 = W[(i + 3) % 4];
@@ -175,8 +175,8 @@ static compress_function *best_function(void) {
 
 #endif
 
-// Asked once because CPUID traps to the hypervisor in a virtual machine. Threads that race here store the
-// same address of code, so relaxed order is enough.
+// Determined once, because CPUID traps to the hypervisor in a virtual machine. Threads that race here store the same
+// address of code, so relaxed order is enough.
 static compress_function *automatic_function(void) {
     static _Atomic(compress_function *) chosen;
     compress_function *function = atomic_load_explicit(&chosen, memory_order_relaxed);
@@ -237,7 +237,7 @@ void cplatform_sha256_end(cplatform_sha256 *message, uint8_t *digest, bool is_po
     }
 }
 
-// In one piece: most messages are keys, of a single block, whose few steps cost less than the calls.
+// Flattened: most messages are keys of a single block, for which the calls would cost more than the few steps.
 __attribute__((flatten))
 void cplatform_sha256_hash(
     uint8_t *digest, const void *bytes, size_t count, bool is_portable) {

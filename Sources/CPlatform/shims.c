@@ -42,7 +42,7 @@ void cplatform_inject(cplatform_injector *injector) {
 }
 
 long cplatform_granted(int call, long count) {
-    // Asked only where there is one, which stays.
+    // Called only if there is an injector, which is permanent.
     cplatform_injector *injector = __atomic_load_n(&cplatform_present_injector, __ATOMIC_ACQUIRE);
     return injector(call, count);
 }
@@ -56,8 +56,7 @@ int cplatform_openat_nofollow(int directory, const char *path, int flags, unsign
             .resolve = RESOLVE_NO_SYMLINKS,
         };
         int descriptor = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
-        // EPERM is what old seccomp profiles answer to a call they don't know; a true EPERM comes
-        // from openat again.
+        // Old seccomp profiles return EPERM for an unknown call; openat returns a genuine EPERM again.
         if (descriptor >= 0 || (errno != ENOSYS && errno != EPERM)) return descriptor;
         if (errno == ENOSYS) atomic_store_explicit(&unavailable, 1, memory_order_relaxed);
     }
@@ -122,7 +121,7 @@ int64_t cplatform_birth_time(int descriptor) {
 int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size) {
     struct statfs status;
     if (fstatfs(descriptor, &status) != 0) return -1;
-    // f_bsize is what the file system likes to be read by: on ZFS a whole record.
+    // f_bsize is the preferred read size of the file system: on ZFS a whole record.
     *block_size = (int64_t)(status.f_frsize > 0 ? status.f_frsize : status.f_bsize);
     return (int64_t)(uint32_t)status.f_type;
 }
@@ -132,7 +131,7 @@ const char *cplatform_errno_name(int number) { return strerrorname_np(number); }
 static int argument_count;
 static char **arguments;
 
-// glibc hands to constructors what main gets.
+// glibc passes the arguments of main to constructors.
 __attribute__((constructor)) static void note_arguments(int count, char **vector) {
     argument_count = count;
     arguments = vector;
@@ -160,8 +159,8 @@ _Thread_local unsigned int cplatform_numbered_thread;
 
 unsigned int cplatform_number_thread(void) {
     static atomic_uint last;
-    // Every process begins elsewhere, or the first threads of all would count in one cache line. Neighbouring
-    // numbers of processes lie 7 apart, so that up to 7 threads of each stay clear of the next one's.
+    // Each process begins with another number, or the first threads of all would count in one cache line. The numbers
+    // of consecutive processes are 7 apart, so that up to 7 threads of each do not share lines with the next process.
     unsigned int start = (unsigned int)getpid() * 7;
     unsigned int number = start + atomic_fetch_add_explicit(&last, 1, memory_order_relaxed);
     return cplatform_numbered_thread = number | 1u << 31;
@@ -173,7 +172,8 @@ static pthread_once_t generation_once = PTHREAD_ONCE_INIT;
 
 static void forget_generation(void) { __atomic_store_n(cplatform_generation_place, 0, __ATOMIC_RELAXED); }
 
-// The kernel empties the page in every child that gets a copy of this process's memory, by whatever call it is made.
+// The kernel clears the page in every child that gets a copy of this process's memory, whatever call creates the
+// child.
 static void make_generation_place(void) {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
     void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -182,15 +182,15 @@ static void make_generation_place(void) {
         return;
     }
     if (page != MAP_FAILED) munmap(page, size);
-    // Before Linux 4.14, or where memory is limited: children that are made by fork(3) empty it themselves. Where not
-    // even that can be had, there is no telling.
+    // Before Linux 4.14, or if memory is limited: children of fork(3) clear it themselves. If even that fails, forks
+    // are not detected.
     static uint64_t word;
     (void)pthread_atfork(NULL, NULL, forget_generation);
     __atomic_store_n(&cplatform_generation_place, &word, __ATOMIC_RELEASE);
 }
 
 uint64_t cplatform_begin_generation(void) {
-    // Inherited as it is, so that it goes on from a process to its children.
+    // Inherited unchanged, so that it continues from a process to its children.
     static uint64_t last;
     pthread_once(&generation_once, make_generation_place);
     uint64_t *place = __atomic_load_n(&cplatform_generation_place, __ATOMIC_ACQUIRE);
@@ -213,7 +213,7 @@ static atomic_int signal_pipe = -1;
 static atomic_int signal_owner;
 static atomic_flag signal_arrived = ATOMIC_FLAG_INIT;
 
-// Only what signal-safety(7) allows: getpid, signal, raise, write, and lock-free atomics.
+// Only functions that signal-safety(7) allows: getpid, signal, raise, write, and lock-free atomics.
 static void write_signal(int signal_number) {
     int saved = errno;
     if (getpid() != atomic_load(&signal_owner) || atomic_flag_test_and_set(&signal_arrived)) {
@@ -236,7 +236,7 @@ int cplatform_signal_is_inherited(int signal_number) {
 }
 
 int cplatform_signal_to_pipe(int signal_number, int descriptor) {
-    // What a parent has seen arrive was not for this process.
+    // A signal that the parent received was not for this process.
     if (atomic_load(&signal_owner) != (int)getpid()) atomic_flag_clear(&signal_arrived);
     atomic_store(&signal_pipe, descriptor);
     atomic_store(&signal_owner, (int)getpid());

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/// Waits for a descriptor of the caller's, which takes as long as it does; false with a reason noted.
+/// Waits for a descriptor of the caller's, without a stall limit; returns false with a reason recorded.
 static bool await(ctransport_line *line, int descriptor, short events) {
     while (true) {
         int limit = ctransport_wait_milliseconds(line, false);
@@ -43,9 +43,9 @@ enum kind ctransport_kind_of(int descriptor) {
     return S_ISSOCK(status.st_mode) ? KIND_SOCKET : KIND_OTHER;
 }
 
-// MARK: What comes
+// MARK: Receiving
 
-/// Whether there may be space again for `count` bytes, where a write failed for want of it.
+/// Returns whether there may be space for `count` bytes again, after a write failed for lack of it.
 static bool make_space(ctransport_line *line, size_t count, int *tries) {
     if (errno != ENOSPC && errno != EDQUOT) return false;
     if (line->caller.make_space == NULL || ++*tries > MOST_SPACE_TRIES) return false;
@@ -63,7 +63,7 @@ static bool write_all(ctransport_line *line, const char *bytes, size_t count) {
         if (line->output_kind == KIND_SOCKET) {
             done = send(line->output, bytes + written, step, MSG_DONTWAIT | MSG_NOSIGNAL);
         } else {
-            // More than that might block where nobody could wake this thread.
+            // More than that might block, and then the thread could not be woken.
             if (line->output_kind == KIND_OTHER && step > PIPE_STEP) step = PIPE_STEP;
             done = write(line->output, bytes + written, step);
         }
@@ -80,7 +80,7 @@ static bool write_all(ctransport_line *line, const char *bytes, size_t count) {
     return true;
 }
 
-/// Room for `needed` bytes, doubled each time; false where there is no memory.
+/// Makes room for `needed` bytes, doubled each time; returns false if there is no memory.
 static bool make_room(char **memory, size_t *capacity, size_t needed) {
     if (needed <= *capacity) return true;
     size_t larger = *capacity < 4096 ? 4096 : *capacity;
@@ -148,7 +148,7 @@ size_t ctransport_take_piece(char *bytes, size_t size, size_t number, void *data
     } else {
         line->received += (int64_t)count;
     }
-    // After the writing: a slow reader is not the server's fault.
+    // After the write: a slow reader is not the server's fault.
     ctransport_note(line, count, begin);
     return count;
 }
@@ -158,7 +158,7 @@ size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *data)
     size_t count = size * number;
     if (line->reason != ctransport_reason_none) return 0;
     ctransport_note(line, count, ctransport_now());
-    // Over all responses: redirects and 1xx may go on for ever.
+    // Over all responses: redirects and 1xx may continue forever.
     line->head_total += count;
     if (line->head_total > line->most_head) {
         ctransport_fail(line, ctransport_reason_head_too_large, 0);
@@ -168,7 +168,7 @@ size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *data)
         line->head_count = 0;
         line->is_head_whole = false;
     }
-    // What comes after the body belongs to nobody.
+    // Lines after the body are ignored.
     if (line->is_head_whole) return count;
     if ((count == 2 && bytes[0] == '\r') || (count == 1 && bytes[0] == '\n')) {
         line->is_head_whole = true;
@@ -183,7 +183,7 @@ size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *data)
     return count;
 }
 
-// MARK: What goes
+// MARK: Sending
 
 size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *data) {
     ctransport_line *line = data;
@@ -218,7 +218,7 @@ size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *dat
     return count;
 }
 
-/// Sends it again, where a connection turned out to be closed.
+/// Rewinds the body, to be sent again if a connection turned out to be closed.
 int ctransport_give_again(void *data, int64_t offset, int origin) {
     ctransport_line *line = data;
     if (origin != SEEK_SET || offset < 0) return SEEK_CANT;

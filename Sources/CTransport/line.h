@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-// curl/curl.h and curl/multi.h, as far as they are needed.
+// The needed parts of curl/curl.h and curl/multi.h.
 enum {
     OPT_WRITEDATA = 10001,
     OPT_READDATA = 10009,
@@ -73,17 +73,17 @@ enum {
     SOCKET_ALREADY_CONNECTED = 2,
 };
 
-// Connections that a line keeps open: one for each of the last few servers.
+// The number of connections that a line keeps open: one for each of the last few servers.
 enum { MOST_CONNECTIONS = 4 };
-// What is read at a time, and so about what a transfer takes in memory.
+// The number of bytes read at a time, and so about the memory of a transfer.
 enum { BUFFER_SIZE = 64 * 1024 };
-// What a pipe that can be written to takes without making anybody wait, pipe(7).
+// The number of bytes that a writable pipe accepts without blocking, pipe(7).
 enum { PIPE_STEP = 4096 };
-// Of a body that nobody wants so much is read: less than a new connection costs.
+// The length up to which an unwanted body is read, at less than the cost of a new connection.
 enum { MOST_DISCARDED = 256 * 1024 };
-// Nanoseconds a byte may take, where there is a limit for silence: 10 bytes a second, half of it in twice that time.
+// Nanoseconds for a byte, if there is a stall limit: 10 bytes a second, half of it in twice that time.
 enum { LONGEST_BYTE = 100 * 1000 * 1000 };
-// How often space is made without a byte being written; who says that there is some may be wrong.
+// How often space is made without a byte being written; the callback may be wrong about the space.
 enum { MOST_SPACE_TRIES = 16 };
 
 struct message {
@@ -138,16 +138,16 @@ enum kind { KIND_FILE, KIND_SOCKET, KIND_OTHER };
 
 struct ctransport_line {
     const ctransport_library *curl;
-    // The easy handle is that of the present transfer; NULL: there is none.
+    // The easy handle is that of the present transfer; NULL if there is none.
     void *easy, *multi, *headers;
-    // What outlives the easy handles beside connections and addresses: before libcurl 8.12 TLS sessions belong to them.
+    // Keeps TLS sessions, which belong to the easy handles before libcurl 8.12; these do not outlive a transfer.
     void *share;
-    // Readable: the transfer is to end.
+    // Readable if the transfer must end.
     int wake;
     atomic_bool is_woken;
     bool is_added;
     char *resolved;
-    // Whether what curl sends may raise SIGPIPE: TLS does, its own sockets do not.
+    // Whether nothing that curl sends can raise SIGPIPE: TLS can, its own sockets can't.
     bool is_plain;
 
     // A descriptor, or one of ctransport_to_….
@@ -167,9 +167,9 @@ struct ctransport_line {
     char *bytes;
     int64_t length, sent;
 
-    // Nanoseconds of the monotonic clock, or of time; -1: none.
+    // Nanoseconds of the monotonic clock, or a duration; -1 for none.
     int64_t end, stall, last;
-    // Since when bytes are counted, and how many came or went since then.
+    // The time since which bytes are counted, and the bytes in either direction since then.
     int64_t counted_since, counted;
 
     ctransport_caller caller;
@@ -180,21 +180,21 @@ struct ctransport_line {
     char message[256];
 };
 
-/// Notes why the transfer is to end; the first reason counts.
+/// Records why the transfer must end; the first reason counts.
 void ctransport_fail(ctransport_line *line, int reason, int error);
-/// Milliseconds, rounded up, that may be waited; 0 with a reason noted where the time is over.
+/// Returns the milliseconds to wait at most, rounded up, or 0, with a reason recorded, if the time has passed.
 int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall);
 /// Nanoseconds of the monotonic clock.
 int64_t ctransport_now(void);
-/// Notes that bytes came or went. What has passed since `begin` was not the server's time.
+/// Records bytes in either direction. The time since `begin` was not the server's.
 void ctransport_note(ctransport_line *line, size_t count, int64_t begin);
-/// Has what TLS and pipes raise, where nobody reads any more, be an error, in whatever thread this is; until it is
-/// released with the same set.
+/// Blocks SIGPIPE in the calling thread, so that TLS and pipes without a reader cause an error, until it is released
+/// with the same set.
 void ctransport_hold_broken_pipe(sigset_t *previous);
 void ctransport_release_broken_pipe(const sigset_t *previous);
-/// Whether writes to a descriptor, or reads from it, may make somebody wait.
+/// Returns the kind of a descriptor: whether writes to it, or reads from it, may block.
 enum kind ctransport_kind_of(int descriptor);
-/// What curl calls, and what is given to it.
+/// Callbacks of curl.
 size_t ctransport_take_piece(char *bytes, size_t size, size_t number, void *line);
 size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *line);
 size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *line);

@@ -16,7 +16,7 @@
 
 struct ctransport_socket {
     int number;
-    // What encrypts; NULL: nothing does.
+    // The handle for TLS; NULL without encryption.
     void *easy, *names;
     const ctransport_library *curl;
     char message[256];
@@ -24,7 +24,7 @@ struct ctransport_socket {
 
 static int64_t now_milliseconds(void) { return ctransport_now() / 1000000; }
 
-/// 0, or a negative error number: ETIMEDOUT where nothing happens until `end`.
+/// Returns 0, or a negative error number: ETIMEDOUT if nothing happens until `end`.
 static int wait_for(int socket, short events, int64_t end) {
     for (;;) {
         int64_t left = end - now_milliseconds();
@@ -65,7 +65,7 @@ uint32_t ctransport_unix_address(const char *path, uint8_t *address) {
     return sizeof name;
 }
 
-/// A connected socket that does not block, or a negative error number.
+/// Returns a connected nonblocking socket, or a negative error number.
 static int connect_to(const uint8_t *address, uint32_t length, int milliseconds) {
     int64_t end = now_milliseconds() + milliseconds;
     struct sockaddr_storage name = {0};
@@ -75,13 +75,13 @@ static int connect_to(const uint8_t *address, uint32_t length, int milliseconds)
     if (number < 0) return -errno;
     if (name.ss_family != AF_UNIX) {
         int on = 1;
-        // Without it small commands wait for answers to those before: 40 ms.
+        // Otherwise small commands wait for the answers to earlier ones: 40 ms.
         setsockopt(number, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     int error = 0;
     while (connect(number, (const struct sockaddr *)&name, length) != 0) {
         if (errno == EISCONN) break;
-        // A unix socket whose queue is full says EAGAIN, and can't be waited for.
+        // A Unix socket whose queue is full returns EAGAIN, and can't be waited for.
         if (errno != EINPROGRESS && errno != EALREADY && errno != EINTR) {
             error = -errno;
             break;
@@ -115,7 +115,7 @@ ctransport_socket *ctransport_socket_connect(
 
 void ctransport_socket_free(ctransport_socket *socket) {
     if (socket->easy != NULL) {
-        // It says goodbye.
+        // It sends a TLS alert.
         sigset_t previous;
         ctransport_hold_broken_pipe(&previous);
         socket->curl->easy_cleanup(socket->easy);
@@ -128,7 +128,7 @@ void ctransport_socket_free(ctransport_socket *socket) {
 
 // MARK: TLS
 
-/// What curl calls instead of connecting and closing: both are ours.
+/// Callbacks that replace curl's connecting and closing, which are done here.
 static int give_socket(void *socket, int purpose, void *address) {
     (void)purpose, (void)address;
     return ((ctransport_socket *)socket)->number;
@@ -160,7 +160,7 @@ int ctransport_socket_secure(ctransport_socket *socket, const ctransport_library
     SET(OPT_NOSIGNAL, 1L);
     SET(OPT_CONNECT_ONLY, 1L);
     SET(OPT_SSLVERSION, (long)SSL_VERSION_1_2);
-    // What is spoken behind it is not HTTP.
+    // The protocol over TLS is not HTTP.
     SET(OPT_SSL_ENABLE_ALPN, 0L);
     SET(OPT_PROXY, "");
     SET(OPT_URL, url);
@@ -168,7 +168,7 @@ int ctransport_socket_secure(ctransport_socket *socket, const ctransport_library
     if (authority != NULL) SET((int)ctransport_authority, authority);
     if (certificate != NULL) {
         SET((int)ctransport_client_certificate, certificate);
-        // Without one the library would ask for it at the terminal.
+        // Without a password, the library would ask for it at the terminal.
         SET((int)ctransport_key_password, "");
     }
     if (key != NULL) SET((int)ctransport_client_key, key);
@@ -192,7 +192,7 @@ const char *ctransport_socket_message(const ctransport_socket *socket, int code)
 
 // MARK: Bytes
 
-/// What can be had or sent at once: bytes, or a negative error number.
+/// Receives without waiting; returns the number of bytes, or a negative error number.
 static int64_t receive_now(ctransport_socket *socket, void *buffer, size_t count) {
     if (socket->easy == NULL) {
         ssize_t got;

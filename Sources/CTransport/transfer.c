@@ -15,14 +15,14 @@ int64_t ctransport_now(void) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/// Notes why the transfer is to end; the first reason counts.
+/// Records why the transfer must end; the first reason counts.
 void ctransport_fail(ctransport_line *line, int reason, int error) {
     if (line->reason != ctransport_reason_none) return;
     line->reason = reason;
     line->error = error;
 }
 
-/// Milliseconds, rounded up, that may be waited; 0 with a reason noted where the time is over.
+/// Returns the milliseconds to wait at most, rounded up, or 0, with a reason recorded, if the time has passed.
 int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall) {
     int64_t present = ctransport_now();
     int64_t rest = (int64_t)INT_MAX * 1000000;
@@ -40,7 +40,7 @@ int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall) {
             return 0;
         }
         if (left < rest) rest = left;
-        // A server that sends a byte now and then would otherwise go on for ever.
+        // A server that sends a byte now and then would otherwise continue forever.
         int64_t window = line->counted_since + 2 * line->stall - present;
         if (window <= 0) {
             if (line->counted < line->stall / LONGEST_BYTE) {
@@ -65,7 +65,7 @@ void ctransport_note(ctransport_line *line, size_t count, int64_t begin) {
 
 // MARK: The transfer
 
-/// Whether curl is done with it; `code` is how it ended.
+/// Returns whether curl has finished the transfer, and its result in `code`.
 static bool is_done(ctransport_line *line, int *code) {
     int left;
     struct message *message;
@@ -125,7 +125,7 @@ int ctransport_perform(ctransport_line *line) {
     return code;
 }
 
-// MARK: What is known of it
+// MARK: State
 
 int ctransport_reason(const ctransport_line *line) { return line->reason; }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why bytes that came from a server, or from a file that others may write, are not what they should be.
+/// Why bytes from a server, or from a file that others may write, are invalid.
 ///
-/// For the caller each of them is a miss.
+/// The caller treats each of them as a miss.
 package enum WireFault: String, Error, Sendable {
-    /// They make no sense.
+    /// They can't be decoded.
     case malformed
-    /// They are longer, deeper or more than the limits allow.
+    /// They exceed the limits of length, depth or number.
     case tooLong
-    /// They are not those that their digest names.
+    /// They do not match their digest.
     case wrongDigest
 }

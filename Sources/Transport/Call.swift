@@ -2,30 +2,30 @@
 
 import Platform
 
-/// One call from its beginning to its end, which comes once, from whomever is first.
+/// One call, which ends exactly once, by whatever comes first.
 ///
-/// As long as it waits for a line it ends at once when it is cancelled or its time is over. When it has one,
-/// its thread is woken and ends it: descriptors and closures are used until then.
+/// While it waits for a line, cancellation and its deadline end it at once. When it has one, they wake its thread, which
+/// ends it: descriptors and closures are used until then.
 final class Call: Sendable {
     typealias Outcome = Result<TransportResponse, TransportError>
     typealias Completion = @Sendable (Outcome) -> Void
 
     private struct State {
         var completion: Completion?
-        /// The one that transfers.
+        /// The line that transfers.
         var line: Line?
         var isCancelled = false
-        /// Ends it at its deadline while it waits for a line.
+        /// Ends the call at its deadline while it waits for a line.
         var alarm: Task<Void, Never>?
     }
 
-    /// Longer limits are none; about what the clock can be asked for.
+    /// Longer limits count as none; about the maximum of the clock.
     private static let longest: Duration = .seconds(100 * 365 * 86_400)
 
     let request: TransportRequest
-    /// From when on it is too late.
+    /// When the time limit ends.
     let deadline: ContinuousClock.Instant?
-    /// Where the body goes, if somebody reads it as it comes.
+    /// The buffer for the body, if it is read while it arrives.
     let pieces: Pieces?
     private let state = Locked(State())
 
@@ -37,7 +37,7 @@ final class Call: Sendable {
         }
     }
 
-    /// Whether it is to be done; otherwise it was cancelled before, and `completion` was called.
+    /// Returns whether to perform the call; if it was cancelled before, calls `completion` and returns false.
     func start(_ completion: @escaping Completion) -> Bool {
         let isCancelled = state.withLock { state in
             if !state.isCancelled { state.completion = completion }
@@ -47,7 +47,7 @@ final class Call: Sendable {
         return !isCancelled
     }
 
-    /// Whether `line`, which was begun anew, may transfer; otherwise it has ended already.
+    /// Returns whether `line`, with its wake-ups discarded, may transfer; otherwise the call has already ended.
     func take(_ line: Line) -> Bool {
         let (isTaken, alarm) = state.withLock { state in
             guard state.completion != nil else { return (false, state.alarm.take()) }
@@ -58,10 +58,10 @@ final class Call: Sendable {
         return isTaken
     }
 
-    /// Whether there is no need for a line any more.
+    /// Whether the call needs no line any more.
     var hasEnded: Bool { state.withLock { $0.completion == nil } }
 
-    /// Its line is not to be woken any more.
+    /// Stops the waking of its line.
     func release() {
         state.withLock { $0.line = nil }
     }
@@ -80,21 +80,21 @@ final class Call: Sendable {
         let completion: Completion? = state.withLock { state in
             state.isCancelled = true
             guard let line = state.line else { return state.completion.take() }
-            // A system call under the lock, as once let go the line might transfer for somebody else.
+            // A system call under the lock, since a released line might transfer for another call.
             line.wake()
             return nil
         }
         completion?(.failure(cancelled))
     }
 
-    /// Has it end at its deadline if it still waits for a line then: in a queue nobody looks at the clock.
+    /// Ends the call at its deadline if it still waits for a line then; the queue does not check the clock.
     func setAlarm() {
         guard let deadline else { return }
         let alarm = Task {
             do {
                 try await Task.sleep(until: deadline, clock: .continuous)
             } catch {
-                // Nobody waits for it any more.
+                // The call no longer waits.
                 return
             }
             expire()

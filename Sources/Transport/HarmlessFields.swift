@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The fields of requests that hold no credentials.
+/// The request fields that hold no credentials.
 ///
-/// Any other field may: `X-Api-Key`, `Private-Token`, `Job-Token` and the like are without number, and no word in a
-/// name tells them all. So this list decides three questions at once: which fields a redirect takes along to another
-/// server, which do not separate responses in a cache, and which may be written down as they are.
+/// Any other field may: fields such as `X-Api-Key`, `Private-Token` and `Job-Token` can't be enumerated or recognized by
+/// their names. So this list decides three questions: which fields are sent to another server after a redirect, which do not
+/// separate responses in a cache, and which may be stored in the clear.
 package enum HarmlessFields {
-    /// Whether the field with this name, in lower case, is one of them.
+    /// Returns whether the list contains this name, which is in lower case.
     package static func contains(_ name: String) -> Bool { names.contains(name) }
 
     private static let names: Set<String> = [

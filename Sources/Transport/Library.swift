@@ -2,16 +2,18 @@
 
 import CTransport
 
-/// libcurl, opened when it is first needed: 9 ms once, for those who use it.
+/// libcurl, opened when it is first needed, which takes 9 ms once.
 @safe
 struct Library: Sendable {
     nonisolated(unsafe) let functions: OpaquePointer
 
-    /// The one of the system; an error stays one for as long as the process lives.
+    /// The system's library; an error is final for the process.
     static let system: Result<Library, TransportError> = Result { () throws(TransportError) in
         try Library(opening: "libcurl.so.4")
     }
 
+    /// Opens a library.
+    ///
     /// C: `dlopen`.
     init(opening name: String) throws(TransportError) {
         let capacity = 512

@@ -18,7 +18,7 @@ extension Line {
         throw TransportError(curl: code, words, request.place)
     }
 
-    /// What this module has ended, and not libcurl.
+    /// Throws an error if this module ended the transfer, and not libcurl.
     func checkReason(_ call: Call) throws(TransportError) {
         guard Int(unsafe ctransport_reason(line)) != ctransport_reason_none else { return }
         let place = call.request.place
@@ -51,12 +51,12 @@ extension Line {
         }
     }
 
-    /// Whether whoever was asked wanted no more of it.
+    /// Whether a callback has stopped the transfer.
     var isStopped: Bool { Int(unsafe ctransport_reason(line)) == ctransport_reason_stopped }
 
     // MARK: Responses
 
-    /// What is known of the response now.
+    /// The present state of the response.
     var present: TransportResponse {
         var count = 0
         let head = unsafe UnsafeRawBufferPointer(start: ctransport_head(line, &count), count: count)

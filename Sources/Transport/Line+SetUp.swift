@@ -4,22 +4,24 @@ import CTransport
 import FoundationEssentials
 
 extension Line {
+    /// Sets the options of a transfer.
+    ///
     /// - Parameters:
-    ///   - isRead: whether the body goes to nothing but a reader.
-    ///   - left: until when all of it has to be done.
+    ///   - isRead: whether a reader takes the body, instead of an output.
+    ///   - left: the time left for the whole transfer.
     func setUp(_ request: TransportRequest, isRead: Bool, within left: Duration?) throws(TransportError) {
         try set(ctransport_url, request.url, request)
         try set(ctransport_http_version, versions(request), request)
-        // Libcurl gives half of the remaining time to an address that is not the last.
+        // libcurl gives half of the remaining time to an address that is not the last.
         if let limit = [request.connectLimit, left].compactMap({ $0 }).min() {
-            // As many as curl takes.
+            // The maximum that libcurl accepts.
             let milliseconds = min(max(1, limit.milliseconds), Int64(Int32.max))
             try set(ctransport_connect_milliseconds, Int(milliseconds), request)
         }
         if request.decodesContent {
             try set(ctransport_accept_encoding, "", request)
         } else {
-            // Otherwise some versions refuse a transfer coding that they don't know, and others pass it over.
+            // Otherwise some versions reject an unknown transfer coding, and others ignore it.
             try set(ctransport_decodes_content, 0, request)
         }
         try setUpMethod(request)
@@ -36,7 +38,7 @@ extension Line {
     }
 
     private func versions(_ request: TransportRequest) -> Int {
-        // Over HTTP/2 a server can have libcurl up to 8.22.0 use freed memory while a body is sent (CVE-2026-92392).
+        // Over HTTP/2, a server can make libcurl up to 8.22.0 use freed memory while a body is sent (CVE-2026-92392).
         guard request.allowsHTTP2, case .nothing = request.source else { return ctransport_version_1_1 }
         return ctransport_version_2_over_tls
     }
@@ -57,14 +59,14 @@ extension Line {
         case ("GET", .nothing): break
         default: try set(ctransport_custom_method, request.method, request)
         }
-        // Where a kept connection breaks libcurl sends a request again, of whatever method.
+        // If a reused connection breaks, libcurl sends the request again, whatever its method.
         if !request.isIdempotent { try set(ctransport_new_connection, 1, request) }
     }
 
     private func setUpFields(_ request: TransportRequest) throws(TransportError) {
-        // Curl would wait a second for a leave that many servers never give.
+        // Otherwise libcurl waits a second for a 100 (Continue), which many servers never send.
         var lines = request.fields.contains { $0.isNamed("expect") } ? [] : ["Expect:"]
-        // To curl a colon at the end means: leave that field out.
+        // libcurl omits a field whose line ends with a colon.
         lines += request.fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
         for text in lines where unsafe !ctransport_add_header(line, text) {
             throw TransportError(.noResources, "\(request.place): no memory for the request")
@@ -79,12 +81,12 @@ extension Line {
         let security = request.security
         if let file = security.authorityFile ?? Surroundings.own.authorityFile {
             try set(ctransport_authority, file, request)
-            // Older ones know no proxies over TLS.
+            // Older versions do not support proxies over TLS.
             _ = unsafe ctransport_set_text(line, ctransport_proxy_authority, file)
         }
         if let file = security.certificateFile {
             try set(ctransport_client_certificate, file, request)
-            // Without one the library would ask for it at the terminal.
+            // Without a password, the library would ask for it at the terminal.
             try set(ctransport_key_password, "", request)
         }
         if let file = security.keyFile { try set(ctransport_client_key, file, request) }
@@ -97,7 +99,7 @@ extension Line {
             case .none: (nil, "")
             case .server(let url): (url, "")
             }
-        // Empty: none, and the environment is not looked at.
+        // An empty text means no proxy, and the environment is ignored.
         try set(ctransport_proxy, url ?? "", request)
         if url != nil { try set(ctransport_no_proxy, excepted, request) }
     }
@@ -111,7 +113,7 @@ extension Line {
     }
 
     private func checkOption(_ code: Int32, _ request: TransportRequest) throws(TransportError) {
-        // CURLE_BAD_FUNCTION_ARGUMENT; of a server's response it means something else.
+        // CURLE_BAD_FUNCTION_ARGUMENT, which has another meaning after a server's response.
         if code == 43 { throw TransportError(.invalidRequest, "\(request.place): longer than libcurl takes") }
         try check(code, request)
     }

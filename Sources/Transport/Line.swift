@@ -4,11 +4,13 @@ import CTransport
 import FoundationEssentials
 import Platform
 
-/// Connections that libcurl keeps, for one transfer at a time, each of which has a handle of its own.
+/// Connections that libcurl keeps, for one transfer at a time; each transfer has a new handle.
 @safe
 final class Line: Sendable {
     nonisolated(unsafe) let line: OpaquePointer
 
+    /// Creates a line without connections.
+    ///
     /// C: `eventfd`.
     init(_ library: Library) throws(TransportError) {
         guard let line = unsafe ctransport_line_make(library.functions) else {
@@ -21,24 +23,24 @@ final class Line: Sendable {
         unsafe ctransport_line_free(line)
     }
 
-    /// Ends the present transfer, or the next before it has begun.
+    /// Ends the present transfer, or the next one before it begins.
     func wake() {
         unsafe ctransport_wake(line)
     }
 
-    /// What woke it until now counts for nothing.
+    /// Discards all wake-ups so far.
     func forgetWakes() {
         unsafe ctransport_forget_wakes(line)
     }
 
-    /// Lets go of the last transfer; may wait for the resolver of names.
+    /// Releases the last transfer; may wait for the name resolver.
     func end() {
         unsafe ctransport_end(line)
     }
 
-    /// Does what `call` asks for, and says how that went; nil: it had ended before.
+    /// Performs `call` and returns its outcome, or nil if it had ended before.
     ///
-    /// Blocks for as long as it takes. A failure is told to `call` at once: ``end()`` may take a while.
+    /// Blocks for as long as it takes. A failure is reported to `call` at once, since ``end()`` may take a while.
     func transfer(_ call: Call) -> Call.Outcome? {
         // Before this call can be cancelled.
         forgetWakes()
@@ -50,9 +52,9 @@ final class Line: Sendable {
         return outcome
     }
 
-    /// One request after another, until a response leads nowhere else.
+    /// Sends requests until a response is not a redirect.
     ///
-    /// ``end()`` is called when it is over.
+    /// The caller calls ``end()`` afterwards.
     func perform(_ call: Call) throws(TransportError) -> TransportResponse {
         var request = call.request
         var redirects = 0
@@ -116,7 +118,7 @@ final class Line: Sendable {
 }
 
 extension Duration {
-    /// Rounded up: a limit below a millisecond is not none.
+    /// The duration in milliseconds, rounded up, so that a shorter limit does not become 0.
     var milliseconds: Int64 {
         let nanoseconds = max(0, saturatingNanoseconds)
         return nanoseconds / 1_000_000 + (nanoseconds % 1_000_000 == 0 ? 0 : 1)

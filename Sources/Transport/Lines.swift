@@ -2,7 +2,7 @@
 
 import Platform
 
-/// The handles of a process, and the threads that they are used on.
+/// The libcurl handles of a process, and the threads that use them.
 final class Lines: Sendable {
     private struct Idle {
         let line: Line
@@ -10,9 +10,9 @@ final class Lines: Sendable {
         let since: ContinuousClock.Instant
     }
 
-    /// Servers close what is idle for longer: nginx after 75 s.
+    /// Servers close connections that are idle for longer: nginx after 75 s.
     private static let idleTime: Duration = .seconds(60)
-    /// From so many on one that knows another server is used before a further one is made.
+    /// With this number of idle lines, one of another server is used before a new one is made.
     private static let enoughIdle = 8
 
     private let library: @Sendable () throws(TransportError) -> Library
@@ -26,7 +26,7 @@ final class Lines: Sendable {
         threads = ThreadPool("diskcache-http", limit: 2 * limit)
     }
 
-    /// Has a thread do what `call` asks for, when it is its turn.
+    /// Runs `call` on a thread, when it is its turn.
     func run(_ call: Call) {
         guard queue.withLock({ $0.begin(call.request.site, call) }) else { return call.setAlarm() }
         var next: Call? = call
@@ -40,7 +40,7 @@ final class Lines: Sendable {
         }
     }
 
-    /// Does what `call` asks for, and then what waits.
+    /// Runs `call`, and then the waiting calls.
     private func serve(_ call: Call) {
         var next: Call? = call
         while let call = next {
@@ -49,7 +49,7 @@ final class Lines: Sendable {
         }
     }
 
-    /// Its turn is over; gives the one whose turn it is now.
+    /// Ends the turn of `call` and returns the next call.
     private func end(_ call: Call) -> Call? {
         queue.withLock { queue in
             queue.end(call.request.site)
@@ -57,7 +57,7 @@ final class Lines: Sendable {
         }
     }
 
-    /// Does what `call` asks for in the calling thread.
+    /// Performs `call` in the calling thread.
     func perform(_ call: Call) throws(TransportError) -> TransportResponse {
         let site = call.request.site
         let line = try take(site)
@@ -67,7 +67,7 @@ final class Lines: Sendable {
             line.end()
             self.giveBack(line, site)
         }
-        // Whose time is over does not wait for the resolver of names.
+        // A call that timed out does not wait for the name resolver.
         if case .failure(let error) = outcome, error.code == .timedOut, threads.runOnThread(letGo) {
             throw error
         }
@@ -81,7 +81,7 @@ final class Lines: Sendable {
         do throws(TransportError) {
             let line = try take(site)
             let outcome = line.transfer(call)
-            // Before the caller goes on: its next request is to find the connection.
+            // Before the caller continues, so that its next request finds the connection.
             giveBack(line, site)
             if let outcome { call.finish(outcome) }
         } catch {
@@ -89,7 +89,7 @@ final class Lines: Sendable {
         }
     }
 
-    /// The one that was last used for this server; else one that is of no more use for others, or a new one.
+    /// Returns the line that was last used for this server, or else the oldest of many idle ones, or a new one.
     private func take(_ site: Substring) throws(TransportError) -> Line {
         let known: Line? = idle.withLock { idle in
             let index = idle.lastIndex { $0.site == site }
@@ -102,7 +102,7 @@ final class Lines: Sendable {
 
     private func giveBack(_ line: Line, _ site: Substring) {
         let now = ContinuousClock.now
-        // Closed by going, without the lock.
+        // Closed when they are released, without the lock.
         let old = idle.withLock { idle in
             let count = idle.prefix { $0.since + Self.idleTime < now }.count
             let old = Array(idle.prefix(count))

@@ -4,22 +4,24 @@ import CTransport
 import FoundationEssentials
 import Platform
 
-/// What C asks and tells of one transfer while it goes on, in its thread.
+/// The callbacks of one transfer, which C calls in its thread.
 final class Receiver {
     private let line: Line
     private let call: Call
     private let request: TransportRequest
     private let redirects: Int
-    /// As of when the body began.
+    /// The head when the body began.
     private var head: TransportResponse?
     private var digest: SHA256?
     private var total: Int64?
-    /// Why the head says nothing certain about the body; nil if it does.
+    /// Why the head is ambiguous about the body; nil if it is not.
     private(set) var contradiction: String?
 
+    /// Creates the receiver of one request.
+    ///
     /// - Parameters:
-    ///   - request: that of `call`, or where a redirect leads.
-    ///   - redirects: how many there were.
+    ///   - request: the request of `call`, or the one that follows a redirect.
+    ///   - redirects: the number of redirects so far.
     init(_ line: Line, _ call: Call, _ request: TransportRequest, redirects: Int) {
         self.line = line
         self.call = call
@@ -27,7 +29,7 @@ final class Receiver {
         self.redirects = redirects
     }
 
-    /// For C, which must not use it for longer than this lives.
+    /// The callbacks for C, which must not use them after this object is released.
     var caller: ctransport_caller {
         var caller = unsafe ctransport_caller()
         unsafe caller.context = Unmanaged.passUnretained(self).toOpaque()
@@ -54,7 +56,7 @@ final class Receiver {
         return unsafe Unmanaged<Receiver>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// What is to become of the body.
+    /// Returns the disposition of the body.
     private func decide() -> Int32 {
         var response = line.present
         response.redirects = redirects
@@ -70,7 +72,7 @@ final class Receiver {
         }
         digest = begun(response)
         if request.progress != nil {
-            // Decompressed it will have another length.
+            // After decompression it has another length.
             let isEncoded = request.decodesContent && !response.values("content-encoding").isEmpty
             total = isEncoded ? nil : response.contentLength
         }
@@ -89,7 +91,7 @@ final class Receiver {
         return Int32(pieces.add(unsafe Data(piece), until: call.deadline))
     }
 
-    /// What is known of the response now, without its body.
+    /// Returns the present state of the response, without its body.
     func ended() -> TransportResponse {
         guard var response = head else {
             var response = line.present

@@ -2,21 +2,23 @@
 
 import Platform
 
-/// What the environment says of authorities and proxies.
+/// The authorities and proxies in the environment.
 struct Surroundings: Sendable {
-    /// This process's, read once: other threads may change it, which getenv(3) does not survive.
+    /// Those of this process, read once: getenv(3) is unsafe while other threads change the environment.
     static let own = Surroundings { name in
         CurrentProcess.environmentBytes(name).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// As OpenSSL's own programs have it; libcurl does not look.
+    /// The variable of OpenSSL's own programs, which libcurl ignores.
     let authorityFile: String?
-    /// Servers that are asked without a proxy: this machine always.
+    /// Servers that are accessed without a proxy; always includes this machine.
     let withoutProxy: String
     private let forHTTP: String?
     private let forHTTPS: String?
 
-    /// - Parameter variable: the value of a variable, nil where it is not set.
+    /// Reads environment variables.
+    ///
+    /// - Parameter variable: returns the value of a variable, or nil if it is not set.
     init(_ variable: (String) -> String?) {
         func first(_ names: [String]) -> String? {
             for name in names {
@@ -25,7 +27,7 @@ struct Surroundings: Sendable {
             return nil
         }
         authorityFile = first(["SSL_CERT_FILE"])
-        // Not HTTP_PROXY: CGI has servers' clients set that, by a field `Proxy`.
+        // Not HTTP_PROXY: in CGI, clients can set it by a field `Proxy`.
         forHTTP = first(["http_proxy", "all_proxy", "ALL_PROXY"])
         forHTTPS = first(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
         let own = "localhost,.localhost,127.0.0.1,127.0.0.0/8,::1,[::1]"
@@ -37,7 +39,7 @@ struct Surroundings: Sendable {
             }
     }
 
-    /// The proxy for a URL, before ``withoutProxy`` is looked at.
+    /// Returns the proxy for a URL, without regard to ``withoutProxy``.
     func proxy(for url: String) -> String? {
         url.prefix(6).lowercased() == "https:" ? forHTTPS : forHTTP
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who transfers, who waits, and whose turn is next, by server; it does nothing itself.
+/// The running and waiting transfers by server, and the order of their turns; it performs nothing itself.
 ///
-/// At most `limit` transfer at once. A server with none under way may have one beyond that, up to twice the limit in
-/// all: so slow servers that take all there is keep nobody from others. Of those that wait, the server with the fewest
-/// under way comes first, then the one that has waited longest.
+/// At most `limit` run at once. A server without a running transfer may have one beyond that, up to twice the limit in
+/// total, so that slow servers that use up the limit do not block others. Of the waiting transfers, those of the server with
+/// the fewest running ones come first, then the one that has waited longest.
 struct TransferQueue<Element> {
     private struct Server {
         var running = 0
-        /// A slice gives up its first element in O(1).
+        /// A slice removes its first element in O(1).
         var waiting: ArraySlice<(number: UInt64, element: Element?)> = []
 
         mutating func popFirst() -> Element? {
             guard !waiting.isEmpty else { return nil }
-            // Taken out: the slice keeps the memory of what it has given up.
+            // Set to nil, since the slice keeps the memory of removed elements.
             let element = waiting[waiting.startIndex].element.take()
             waiting.removeFirst()
             return element
@@ -33,7 +33,7 @@ struct TransferQueue<Element> {
         running < limit || server.running == 0 && running < 2 * limit
     }
 
-    /// Whether a transfer from `site` may begin now, and counts until ``end(_:)``; otherwise `element` waits.
+    /// Returns whether a transfer from `site` may begin now, and counts until ``end(_:)``; otherwise `element` waits.
     mutating func begin(_ site: Substring, _ element: Element) -> Bool {
         var server = servers[site] ?? Server()
         defer { servers[site] = server }
@@ -47,7 +47,7 @@ struct TransferQueue<Element> {
         return false
     }
 
-    /// A transfer from `site` has ended.
+    /// Ends a transfer from `site`.
     mutating func end(_ site: Substring) {
         guard var server = servers[site] else { return }
         server.running -= 1
@@ -55,9 +55,9 @@ struct TransferQueue<Element> {
         servers[site] = server.running == 0 && server.waiting.isEmpty ? nil : server
     }
 
-    /// The next that may begin, and counts then, one for each that has ended; nil: none may.
+    /// Returns the next transfer that may begin, and counts it, or nil; called once for each that has ended.
     ///
-    /// Looks at each server that there is something of.
+    /// Checks each server that has transfers.
     mutating func next() -> Element? {
         var best: (site: Substring, running: Int, number: UInt64)?
         for (site, server) in servers where hasRoom(server) {

@@ -4,26 +4,27 @@ import Platform
 
 /// HTTP over libcurl, which is opened by the first call.
 ///
-/// Transfers run on threads of their own; their connections stay open for the next request to the same server. No thread of Swift's pool ever blocks. A child made by fork(2) has threads and
-/// connections of its own.
+/// Transfers run on separate threads, and their connections stay open for the next request to the same server. No thread of
+/// Swift's pool ever blocks. A child made by fork(2) has separate threads and connections.
 package final class Transport: Sendable {
     private let lines: PerProcess<Lines>
 
-    /// - Parameters:
-    ///   - mostTransfers: how many at once, of tasks; more wait, within their limits. A server of which none is under
-    ///     way may have one beyond that, up to twice as many in all.
-    ///   - library: another one than the system's; for tests.
+    /// Creates a transport with the system's libcurl.
+    ///
+    /// - Parameter mostTransfers: the maximum number of concurrent transfers of tasks; more wait, within their limits. A
+    ///   server without a transfer in progress may have one beyond that, up to twice as many in total.
     package convenience init(mostTransfers: Int = 32) {
         self.init(mostTransfers: mostTransfers) { () throws(TransportError) in try Library.system.get() }
     }
 
+    /// Creates a transport with another library than the system's, for tests.
     init(mostTransfers: Int, _ library: @escaping @Sendable () throws(TransportError) -> Library) {
         lines = PerProcess { Lines(limit: mostTransfers, library) }
     }
 
-    /// Sends `request` and gives the response when its body has arrived.
+    /// Sends `request` and returns the response when its body has arrived.
     ///
-    /// Cancelling the task ends it at once. What was written to a descriptor until an error stays there.
+    /// Cancelling the task ends it at once. Bytes written to a descriptor before an error remain.
     package func perform(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         try request.check()
         let call = Call(request)
@@ -37,22 +38,19 @@ package final class Transport: Sendable {
         return try outcome.get()
     }
 
-    /// The same for threads that may block, in the calling thread: however many there are, each transfers at
-    /// once.
+    /// Does the same in the calling thread, which may block: any number of threads transfer at once.
     ///
-    /// A process without threads to spare can do that, too. SIGPIPE is blocked meanwhile.
+    /// Works without a further thread. SIGPIPE is blocked meanwhile.
     @available(*, noasync)
     package func performAndWait(_ request: TransportRequest) throws(TransportError) -> TransportResponse {
         try request.check()
         return try lines.value.perform(Call(request))
     }
 
-    /// Sends `request` and gives the head of the response, and the body as it is read; `request.output`
-    /// counts for nothing.
+    /// Sends `request` and returns the head of the response, and the body as it is read; ignores `request.output`.
     ///
-    /// Returns when the first byte of the body is there, or the end. At most 256 KiB wait for the reader; the
-    /// server waits for the rest, and one of the threads with it. The time limit counts until the last byte
-    /// has been read.
+    /// Returns when the first byte of the body has arrived, or at its end. At most 256 KiB are buffered for the reader; the
+    /// server waits with the rest, and so does one of the threads. The time limit applies until the last byte has been read.
     package func open(_ request: TransportRequest) async throws(TransportError) -> TransportStream {
         try request.check()
         let pieces = Pieces()
@@ -66,7 +64,7 @@ package final class Transport: Sendable {
         return TransportStream(try head.get(), call, pieces)
     }
 
-    /// Closes the connections that nobody uses.
+    /// Closes the idle connections.
     package func closeIdleConnections() {
         lines.value.closeIdle()
     }

@@ -2,27 +2,27 @@
 
 package import Platform
 
-/// Why a transfer came to nothing.
+/// Why a transfer has failed.
 ///
-/// A status that is not to one's liking, 404 or 500, is a response and no error.
+/// An unsuccessful status, such as 404 or 500, is a response and not an error.
 package struct TransportError: Error, Sendable, Equatable {
-    /// What went wrong.
+    /// The kind of error.
     package enum Code: String, Sendable {
         /// libcurl is not installed; the message names its package.
         case libraryMissing
-        /// The request can't be sent as it is: its method, its URL, a header.
+        /// The request can't be sent: its method, its URL or a field is invalid.
         case invalidRequest
-        /// Neither http nor https, of the request or of a redirect.
+        /// The scheme of the request, or of a redirect, is neither http nor https.
         case unsupportedScheme
-        /// The server's name, or the proxy's, is unknown.
+        /// The name of the server or the proxy is unknown.
         case nameNotResolved
-        /// Nobody accepts connections there, or not in time.
+        /// No connection is accepted, or not in time.
         case connectionFailed
-        /// The proxy wants to know who asks before it connects (407).
+        /// The proxy requires authentication before it connects (407).
         case proxyForbidden
-        /// The server is not who it should be, or wants another certificate, or the encryption failed.
+        /// The server can't be authenticated, or requires another certificate, or the encryption failed.
         case tls
-        /// The deadline passed, or nothing came for as long as the request allows.
+        /// The deadline has passed, or no data was transferred for as long as the request allows.
         case timedOut
         /// The task was cancelled.
         case cancelled
@@ -34,26 +34,25 @@ package struct TransportError: Error, Sendable, Equatable {
         case headTooLarge
         /// More redirects than the request allows.
         case tooManyRedirects
-        /// What came is not HTTP, or an encoding that can't be undone.
+        /// The response is not HTTP, or its encoding can't be decoded.
         case protocolViolation
-        /// The descriptor that is sent could not be read, or is shorter than was said; see
-        /// ``TransportError/cause``.
+        /// The descriptor of the request body can't be read, or is shorter than stated; see ``TransportError/cause``.
         case sourceFailed
-        /// The disk, or a quota, is full; what was written until then stays.
+        /// The disk, or a quota, is full; the bytes that were written remain.
         case noSpace
-        /// The descriptor for the body could not be written; see ``TransportError/cause``.
+        /// The descriptor for the body can't be written; see ``TransportError/cause``.
         case outputFailed
-        /// No memory, no descriptor or no thread.
+        /// No memory, descriptor or thread is available.
         case noResources
-        /// Whatever else libcurl reports.
+        /// Any other error of libcurl.
         case other
     }
 
-    /// What went wrong.
+    /// The kind of error.
     package let code: Code
-    /// One line, without what is secret in the URL.
+    /// One line, without the secrets in the URL.
     package let message: String
-    /// The error of the system call that failed, if one did.
+    /// The error of the failed system call, if any.
     package let cause: Errno?
 
     package init(_ code: Code, _ message: String, cause: Errno? = nil) {
@@ -84,31 +83,33 @@ extension TransportError: CustomStringConvertible {
 }
 
 extension TransportError {
-    /// The one error where libcurl can't be opened, with what the loader says.
+    /// The error if libcurl can't be opened, with the loader's message.
     static func libraryMissing(_ reason: String) -> Self {
         Self(.libraryMissing, "HTTP and TLS need libcurl.so.4: install the package libcurl4 (\(reason))")
     }
 
+    /// Creates the error for a CURLcode.
+    ///
     /// - Parameters:
     ///   - curl: a CURLcode, libcurl-errors(3).
-    ///   - words: what curl says of it.
+    ///   - words: libcurl's message.
     ///   - place: the URL without its secrets.
     init(curl: Int32, _ words: String, _ place: String) {
         let code: Code =
             switch curl {
-            // Also what is said of other versions and of a status that is none.
+            // Also reported for other versions and for an invalid status.
             case 1: words.hasPrefix("Protocol") ? .unsupportedScheme : .protocolViolation
             case 3: .invalidRequest
             case 5, 6: .nameNotResolved
             case 7, 65, 97: .connectionFailed
-            // Also what is said of a chunk without a length.
+            // Also reported for a chunk without a length.
             case 56 where words.contains("chunked-encoding"): .protocolViolation
             case 18, 52, 55, 56: .truncated
             case 27: .noResources
             case 28: .timedOut
             case 35, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91, 98: .tls
             case 47: .tooManyRedirects
-            // 43 is what some versions say of a field that they can't take apart.
+            // Some versions report 43 for a field that they can't parse.
             case 8, 16, 43, 61, 92: .protocolViolation
             case 63: .tooLarge
             default: .other
@@ -116,7 +117,7 @@ extension TransportError {
         self.init(code, "\(place): \(Self.withoutCredentials(words))")
     }
 
-    /// Curl quotes a proxy that it does not understand, with user and password.
+    /// libcurl quotes an invalid proxy, with user and password.
     private static func withoutCredentials(_ words: String) -> String {
         guard let at = words.lastIndex(of: "@") else { return words }
         let begin = words[..<at].firstRange(of: "://")?.upperBound ?? words.startIndex

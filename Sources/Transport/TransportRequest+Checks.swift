@@ -9,10 +9,10 @@ extension TransportRequest {
         return String(url[..<parts.authority.lowerBound] + url[parts.server] + path)
     }
 
-    /// The URL up to its path: what has the same one has the same server.
+    /// The URL up to its path, which identifies the server.
     var site: Substring { url[..<parts.authority.upperBound] }
 
-    /// Scheme, server and port, as they are compared.
+    /// Scheme, server and port, in a form for comparison.
     var origin: String {
         let parts = parts
         let scheme = url[..<parts.authority.lowerBound].lowercased()
@@ -21,7 +21,7 @@ extension TransportRequest {
         return scheme + (server.hasSuffix(usual) ? server.dropLast(usual.count) : server[...])
     }
 
-    /// Where the authority is, and the server with its port in it (RFC 3986, 3.2).
+    /// The ranges of the authority, and of the server with its port in it (RFC 3986, section 3.2).
     private var parts: (isWhole: Bool, authority: Range<String.Index>, server: Range<String.Index>) {
         let text = url.utf8
         let colon = text.firstIndex(of: UInt8(ascii: ":")) ?? text.endIndex
@@ -35,10 +35,10 @@ extension TransportRequest {
         return (true, start..<end, (at.map { text.index(after: $0) } ?? start)..<end)
     }
 
-    /// Whether it may be sent twice (RFC 9110, 9.2.2); of a method that is not known it can't be told.
+    /// Whether the request may be sent twice (RFC 9110, section 9.2.2); false for unknown methods.
     var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
 
-    /// Whether a response is a redirect that is to be followed, or would be if there were not too many.
+    /// Returns whether the response is a redirect to follow, without regard to their number.
     func follows(_ response: TransportResponse) -> Bool {
         guard mostRedirects > 0, ["GET", "HEAD"].contains(method), case .nothing = source else {
             return false
@@ -46,7 +46,7 @@ extension TransportRequest {
         return [301, 302, 303, 307, 308].contains(response.status) && !response.values("location").isEmpty
     }
 
-    /// The same for where a redirect leads.
+    /// Returns the request that follows a redirect to `url`.
     func redirected(to url: String) -> TransportRequest {
         var next = self
         next.url = url
@@ -57,7 +57,7 @@ extension TransportRequest {
         return next
     }
 
-    /// What can't be sent is refused before anything is opened.
+    /// Rejects an invalid request before anything is opened.
     func check() throws(TransportError) {
         let isToken = !method.isEmpty && method.utf8.allSatisfy(Self.isTokenByte)
         guard isToken else { throw TransportError(.invalidRequest, "\(place): not a method: \(method)") }
@@ -68,7 +68,7 @@ extension TransportRequest {
         guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
             throw TransportError(.invalidRequest, "\(place): a space or a control character in the URL")
         }
-        // No longer one exists (RFC 1035, 2.3.4), and libcurl 7.69 to 8.3 may write it beyond a buffer for a SOCKS proxy.
+        // No name is longer (RFC 1035, section 2.3.4), and libcurl 7.69 to 8.3 may overflow a buffer for a SOCKS proxy.
         guard url[parts.server].utf8.count <= 255 + 6 else {
             throw TransportError(.invalidRequest, "a server's name of more than 255 bytes")
         }
@@ -85,7 +85,7 @@ extension TransportRequest {
         }
     }
 
-    /// RFC 9110, 5.6.2.
+    /// Returns whether a token may contain the byte (RFC 9110, section 5.6.2).
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -3,26 +3,28 @@
 package import FoundationEssentials
 package import Platform
 
-/// A line of a head.
+/// A header field line.
 package struct HeaderField: Sendable, Equatable {
     package var name: String
     package var value: String
     private let declared: Bool?
 
-    /// - Parameter isSecret: nil: unless ``HarmlessFields`` has the name.
+    /// Creates a field line.
+    ///
+    /// - Parameter isSecret: whether it is secret; if nil, it is unless ``HarmlessFields`` contains the name.
     package init(_ name: String, _ value: String, isSecret: Bool? = nil) {
         self.name = name
         self.value = value
         declared = isSecret
     }
 
-    /// Whether it goes only to the server that is asked, and to no other that a redirect leads to.
+    /// Whether the field is sent only to the requested server, and to no other after a redirect.
     package var isSecret: Bool {
         if let declared { return declared }
         return !HarmlessFields.contains(name.lowercased())
     }
 
-    /// Whether it has this name, which is in small letters.
+    /// Returns whether it has this name, which is in lower case.
     package func isNamed(_ lowercased: String) -> Bool {
         let (name, other) = (name.utf8.span, lowercased.utf8.span)
         guard name.count == other.count else { return false }
@@ -35,98 +37,97 @@ package struct HeaderField: Sendable, Equatable {
     }
 }
 
-/// One transfer: what is asked for, what is sent, and where the body goes.
+/// One transfer: the request, the body to send, and the destination of the received body.
 ///
-/// Descriptors are the caller's. They must stay open until the call returns, and are not used any more then;
-/// reads and writes begin at their offset. One that others have set to not block is waited for all the same.
+/// Descriptors belong to the caller. They must stay open until the call returns, and are not used after that; reads and
+/// writes begin at their offset. Nonblocking descriptors are waited for, too.
 package struct TransportRequest: Sendable {
     /// The body to send.
     package enum Source: Sendable {
         case nothing
-        /// Copied once.
+        /// Bytes that are copied once.
         case bytes(Data)
-        /// `length` bytes; nil: to the end, in chunks. Only a regular file can be sent again where a kept
-        /// connection turns out to be closed.
+        /// `length` bytes of a descriptor, or if nil, all up to its end, in chunks.
+        ///
+        /// Only a regular file can be sent again if a reused connection turns out to be closed.
         case descriptor(Int32, length: Int64?)
     }
 
-    /// Where the body goes.
+    /// The destination of the received body.
     package enum Output: Sendable {
-        /// Into ``TransportResponse/body``.
+        /// The body is returned in ``TransportResponse/body``.
         case memory
-        /// In pieces of at most 64 KiB; who reads slowly at the other end of a pipe slows the server down.
+        /// A descriptor, written in pieces of at most 64 KiB; a slow reader of a pipe slows the server down.
         case descriptor(Int32)
     }
 
-    /// What becomes of the body of a response.
+    /// What to do with the body of a response.
     package enum Disposition: Sendable, Equatable {
-        /// It goes to the output.
+        /// Writes it to the output.
         case keep
-        /// It goes to the output if it has no more than so many bytes; otherwise the transfer fails
-        /// (``TransportError/Code/tooLarge``), and no more of them are written.
+        /// Writes it to the output if it has at most this many bytes; otherwise the transfer fails
+        /// (``TransportError/Code/tooLarge``), and no further bytes are written.
         case keepUpTo(Int64)
-        /// It is read and dropped, so that the connection can be used again; beyond 256 KiB as with ``stop``.
+        /// Reads and drops it, so that the connection can be reused; beyond 256 KiB as with ``stop``.
         case discard
-        /// The transfer ends at once, and is none the worse for it; the connection is closed.
+        /// Ends the transfer at once, without an error; the connection is closed.
         case stop
     }
 
-    /// One that may not be done twice (RFC 9110, 9.2.2), as POST and PATCH, is sent once, over a connection of its own;
-    /// others are sent again where a kept connection turns out to be closed.
+    /// The method.
+    ///
+    /// A method that must not be repeated (RFC 9110, section 9.2.2), such as POST and PATCH, is sent once, over a new
+    /// connection; others are sent again if a reused connection turns out to be closed.
     package var method = "GET"
-    /// `http:` or `https:`, whole and escaped.
+    /// An http or https URL, complete and escaped.
     package var url: String
     package var fields: [HeaderField] = []
     package var source = Source.nothing
     package var output = Output.memory
-    /// Asked once, in the transport's thread, when the first byte of the body is there, and before it is
-    /// written.
+    /// Called once, in the transport's thread, when the first byte of the body has arrived, before it is written.
     ///
-    /// Not asked of a body without a byte, nor of redirects that are followed.
+    /// Not called for an empty body, nor for redirects that are followed.
     package var disposition: @Sendable (TransportResponse) -> Disposition = { _ in .keep }
-    /// Redirects that are followed, of GET and HEAD only, to http and https only.
+    /// The maximum number of redirects to follow, for GET and HEAD only, and to http and https only.
     ///
-    /// Others come as responses.
-    ///
-    /// Secret fields (``HeaderField/isSecret``), `Host` and ``credentials`` do not go to another scheme,
-    /// server or port.
+    /// Other redirects are returned. Secret fields (``HeaderField/isSecret``), `Host` and ``credentials`` are not sent to
+    /// another scheme, server or port.
     package var mostRedirects = 0
-    /// The digest of what comes: this with the body appended where the status is 206, for a body that is gone
-    /// on with; else that of the body alone.
+    /// The initial state of the digest if the status is 206, for a continued body; any other body is digested alone.
     ///
-    /// It is found in ``TransportResponse/digest``. nil: none is made.
+    /// The result is ``TransportResponse/digest``. nil if no digest is needed.
     package var digest: SHA256?
-    /// Told of each piece of a body that is kept, in the transport's thread, after it was written.
+    /// Called for each piece of a body that is kept, in the transport's thread, after it was written.
     package var progress: (@Sendable (TransportProgress) -> Void)?
-    /// Told after each piece of a body that is kept how many bytes have come, in the transport's thread; false: the
-    /// transfer ends at once, as with ``Disposition/stop``.
+    /// Called after each piece of a body that is kept, with the bytes so far, in the transport's thread; false ends the
+    /// transfer at once, as with ``Disposition/stop``.
     ///
     /// It may block.
     package var mayGrow: (@Sendable (Int64) -> Bool)?
-    /// Asked for space for so many bytes, in the transport's thread, where a disk or a quota is full; true:
-    /// it may have made some, and the write is tried again.
+    /// Called to free this many bytes, in the transport's thread, if a disk or a quota is full; true if the write should be
+    /// retried.
     ///
     /// It may block.
     package var makeSpace: (@Sendable (Int) -> Bool)?
-    /// Bodies are decompressed (gzip, deflate and whatever libcurl knows); ``mostBytes`` counts what comes
-    /// out.
+    /// Whether to decompress bodies (gzip, deflate and others that libcurl supports); ``mostBytes`` counts decompressed
+    /// bytes.
     package var decodesContent = false
-    /// Bytes of a body that is kept.
+    /// The maximum length of a body that is kept, in bytes.
     package var mostBytes = Int64.max
-    /// Bytes of all heads: redirects' and interim responses' too.
+    /// The maximum length of all heads in bytes, including those of redirects and interim responses.
     package var mostHeadBytes = 256 * 1024
-    /// For all of it, from the call on, counted in milliseconds; nil, or more than 100 years: none.
+    /// The time limit for the whole call, in milliseconds; nil, or more than 100 years, for no limit.
     package var timeLimit: Duration?
-    /// Until the connection is there; nil: libcurl's own 300 s.
+    /// The time limit for connecting; nil for libcurl's default of 300 s.
     package var connectLimit: Duration?
-    /// How long there may be not a byte either way; the time that a slow caller takes does not count.
+    /// The maximum time without a byte in either direction, except the time that a slow caller takes.
     ///
-    /// In twice that time as many bytes have to come or go as make 5 a second; nil: both may take any time.
+    /// In addition, the average rate over twice that time must be at least 5 bytes a second. nil for neither limit.
     package var stallLimit: Duration?
     package var security = TransportSecurity()
     package var proxy = TransportProxy.environment
     package var credentials: TransportCredentials?
-    /// HTTP/2 where the server offers it over TLS, and nothing is sent but a head.
+    /// Whether to use HTTP/2, if the server offers it over TLS and no body is sent.
     package var allowsHTTP2 = true
 
     package init(_ url: String, method: String = "GET") {
@@ -135,11 +136,11 @@ package struct TransportRequest: Sendable {
     }
 }
 
-/// How far a body has come.
+/// The progress of a body.
 package struct TransportProgress: Sendable, Equatable {
     /// Bytes so far.
     package let received: Int64
-    /// Bytes that it will have, as the server says; nil: it does not say.
+    /// The length of the body as the server states it; nil if it does not.
     package let total: Int64?
 
     package init(received: Int64, total: Int64?) {

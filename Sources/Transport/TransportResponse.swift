@@ -3,41 +3,41 @@
 package import FoundationEssentials
 package import Platform
 
-/// What came: the last response, after redirects.
+/// The last response, after redirects.
 package struct TransportResponse: Sendable {
     package var status = 0
-    /// As in the status line: "1.1", "2".
+    /// The version in the status line: "1.1", "2".
     package var version = ""
-    /// In their order; several of a name stay several.
+    /// In order; repeated fields remain separate.
     package var fields: [HeaderField] = []
-    /// Where it came from in the end; with what is secret in it.
+    /// The final URL, including its secrets.
     package var url = ""
     package var redirects = 0
-    /// Connections that had to be made; 0: one was there.
+    /// The number of connections that were opened; 0 if an existing one was used.
     package var connections = 0
-    /// Bytes of the body, also of one that was discarded as far as it was read.
+    /// Bytes of the body that were read, also if it was discarded.
     package var received: Int64 = 0
-    /// The body, where it goes to memory.
+    /// The body, if its output is memory.
     package var body = Data()
-    /// As ``TransportRequest/digest`` asks; nil where it does not, or where the body was not kept.
+    /// The digest for ``TransportRequest/digest``; nil without that, or if the body was not kept.
     package var digest: SHA256?
 
     package init() {}
 
-    /// The values of a field, in their order.
+    /// Returns the values of a field, in order.
     package func values(_ name: String) -> [String] {
         let name = name.lowercased()
         return fields.lazy.filter { $0.isNamed(name) }.map(\.value)
     }
 
-    /// Why the body can't be read as it was meant; nil if it can.
+    /// Why the body can't be read as the server meant it; nil if it can.
     var contradiction: String? {
         if hasConflictingLengths { return "several lengths of one body" }
         return values("transfer-encoding").contains(where: Self.isCompressed)
             ? "a transfer coding that nobody has asked for" : nil
     }
 
-    /// Whether nobody can say where the body ends (RFC 9112, 6.3).
+    /// Whether the end of the body is ambiguous (RFC 9112, section 6.3).
     private var hasConflictingLengths: Bool {
         var first: String?
         for field in fields where field.isNamed("content-length") {
@@ -47,15 +47,15 @@ package struct TransportResponse: Sendable {
         return false
     }
 
-    /// Whether these codings compress (RFC 9112, 7.2).
+    /// Returns whether one of these codings compresses (RFC 9112, section 7.2).
     ///
-    /// Any other but chunked is passed over, as browsers do: none is registered.
+    /// Others, except chunked, are ignored, as in browsers: none are registered.
     private static func isCompressed(_ codings: String) -> Bool {
         let names = codings.lowercased().split { ", \t".contains($0) }
         return names.contains { ["gzip", "x-gzip", "deflate", "compress", "x-compress"].contains($0) }
     }
 
-    /// The length of the body as it travels, if the server says one, and only one.
+    /// The length of the body as transferred, if the server states exactly one.
     package var contentLength: Int64? {
         let values = Set(values("content-length"))
         return values.count == 1 ? values.first.flatMap { Int64($0) } : nil
@@ -63,10 +63,10 @@ package struct TransportResponse: Sendable {
 }
 
 extension TransportResponse {
-    /// Makes one of a head as it came: a status line, then fields, each with its end of line.
+    /// Parses a received head: a status line, then fields, each with its line ending.
     ///
-    /// Bytes that are not UTF-8 are taken for Latin-1, as HTTP once had it. A line that begins with a blank
-    /// goes on with the field before it (RFC 9112, 5.2); one without a colon is left out.
+    /// Bytes that are not UTF-8 are treated as Latin-1, HTTP's former encoding. A line that begins with white space
+    /// continues the previous field (RFC 9112, section 5.2); a line without a colon is ignored.
     init(head: Span<UInt8>) {
         self.init()
         fields.reserveCapacity(16)
@@ -97,13 +97,13 @@ extension TransportResponse {
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
 
-    /// Without blanks and the end of line around it.
+    /// Returns the text without the white space and line ending around it.
     private static func text(_ head: Span<UInt8>, _ range: Range<Int>) -> String {
         var (start, end) = (range.lowerBound, range.upperBound)
         while start < end, isBlank(head[start]) { start += 1 }
         while start < end, isBlank(head[end - 1]) { end -= 1 }
         let bytes = head.extracting(start..<end)
-        // What fails is the text, which is not UTF-8.
+        // Validation fails if the text is not UTF-8.
         if let text = try? UTF8Span(validating: bytes) { return String(copying: text) }
         return String(String.UnicodeScalarView(bytes.indices.map { Unicode.Scalar(bytes[$0]) }))
     }

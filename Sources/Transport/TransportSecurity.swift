@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whom to trust, and who one is.
+/// The trusted authorities, and the client certificate.
 ///
-/// TLS 1.2 is the oldest that is spoken.
+/// The oldest accepted version is TLS 1.2.
 package struct TransportSecurity: Sendable, Hashable {
-    /// A file (PEM) of authorities, for servers and proxies; nil: `SSL_CERT_FILE`, else the system's.
+    /// A PEM file with the authorities for servers and proxies; nil for `SSL_CERT_FILE`, or else the system's.
     package var authorityFile: String?
-    /// One's own certificate (PEM), and its key, without a password, if that is in another file.
+    /// A PEM file with the client certificate; its key, without a password, may be in ``keyFile``.
     ///
-    /// Shown to every server that asks for one, after redirects too: it says who one is, and gives nothing
-    /// away.
+    /// It is presented to each server that requests one, after redirects, too: it identifies the client, but reveals no
+    /// secret.
     package var certificateFile: String?
     package var keyFile: String?
 
@@ -20,17 +20,16 @@ package struct TransportSecurity: Sendable, Hashable {
     }
 }
 
-/// Which proxy, if any.
+/// The proxy for a request, if any.
 package enum TransportProxy: Sendable, Equatable {
-    /// `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, but never for this machine itself. They are
-    /// read once.
+    /// `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, which are read once; never used for this machine itself.
     case environment
     case none
-    /// `http://`, `https://` or `socks5h://`, for all servers; user and password in it are for the proxy.
+    /// `http://`, `https://` or `socks5h://`, for all servers; user and password in the URL are for the proxy.
     case server(String)
 }
 
-/// Who asks, by basic authentication; never part of a message, and never sent to another server that a redirect leads to.
+/// Credentials for basic authentication; never in a message, and never sent to another server after a redirect.
 package struct TransportCredentials: Sendable, Equatable {
     package var user: String
     package var password: String

@@ -4,14 +4,14 @@ import CTransport
 package import FoundationEssentials
 import Platform
 
-/// A response whose body is read as it comes, in constant memory: in pieces, which the transfer waits with.
+/// A response whose body is read while it arrives, in constant memory: in pieces, with a transfer that waits for the reader.
 ///
-/// Whoever lets it go before the end, or is cancelled, ends the transfer. Several readers share the pieces.
+/// If it is released before the end, or the reader is cancelled, the transfer ends. Several readers share the pieces.
 package final class TransportStream: AsyncSequence, Sendable {
     package typealias Element = Data
     package typealias Failure = TransportError
 
-    /// The head, as of when the body began.
+    /// The head when the body began.
     package let response: TransportResponse
     private let call: Call
     private let pieces: Pieces
@@ -26,23 +26,25 @@ package final class TransportStream: AsyncSequence, Sendable {
         call.cancel()
     }
 
-    /// The response with what is known when all of it has come: how many bytes, and the digest; nil before.
+    /// The response with its length and digest, when the whole body has arrived; nil before that.
     package var ended: TransportResponse? { pieces.ended }
 
     package func makeAsyncIterator() -> Iterator { Iterator(stream: self) }
 
-    /// One piece after another, none of them empty.
+    /// The pieces in order, none of them empty.
     package struct Iterator: AsyncIteratorProtocol {
         fileprivate let stream: TransportStream
 
-        /// - Throws: why the transfer has failed, when what came before that was read.
+        /// Returns the next piece, or nil at the end.
+        ///
+        /// - Throws: the error of a failed transfer, after the pieces before it.
         package mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(TransportError) -> Data? {
             try await stream.next()
         }
 
-        /// The same.
+        /// Returns the next piece, or nil at the end.
         package mutating func next() async throws(TransportError) -> Data? {
             try await stream.next()
         }
@@ -58,10 +60,10 @@ package final class TransportStream: AsyncSequence, Sendable {
     }
 }
 
-/// What lies between a transfer and its reader.
+/// The buffer between a transfer and its reader.
 final class Pieces: Sendable {
-    /// Enough for a reader to find the next one when it comes back; bytes, and pieces, which may be of one
-    /// byte.
+    /// The maximum length, in bytes, and in pieces, which may be of one byte; enough that a returning reader finds the next
+    /// one.
     private static let mostBytes = 256 * 1024
     private static let mostPieces = 64
 
@@ -70,13 +72,13 @@ final class Pieces: Sendable {
         var bytes = 0
         var head: TransportResponse?
         var outcome: Call.Outcome?
-        /// Nobody reads any more.
+        /// Whether reading has ended.
         var isClosed = false
-        /// Counts what readers wait for.
+        /// Counts the changes that readers wait for.
         var changes = 0
         var readers: [CheckedContinuation<Void, Never>] = []
 
-        /// Those who are to be woken.
+        /// Counts a change, and returns the readers to wake.
         mutating func change() -> [CheckedContinuation<Void, Never>] {
             changes += 1
             let waiting = readers
@@ -89,7 +91,7 @@ final class Pieces: Sendable {
 
     // MARK: The transfer
 
-    /// The body begins.
+    /// Begins the body.
     func begin(_ response: TransportResponse) {
         resume(
             state.withLock { state in
@@ -99,8 +101,7 @@ final class Pieces: Sendable {
         )
     }
 
-    /// Waits until there is room for the piece, in a thread that may; gives why the transfer is to end, if it
-    /// is.
+    /// Adds a piece, after waiting for room, in a thread that may block; returns the reason if the transfer must end.
     func add(_ piece: Data, until deadline: ContinuousClock.Instant?) -> Int {
         let waiting: [CheckedContinuation<Void, Never>]?? = state.wait(until: deadline) { state in
             if state.isClosed { return .some(nil) }
@@ -115,7 +116,7 @@ final class Pieces: Sendable {
         return ctransport_reason_none
     }
 
-    /// The transfer has ended.
+    /// Ends the transfer.
     func end(_ outcome: Call.Outcome) {
         resume(
             state.withLock { state in
@@ -127,7 +128,7 @@ final class Pieces: Sendable {
 
     // MARK: The reader
 
-    /// Nobody reads any more: the transfer is not to wait.
+    /// Ends reading, so that the transfer does not wait.
     func close() {
         state.withLock { $0.isClosed = true }
         state.wakeAll()
@@ -137,7 +138,7 @@ final class Pieces: Sendable {
         await wait { state in state.head.map { .success($0) } ?? state.outcome }
     }
 
-    /// nil: the end.
+    /// Returns the next piece, or nil at the end.
     func next() async -> Result<Data?, TransportError> {
         let next: Result<Data?, TransportError> = await wait { state in
             if let piece = state.pieces.popFirst() {
@@ -157,7 +158,7 @@ final class Pieces: Sendable {
         }
     }
 
-    /// Waits, without a thread, until `look` finds something.
+    /// Waits, without blocking a thread, until `look` returns a value.
     private func wait<Found>(for look: (inout State) -> Found?) async -> Found {
         while true {
             let (found, seen) = state.withLock { (look(&$0), $0.changes) }

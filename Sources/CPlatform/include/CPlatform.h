@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the Glibc module of Swift hides: functions behind _GNU_SOURCE, constants that are macros with
-// casts, system calls younger than the C library, and globals that Swift 6 refuses. One thin wrapper
-// each, named after the call it wraps; all of them set errno as the call does.
+// What Swift's Glibc module hides: functions behind _GNU_SOURCE, constants that are macros with casts, system calls
+// newer than the C library, and globals that Swift 6 rejects. Each has one thin wrapper, named after the call that it
+// wraps; all of them set errno as the call does.
 
 #ifndef CPLATFORM_H
 #define CPLATFORM_H
@@ -10,13 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Nothing of the system is included here: its types would seem to be defined by this module.
+// No other header is included here: its types would appear to be defined by this module.
 
 #include "CPlatformHash.h"
 
-/// What tests put between a system call and its caller; NULL in every other process.
+/// A hook of tests between a system call and its caller; NULL in every other process.
 ///
-/// It is asked for `count` bytes and says how many the call may move, or -1, with errno set, to have it fail.
+/// It gets the requested number of bytes and returns how many the call may move, or -1, with errno set, to make it
+/// fail.
 typedef long cplatform_injector(int call, long count);
 extern cplatform_injector *cplatform_present_injector __attribute__((visibility("hidden")));
 
@@ -28,12 +29,12 @@ static inline bool cplatform_is_injecting(void) {
     return __builtin_expect(__atomic_load_n(&cplatform_present_injector, __ATOMIC_RELAXED) != NULL, 0);
 }
 
-/// What the injector says.
+/// Returns the injector's result.
 long cplatform_granted(int call, long count);
 
-/// The number of the first of `count` words that has a bit of `mask`; `count` if none has.
+/// Returns the index of the first of `count` words that has a bit of `mask`, or `count` if none has.
 ///
-/// In C, as Swift takes a hundred times as long for it where nothing is optimized.
+/// In C, as unoptimized Swift takes a hundred times as long for it.
 static inline size_t cplatform_first_word(const uint64_t *words, size_t count, uint64_t mask) {
     for (size_t index = 0; index < count; index++) {
         if (__atomic_load_n(&words[index], __ATOMIC_ACQUIRE) & mask) return index;
@@ -43,34 +44,34 @@ static inline size_t cplatform_first_word(const uint64_t *words, size_t count, u
 
 /// O_TMPFILE: an unnamed file in a directory, open(2).
 extern const int cplatform_O_TMPFILE;
-/// O_NOATIME: reading leaves the access time alone, open(2).
+/// O_NOATIME: reads do not update the access time, open(2).
 extern const int cplatform_O_NOATIME;
-/// O_PATH: a place in the file system, without a look into it, open(2).
+/// O_PATH: a location in the file system, without access to its contents, open(2).
 extern const int cplatform_O_PATH;
-/// ST_NOATIME and ST_RELATIME: how a mount notes reads, statvfs(3).
+/// ST_NOATIME and ST_RELATIME: how a mount records reads, statvfs(3).
 extern const unsigned long cplatform_ST_NOATIME, cplatform_ST_RELATIME;
 /// AT_EMPTY_PATH for linkat(2).
 extern const int cplatform_AT_EMPTY_PATH;
-/// F_OFD_SETLK: a lock on bytes that is the open file description's, fcntl(2).
+/// F_OFD_SETLK: a byte-range lock owned by the open file description, fcntl(2).
 extern const int cplatform_F_OFD_SETLK;
 /// SEEK_DATA for lseek(2).
 extern const int cplatform_SEEK_DATA;
 /// UTIME_OMIT for utimensat(2).
 extern const long cplatform_UTIME_OMIT;
 
-/// openat2(2) with RESOLVE_NO_SYMLINKS: no component of the path may be a symbolic link. Where the
-/// kernel lacks it (before 5.6, or a sandbox that forbids it): openat(2) with O_NOFOLLOW.
+/// openat2(2) with RESOLVE_NO_SYMLINKS: no component of the path may be a symbolic link. If the kernel lacks it
+/// (before 5.6), or a sandbox forbids it: openat(2) with O_NOFOLLOW.
 int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode);
 
-/// read(2) and close(2) by number: glibc's are points of cancellation, which in a process with several threads costs two
-/// atomic steps a call.
+/// read(2) and close(2) by number: glibc's are cancellation points, which in a process with several threads costs two
+/// atomic operations a call.
 long cplatform_read(int descriptor, void *buffer, size_t count);
 int cplatform_close(int descriptor);
 
 /// getxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
 long cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size);
 
-/// getdents64(2): the number of bytes, 0 at the end.
+/// getdents64(2): returns the number of bytes, 0 at the end.
 long cplatform_getdents64(int directory, void *buffer, size_t size);
 
 /// fgetxattr(2).
@@ -85,20 +86,20 @@ int cplatform_clone(int source, int destination);
 /// copy_file_range(2) at both descriptors' own offsets.
 long cplatform_copy_file_range(int source, int destination, size_t count);
 
-/// The magic number of the file system behind `descriptor`, statfs(2), and its block size; -1 on failure.
+/// Returns the magic number of the file system of `descriptor`, statfs(2), and its block size; -1 on failure.
 int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size);
 
-/// When an open file came to be, in nanoseconds since 1970, statx(2); 0 where the file system does not tell, or a
-/// sandbox forbids the call.
+/// The creation time of an open file, in nanoseconds since 1970, statx(2); 0 if the file system does not record it,
+/// or a sandbox forbids the call.
 int64_t cplatform_birth_time(int descriptor);
 
 /// strerrorname_np(3): "ENOENT", or NULL.
 const char *cplatform_errno_name(int number);
 
-/// The words that this program was started with, its name first; NULL from the last on. Swift's own list is read from
-/// /proc, and empty where that is not mounted.
+/// Returns an argument of this program, whose name is the first; NULL after the last. Swift's own list is read from
+/// /proc, and empty if that is not mounted.
 const char *cplatform_argument(int index);
-/// AT_EXECFN: the path that this program was executed by, getauxval(3), or NULL.
+/// AT_EXECFN: the path that was executed, getauxval(3), or NULL.
 const char *cplatform_program(void);
 
 /// One row of the option table of getopt_long(3), without its pointer to a flag.
@@ -107,11 +108,11 @@ struct cplatform_option {
     const char *name;
     /// 0: takes no argument; 1: requires one; 2: optional.
     int argument;
-    /// What cplatform_getopt_long finds it by.
+    /// Identifies the option in the result of cplatform_getopt_long.
     int value;
 };
 
-/// What getopt_long(3) has found.
+/// The result of getopt_long(3).
 struct cplatform_found {
     /// The value of the option, '?' or ':' for a bad one, -1 at the end.
     int value;
@@ -119,7 +120,7 @@ struct cplatform_found {
     const char *argument;
     /// The index of the next argument to be scanned.
     int next;
-    /// The option character or value that was not understood.
+    /// The option character or value that was not recognized.
     int offender;
 };
 
@@ -127,40 +128,42 @@ struct cplatform_found {
 struct cplatform_found cplatform_getopt_long(
     int count, char *const arguments[], const char *letters, const struct cplatform_option *options, bool is_first);
 
-/// Has the cache line at `address` fetched, which may be any, without waiting for it.
-/// Puts the pages at `pages` in the place of those at `place`, mremap(2); both are `size` bytes. 0, or -1 and errno.
+/// Replaces the pages at `place` by those at `pages`, mremap(2); both are `size` bytes. Returns 0, or -1 and sets
+/// errno.
 int cplatform_replace_pages(void *pages, size_t size, void *place);
 
+/// Prefetches the cache line at `address`, which may be any, without waiting for it.
 static inline void cplatform_prefetch(const void *address) { __builtin_prefetch(address); }
 
-/// The same for memory that is about to be changed: this processor takes the line for itself at once, where a
-/// load would get it shared with others that have it.
+/// The same for memory that is about to be changed: this processor gets the line exclusively at once, while a load
+/// would share it with other processors that have it.
 static inline void cplatform_prefetch_to_change(const void *address) {
 #if defined(__x86_64__)
-    // The compiler takes this instruction only where it is told of the processor; to those without it, it is a no-op.
+    // The compiler emits this instruction only if told of the processor; processors without it treat it as a no-op.
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
 #else
     __builtin_prefetch(address, 1);
 #endif
 }
 
-/// Where this process's generation is, 0 as long as it has none; and what gives it one.
+/// The location of this process's generation, 0 until it has one, and the function that assigns one.
 extern uint64_t *cplatform_generation_place;
 uint64_t cplatform_begin_generation(void);
 
-/// A number that tells this process from all that it was forked from, never 0. Not from what it starts by vfork(2) or
-/// posix_spawn(3), which has its memory until it executes something.
+/// Returns a number that distinguishes this process from all that it was forked from, never 0. A child of vfork(2) or
+/// posix_spawn(3) has the same number: it uses the parent's memory until it executes a program.
 static inline uint64_t cplatform_process_generation(void) {
     uint64_t *place = __atomic_load_n(&cplatform_generation_place, __ATOMIC_ACQUIRE);
     uint64_t generation = __atomic_load_n(place, __ATOMIC_RELAXED);
     return generation != 0 ? generation : cplatform_begin_generation();
 }
 
-/// What cplatform_thread_number has given the calling thread, and what gives it that.
+/// The number of the calling thread, and the function that assigns one.
 extern _Thread_local unsigned int cplatform_numbered_thread;
 unsigned int cplatform_number_thread(void);
 
-/// A number of the calling thread's own, counted up as threads first ask, from another number in each process.
+/// Returns a unique number of the calling thread, counted up as threads first ask, from a different start in each
+/// process.
 static inline unsigned int cplatform_thread_number(void) {
     unsigned int number = cplatform_numbered_thread;
     return number != 0 ? number : cplatform_number_thread();
@@ -170,7 +173,7 @@ struct cplatform_pipe_ends { int reading, writing; };
 /// pipe2(2) with O_CLOEXEC.
 int cplatform_pipe(struct cplatform_pipe_ends *ends);
 
-/// POSIX_SPAWN_SETSID: the new process leads a session of its own, posix_spawnattr_setflags(3).
+/// POSIX_SPAWN_SETSID: the new process leads a new session, posix_spawnattr_setflags(3).
 extern const short cplatform_POSIX_SPAWN_SETSID;
 /// signalfd(2) for the signals of this sigset_t, close-on-exec.
 int cplatform_signalfd(const void *signals);
@@ -180,9 +183,9 @@ int cplatform_close_from(unsigned int first);
 /// pthread_setname_np(3) for the calling thread: at most 15 bytes.
 void cplatform_name_thread(const char *name);
 
-/// Makes the handler of `signal` write its number, one byte, to `descriptor`, and start system calls that it
-/// interrupts anew (SA_RESTART); sigaction(2). A second signal of those handled so, and any in a child that has
-/// not called exec, does what the signal does without a handler.
+/// Makes the handler of `signal` write its number, one byte, to `descriptor`, and restart system calls that it
+/// interrupts (SA_RESTART); sigaction(2). A second signal with this handler, and any in a child that has not called
+/// exec, acts as without a handler.
 int cplatform_signal_to_pipe(int signal, int descriptor);
 /// Whether `signal` has that handler from a process that this one was forked from; sigaction(2), getpid(2).
 int cplatform_signal_is_inherited(int signal);

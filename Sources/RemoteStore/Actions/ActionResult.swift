@@ -2,20 +2,20 @@
 
 package import CacheStore
 
-/// An entry at a server that speaks Bazel's HTTP cache protocol: the message `ActionResult` of the Remote
-/// Execution API, as far as a cache needs it.
+/// An entry on a server with Bazel's HTTP cache protocol: the parts of the Remote Execution API's message `ActionResult`
+/// that a cache needs.
 ///
-/// The value is an output file; a small one is inlined, which saves a round trip. What else the entry says
-/// (its record) goes as the standard output. A server that checks such messages finds one that is complete:
-/// each file has a path and a digest, and those that are not inlined are to be found by their digests.
+/// The value is an output file; a small one is inlined, which saves a round trip. The rest of the entry (its record) is the
+/// standard output. A server that checks such messages finds a complete one: each file has a path and a digest, and the
+/// server has those that are not inlined under their digests.
 package struct ActionResult: Sendable, Equatable {
     /// An output file.
     package struct File: Sendable, Equatable {
         package var path: String
         package var digest: Digest
-        /// Bytes.
+        /// The length in bytes.
         package var length: Int
-        /// Its bytes if they are inlined; always there for a file without any.
+        /// The bytes if they are inlined; never nil for an empty file.
         package var contents: [UInt8]?
         package var isExecutable: Bool
 
@@ -34,13 +34,13 @@ package struct ActionResult: Sendable, Equatable {
         }
     }
 
-    /// What values are called among the files.
+    /// The path of the value among the files.
     package static let valuePath = "value"
-    /// Longer messages are refused; bazel-remote takes 4 MiB, gRPC's limit.
+    /// The maximum length of a message in bytes; bazel-remote accepts 4 MiB, gRPC's limit.
     package static let maximumSize = 4 << 20
-    /// What is inlined at most, bytes, unless configured otherwise.
+    /// The maximum length of an inlined value in bytes.
     package static let inlineLimit = 64 << 10
-    /// More files are refused: ours have one.
+    /// The maximum number of files; this cache writes one.
     static let mostFiles = 1024
 
     package var files: [File]
@@ -53,7 +53,7 @@ package struct ActionResult: Sendable, Equatable {
         self.standardOutput = standardOutput
     }
 
-    /// The value of an entry, whatever other files there are.
+    /// The value of an entry, regardless of other files.
     package var value: File? { files.first { $0.path == Self.valuePath } }
 }
 
@@ -62,7 +62,7 @@ extension ActionResult {
     private static let exitCodeField: UInt64 = 4
     private static let standardOutputField: UInt64 = 5
 
-    /// The message as bytes.
+    /// Returns the encoded message.
     package func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
         for file in files { bytes.append(field: Self.filesField, message: file.encoded()) }
@@ -71,10 +71,10 @@ extension ActionResult {
         return bytes
     }
 
-    /// Reads what ``encoded()`` or any other writer of such messages wrote.
+    /// Decodes a message from ``encoded()`` or from any other encoder.
     ///
-    /// Fields that are unknown are skipped. Inlined contents are what their digest says, or it fails. Never
-    /// takes more memory than a small multiple of the bytes, whatever they are.
+    /// Unknown fields are skipped. Fails if inlined contents do not match their digest. Takes at most a small multiple of
+    /// the bytes in memory, whatever they are.
     package init(decoding bytes: [UInt8]) throws(WireFault) {
         guard bytes.count <= Self.maximumSize else { throw .tooLong }
         var result = ActionResult(files: [])
@@ -136,7 +136,7 @@ extension ActionResult.File {
             }
         }
         guard let path, !path.isEmpty, let name else { throw .malformed }
-        // No bytes mean the same as none inlined.
+        // Empty contents mean that none are inlined.
         if contents?.isEmpty == true { contents = nil }
         if let contents {
             guard contents.count == name.length, Digest(of: contents.span) == name.digest else {
@@ -153,7 +153,7 @@ extension ActionResult.File {
         )
     }
 
-    /// The message `Digest`; another function than SHA-256 can't be checked, and so makes no sense here.
+    /// Decodes the message `Digest`; functions other than SHA-256 can't be checked and are malformed.
     private static func digest(
         _ bytes: [UInt8],
         _ range: Range<Int>

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The wire format of protocol buffers, as far as an ActionResult needs it.
+/// The parts of the wire format of protocol buffers that an ActionResult needs.
 enum Protobuf {
-    /// A field's value; those of fixed width have no use here and are skipped.
+    /// The value of a field; those of fixed width are not needed and are skipped.
     enum Value {
         case number(UInt64)
-        /// Where its bytes are.
+        /// The range of its bytes.
         case bytes(Range<Int>)
     }
 
-    /// Hands each field of a message to `body`, in order; what it doesn't know it leaves alone.
+    /// Calls `body` with each field of a message, in order; `body` ignores unknown fields.
     ///
-    /// - Parameter range: where the message is.
+    /// - Parameter range: the range of the message.
     static func readFields(
         of bytes: [UInt8],
         _ range: Range<Int>,
@@ -21,7 +21,7 @@ enum Protobuf {
         while position < range.upperBound {
             let tag = try varint(bytes, &position, range.upperBound)
             let field = tag >> 3
-            // Numbers have 29 bits.
+            // Field numbers have 29 bits.
             guard field > 0, field < 1 << 29 else { throw .malformed }
             switch tag & 7 {
             case 0: try body(field, .number(try varint(bytes, &position, range.upperBound)))
@@ -30,7 +30,7 @@ enum Protobuf {
                 let count = try varint(bytes, &position, range.upperBound)
                 try body(field, .bytes(try take(count, &position, range.upperBound)))
             case 5: _ = try take(4, &position, range.upperBound)
-            // Groups were given up long ago, and would need a limit of depth.
+            // Groups were deprecated long ago, and would need a depth limit.
             default: throw .malformed
             }
         }
@@ -64,7 +64,7 @@ enum Protobuf {
     }
 }
 
-/// Fields with the value that stands for nothing (0, no bytes) are left out, as proto3 has it.
+/// Fields with the default value (0, no bytes) are omitted, as in proto3.
 extension [UInt8] {
     mutating func append(protobufNumber number: UInt64) {
         var rest = number
@@ -86,7 +86,7 @@ extension [UInt8] {
         append(field: field, message: bytes)
     }
 
-    /// Also where it has no bytes.
+    /// Appends the field even if it has no bytes.
     mutating func append(field: UInt64, message: some Collection<UInt8>) {
         append(protobufNumber: field << 3 | 2)
         append(protobufNumber: UInt64(message.count))

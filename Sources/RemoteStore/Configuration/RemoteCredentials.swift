@@ -4,7 +4,7 @@ package import CacheStore
 package import DiskCache
 import Platform
 
-/// Who we are to which server: lines `host = user:password`, from a file or the environment.
+/// The credentials for each server: lines `host = user:password`, from a file or the environment.
 ///
 /// ```
 /// # a comment
@@ -13,24 +13,24 @@ import Platform
 /// s3.example = ACCESSKEY:secretkey:sessiontoken
 /// ```
 ///
-/// Never printed, and in no error.
+/// They are never printed, and in no error.
 package struct RemoteCredentials: Sendable {
-    /// What stands behind the host.
+    /// The credentials for one host.
     package struct Entry: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
-        /// May be empty.
+        /// The user; may be empty.
         package let user: String
         package let secret: String
-        /// Everything behind the first colon: a password may have some.
+        /// The parts after the first colon: a password may contain colons.
         package let rest: [String]
 
-        /// Without the secret.
+        /// The user, without the secret.
         package var description: String { "credentials of \(user)" }
         package var debugDescription: String { description }
     }
 
     private var entries: [String: Entry] = [:]
 
-    /// None.
+    /// Creates empty credentials.
     package init() {}
 
     package init(text: String) {
@@ -51,10 +51,10 @@ package struct RemoteCredentials: Sendable {
         return String(text)
     }
 
-    /// Those of the file at `path`; without one, those of the environment.
+    /// Reads the file at `path` or, if it is nil, the environment.
     ///
-    /// - Throws: ``CacheError/Code/untrusted`` for a file that others may read or write, or that is somebody
-    ///   else's.
+    /// - Throws: ``CacheError/Code/untrusted`` for a file that others may read or write, or that belongs to another user
+    ///   than this one and root.
     package init(from path: String?) throws(CacheError) {
         guard let path else {
             let bytes = CurrentProcess.environmentBytes("DISKCACHE_REMOTE_CREDENTIALS") ?? []
@@ -82,7 +82,7 @@ package struct RemoteCredentials: Sendable {
         self.init(text: String(decoding: bytes, as: UTF8.self))
     }
 
-    /// Those for a server: of its host and port, else of its host, else of its socket's path.
+    /// Returns the credentials for a server: by host and port, or else by host; for a Unix socket, by its path.
     package func entry(for address: RemoteAddress) -> Entry? {
         if let path = address.socketPath { return entries[path.lowercased()] }
         let exact = entries["\(address.host):\(address.port)"]

@@ -4,33 +4,33 @@ package import CacheStore
 
 /// The contents of the file `outbox` (`OutboxFile`): the changes that the servers don't have yet, the oldest first.
 ///
-/// Processes append whole records (``OutboxRecord``) to the file, so it is a journal. A later change of a key takes the place
-/// of an earlier one, and a change that was sent is removed. A file that is cut off or damaged loses the damaged records: the
-/// servers lack those values then, and no process gets a wrong one. A change whose record `done` was lost is sent once more,
-/// without harm. The sender sends what the cache has for the key at that moment, as a later record may have been lost.
+/// Processes append whole records (``OutboxRecord``) to the file, so it is a journal. A later change of a key replaces an
+/// earlier one, and a change that was sent is removed. A truncated or damaged file loses the damaged records: the servers
+/// lack those values then, and no process gets a wrong one. A change whose record `done` was lost is sent again, which is
+/// harmless. The sender sends the present value of the key in the cache, as a later record may have been lost.
 ///
-/// The number of keys and the bytes of their contents are limited; a single value may be longer than that. Further changes are
-/// refused: another machine then computes the value again.
+/// The number of keys and the bytes of their contents are limited; a single value may be longer than that. Further changes
+/// are refused: another machine then computes the value again.
 package struct Outbox: Sendable {
-    /// The most that may be pending.
+    /// The limits of pending changes.
     package struct Limits: Sendable {
         package var records = 65_536
-        /// Of the contents, which the cache has to keep until they are sent.
+        /// The bytes of the contents, which the cache has to keep until they are sent.
         package var bytes = 1 << 30
 
         package init() {}
     }
 
     private let limits: Limits
-    /// By the digest of the key, with its place in the order.
+    /// The pending records by the digest of the key, with their positions in the order.
     private var waiting: [Digest: (place: Int, record: OutboxRecord)] = [:]
     private var nextPlace = 0
-    /// Until when a server may still carry out a request without an answer, by the digest of the key, in milliseconds since
-    /// 1970.
+    /// The time until which a server may still carry out an unanswered request, by the digest of the key, in milliseconds
+    /// since 1970.
     package private(set) var doubts: [Digest: Int64] = [:]
-    /// Bytes of the pending contents.
+    /// The bytes of the pending contents.
     package private(set) var waitingBytes = 0
-    /// The records that were read, with those that are superseded.
+    /// The number of records that were read, including superseded ones.
     private var recordsRead = 0
 
     /// An empty outbox.
@@ -40,17 +40,17 @@ package struct Outbox: Sendable {
 
     package var count: Int { waiting.count }
 
-    /// No value that was created before this moment is taken from the servers, in milliseconds since 1970.
+    /// Values that were created before this time, in milliseconds since 1970, are not fetched from the servers.
     package private(set) var barrier: Int64 = 0
-    /// Records for which there was no room.
+    /// The number of records for which there was no room.
     package private(set) var refusedRecords = 0
-    /// Keys that are only avoided: nothing is sent for them.
+    /// The number of keys that are only avoided: nothing is sent for them.
     package private(set) var avoidedCount = 0
 
-    /// Whether a change of this key is pending, or there is a doubt about it.
+    /// Returns whether a change of this key is pending, or its outcome in doubt.
     package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil || doubts[entry] != nil }
 
-    /// Whether this very record is still pending.
+    /// Returns whether this very record is still pending.
     package func contains(_ record: OutboxRecord) -> Bool {
         waiting[record.entry]?.record.number == record.number
     }
@@ -65,12 +65,12 @@ package struct Outbox: Sendable {
         recordsRead > 1024 && recordsRead > 4 * (waiting.count + doubts.count)
     }
 
-    /// The same without the keys that are only avoided.
+    /// Returns the shortest file without the keys that are only avoided.
     package func compactedWithoutAvoided() -> [UInt8] {
         bytes(pending.filter { $0.work != .avoid })
     }
 
-    /// The shortest file with the same contents.
+    /// Returns the shortest file with the same contents.
     package func compacted() -> [UInt8] {
         bytes(pending)
     }
@@ -121,7 +121,7 @@ package struct Outbox: Sendable {
             waitingBytes -= Self.length(of: earlier)
             return
         }
-        // The file may have more than the limits allow: then the newest record is left out.
+        // The file may exceed the limits: then the newest record is omitted.
         guard hasRoom(for: record) else {
             refusedRecords += 1
             return

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is sent to Redis: arrays of bulk strings, the same in both versions of its protocol.
+/// Commands of Redis: arrays of bulk strings, the same in both versions of its protocol.
 package enum RedisCommand {
-    /// A command with its arguments, whatever bytes they have.
+    /// Encodes a command with its arguments, which may be any bytes.
     package static func encode(_ arguments: [[UInt8]]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(arguments.reduce(16) { $0 + $1.count + 16 })
@@ -15,8 +15,7 @@ package enum RedisCommand {
         return bytes
     }
 
-    /// Asks for version 3 of the protocol, with credentials if there are any; servers before 6.0 answer with
-    /// an error.
+    /// Requests version 3 of the protocol, with credentials if given; servers before 6.0 reply with an error.
     package static func hello(user: String? = nil, password: String? = nil) -> [UInt8] {
         guard let password else { return encode(["HELLO", "3"].map(bytes)) }
         return encode(["HELLO", "3", "AUTH", user ?? "default", password].map(bytes))
@@ -34,8 +33,10 @@ package enum RedisCommand {
         encode([bytes("GET"), key])
     }
 
-    /// - Parameter lifetime: milliseconds, at least 1; nil: as long as the server keeps it.
-    /// - Parameter ifMissing: whether a value that is there stays; then the answer is null.
+    /// Stores a value.
+    ///
+    /// - Parameter lifetime: milliseconds, at least 1; nil to keep it as long as the server does.
+    /// - Parameter ifMissing: whether an existing value is kept; the reply is null in that case.
     package static func set(
         _ key: [UInt8],
         _ value: [UInt8],

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads answers of Redis from pieces of any size; versions 2 and 3 of its protocol.
+/// Decodes replies of Redis from pieces of any size, in versions 2 and 3 of its protocol.
 ///
-/// After a fault nothing more can be read: the connection must be closed. It takes no memory for what was
-/// only announced: at most the bytes that arrived, and what its limits allow. The work is proportional to the
-/// bytes, however they are cut.
+/// After a fault nothing more can be decoded: the connection must be closed. It allocates no memory for announced lengths:
+/// at most for the bytes that arrived, within its limits. The work is proportional to the bytes, however they are split.
 package struct RedisDecoder: Sendable {
-    /// What a server may send.
+    /// The limits of a reply.
     package struct Limits: Sendable {
-        /// Bytes of one string: the longest value that is asked for.
+        /// The maximum length of a string in bytes: the longest value that is requested.
         package var longestBulk = 512 << 20
-        /// Bytes of a line; those of numbers and errors are short.
+        /// The maximum length of a line in bytes; numbers and errors are short.
         package var longestLine = 16 << 10
-        /// Replies within one reply, however deep.
+        /// The maximum number of replies within one reply, at any depth.
         package var mostElements = 4096
-        /// Arrays within arrays.
+        /// The maximum nesting of arrays.
         package var deepest = 8
 
         package init() {}
     }
 
-    /// An array that isn't complete.
+    /// An incomplete array.
     private struct Frame {
         let kind: UInt8
         var missing: Int
@@ -30,20 +29,20 @@ package struct RedisDecoder: Sendable {
     private let limits: Limits
     private var buffer: [UInt8] = []
     private var position = 0
-    /// No end of a line is before it.
+    /// No line ends before this index.
     private var scanned = 0
     private var frames: [Frame] = []
     private var elementCount = 0
-    /// A string whose head was read: its kind, and how long it is.
+    /// A string whose head was read: its type and length.
     private var announced: (kind: UInt8, length: Int)?
 
     package init(_ limits: Limits = Limits()) {
         self.limits = limits
     }
 
-    /// Takes bytes as they arrive.
+    /// Appends received bytes.
     package mutating func append(_ bytes: some Collection<UInt8>) {
-        // What was read goes first, once that is most of it.
+        // Decoded bytes are removed once they are the larger part.
         if position > 4096, position * 2 > buffer.count {
             buffer.removeFirst(position)
             scanned = max(0, scanned - position)
@@ -52,10 +51,10 @@ package struct RedisDecoder: Sendable {
         buffer.append(contentsOf: bytes)
     }
 
-    /// Bytes that arrived and were not read yet.
+    /// The number of received bytes that are not yet decoded.
     package var waitingBytes: Int { buffer.count - position }
 
-    /// The next answer that is complete; nil: more bytes are needed.
+    /// Returns the next complete reply, or nil if more bytes are needed.
     package mutating func next() throws(WireFault) -> RedisReply? {
         while true {
             guard let token = try nextToken() else { return nil }
@@ -70,11 +69,11 @@ package struct RedisDecoder: Sendable {
 
     private enum Token {
         case reply(RedisReply)
-        /// An array has begun, which is on the stack.
+        /// An array has begun, and is on the stack.
         case opened
     }
 
-    /// Puts a reply where it belongs; the outermost one if it is complete by that.
+    /// Adds a reply to the array that it belongs to; returns the outermost reply if that completes it.
     private mutating func finished(by token: Token) -> RedisReply? {
         if case .reply(let reply) = token {
             guard !frames.isEmpty else { return reply }
@@ -83,7 +82,7 @@ package struct RedisDecoder: Sendable {
         }
         while let frame = frames.last, frame.missing == 0 {
             frames.removeLast()
-            // Attributes say something about the reply that follows, which nobody asked for.
+            // Attributes describe the reply that follows; no caller requests them.
             guard let reply = Self.reply(of: frame) else { continue }
             guard !frames.isEmpty else { return reply }
             frames[frames.count - 1].elements.append(reply)
@@ -110,7 +109,7 @@ package struct RedisDecoder: Sendable {
         let text = buffer[line.dropFirst()]
         switch kind {
         case UInt8(ascii: "$"), UInt8(ascii: "!"), UInt8(ascii: "="):
-            // Version 2 has nothing as a string of length -1.
+            // Version 2 encodes null as a string of length -1.
             guard let length = try count(text, upTo: limits.longestBulk) else { return try scalar(.null) }
             announced = (kind, length)
             return try bulkToken()
@@ -145,7 +144,7 @@ package struct RedisDecoder: Sendable {
         return .reply(reply)
     }
 
-    /// The string that was announced, once all its bytes are there.
+    /// Returns the announced string, once all its bytes have arrived.
     private mutating func bulk() throws(WireFault) -> RedisReply? {
         guard let (kind, length) = announced else { return nil }
         guard waitingBytes >= length + 2 else { return nil }
@@ -160,14 +159,14 @@ package struct RedisDecoder: Sendable {
         switch kind {
         case UInt8(ascii: "!"): return .error(bytes)
         case UInt8(ascii: "="):
-            // Three letters that say what it is, and a colon.
+            // Three letters for its format, and a colon.
             guard bytes.count >= 4, bytes[3] == UInt8(ascii: ":") else { throw .malformed }
             return .bulk(Array(bytes[4...]))
         default: return .bulk(bytes)
         }
     }
 
-    /// Where the next line is, without its end; nil: not all of it has arrived.
+    /// Returns the range of the next line, without its ending, or nil if it is incomplete.
     private mutating func line() throws(WireFault) -> Range<Int>? {
         var index = max(position, scanned)
         while index < buffer.count, buffer[index] != UInt8(ascii: "\n") { index += 1 }
@@ -179,7 +178,7 @@ package struct RedisDecoder: Sendable {
         return position..<index - 1
     }
 
-    /// A length; nil for -1.
+    /// Parses a length; returns nil for -1.
     ///
     /// Streams of unknown length, which Redis does not send, are faults.
     private func count(_ digits: ArraySlice<UInt8>, upTo limit: Int) throws(WireFault) -> Int? {

@@ -2,33 +2,33 @@
 
 import Platform
 
-/// Whether a server is asked at all: one word, which all processes of the machine share in the control file.
+/// The circuit breaker of a server: one word in the control file, which all processes of the machine share.
 ///
 /// ```
 /// bits   0…1  0: closed, 1: open, 2: probing
 ///        2…7  points, while it is closed
-///       8…15  how often a probe failed since it opened
-///      16…63  until when it is open, or when the probe is given up, ms of CLOCK_MONOTONIC
+///       8…15  failed probes since it opened
+///      16…63  when the pause ends, or when the probe times out, ms of CLOCK_MONOTONIC
 /// ```
 ///
-/// *Closed*: everybody asks. A fault (an error, or an answer that came too late) makes 8 points, a prompt
-/// answer takes one away; with more than 16 it opens. So three faults in a row open it, and so do many where
-/// more than one answer of nine is a fault. *Open*: nobody asks until the pause is over. *Probing*: one asks;
-/// its answer closes it, its fault opens it for twice as long. Who probed and was killed is given up after a
-/// while, and another one probes.
+/// *Closed*: all requests are sent. A fault (an error, or an answer that came too late) adds 8 points, a prompt answer
+/// removes one; with more than 16 the breaker opens. So three consecutive faults open it, and so does a longer sequence in
+/// which more than one of nine answers is a fault. *Open*: no request is sent until the pause ends. *Probing*: one request
+/// is sent; its answer closes the breaker, its fault opens it for twice as long. If the probing process is killed, its probe
+/// times out and another process probes.
 ///
-/// It is pure: each step gives the word that should replace this one by compare-and-swap, and is taken again
-/// where the swap fails. A prompt answer of a server without faults changes nothing, and so costs a load. 0
-/// is a closed one without faults, as in a control file that was just made. A word that makes no sense counts
-/// as that; moments that lie further ahead than any pause are of an earlier boot and count as past.
+/// It is pure: each step returns the word that should replace this one by compare-and-swap, and is repeated if the swap
+/// fails. A prompt answer of a server without faults changes nothing, and so costs a load. 0 is a closed breaker without
+/// faults, as in a new control file. An invalid word counts as that; times further ahead than any pause are from an earlier
+/// boot and count as past.
 package struct Breaker: Sendable, Hashable {
-    /// Times in milliseconds.
+    /// The pauses and limits, in milliseconds.
     package struct Terms: Sendable, Hashable {
-        /// How long it is open first, at most; at least half of it.
+        /// The maximum of the first pause; the minimum is half of it.
         package var firstPause: UInt64 = 1_000
-        /// No pause is longer, however often probes failed.
+        /// The longest pause, however often probes failed.
         package var longestPause: UInt64 = 30_000
-        /// So long a probe may take before another one may be sent; above the time limit of a request.
+        /// How long a probe may take before another one may be sent; longer than the time limit of a request.
         package var probeLimit: UInt64 = 2_000
         /// Spreads the probes of many machines; different on each.
         package var seed: UInt64 = 0
@@ -42,16 +42,16 @@ package struct Breaker: Sendable, Hashable {
         case probing = 2
     }
 
-    /// What a request may be sent with; it comes back with the verdict.
+    /// The permission to send a request, which is returned with the verdict.
     package enum Ticket: Sendable, Hashable {
         case ordinary
-        /// The one request that decides whether it closes.
+        /// The single request that decides whether the breaker closes.
         case probe(until: UInt64)
     }
 
-    /// What came of a request.
+    /// The outcome of a request.
     package enum Verdict: Sendable {
-        /// An answer in time; that there is no such value is one too.
+        /// An answer in time, including a miss.
         case prompt
         /// An error, or no answer within the limit.
         case fault
@@ -61,7 +61,7 @@ package struct Breaker: Sendable, Hashable {
     private static let mostPoints: UInt64 = 16
     private static let mostFailures: UInt64 = 32
 
-    /// What is kept in the control file.
+    /// The word in the control file.
     package let word: UInt64
 
     package init(word: UInt64 = 0) {
@@ -76,23 +76,22 @@ package struct Breaker: Sendable, Hashable {
     private var points: UInt64 { word >> 2 & 0x3f }
     private var failures: UInt64 { word >> 8 & 0xff }
 
-    /// Until when it is open, or when the probe is given up.
+    /// When the pause ends, or when the probe times out.
     package var moment: UInt64 { word >> 16 }
 
-    /// Whether a request may be sent now: with which ticket (nil: not), and what must replace this word
-    /// first.
+    /// Returns the ticket for a request, or nil if none may be sent now, and the breaker that must first replace this one.
     ///
     /// - Parameter now: milliseconds of CLOCK_MONOTONIC.
     package func asking(at now: UInt64, _ terms: Terms) -> (ticket: Ticket?, next: Breaker) {
         guard phase != .closed else { return (.ordinary, self) }
         guard isMomentPast(at: now, terms) else { return (nil, self) }
-        // A later probe must have another moment, so that the verdict of one that was given up tells.
+        // A later probe needs another time, so that the verdict of one that timed out is recognized.
         var until = Self.moment(now, after: terms.probeLimit)
         if phase == .probing, until == moment { until += 1 }
         return (.probe(until: until), Breaker(.probing, failures: failures, moment: until))
     }
 
-    /// What must replace this word, now that a request has its answer.
+    /// Returns the breaker that must replace this one after the answer to a request.
     package func judged(
         _ verdict: Verdict,
         _ ticket: Ticket,
@@ -102,13 +101,13 @@ package struct Breaker: Sendable, Hashable {
         switch phase {
         case .closed:
             let isPrompt = verdict == .prompt
-            // Without a fault nothing is to be written.
+            // Without a fault no write is needed.
             if isPrompt && points == 0 { return self }
             let sum = isPrompt ? points - 1 : points + Self.pointsOfFault
             return sum > Self.mostPoints
                 ? opened(failures: 0, at: now, terms) : Breaker(.closed, points: sum)
         case .open:
-            // It was sent before, and tells nothing of later.
+            // It was sent before, and says nothing about the server's later state.
             return self
         case .probing:
             guard ticket == .probe(until: moment) else { return self }
@@ -128,7 +127,7 @@ package struct Breaker: Sendable, Hashable {
         moment <= now || moment - now > max(terms.longestPause, terms.probeLimit) + 1
     }
 
-    /// As far as 48 bits go, which are 8,900 years.
+    /// Returns the time after the pause, limited to 48 bits, which are 8,900 years.
     private static func moment(_ now: UInt64, after pause: UInt64) -> UInt64 {
         let (sum, overflow) = now.addingReportingOverflow(pause)
         return min(overflow ? UInt64.max : sum, (1 << 48) - 2)

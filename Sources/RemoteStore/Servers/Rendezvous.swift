@@ -3,11 +3,11 @@
 package import CacheStore
 import Platform
 
-/// One of the servers that share the values among them.
+/// A server that shares the values with others.
 package struct Server: Sendable, Hashable {
-    /// What it is told from the others by: whoever uses the same servers must give them the same names.
+    /// Identifies the server: all clients of the same servers must give them the same names.
     package let name: String
-    /// How much of the values it gets, beside the weights of the others; 0: none.
+    /// The share of the values, relative to the weights of the other servers; 0 for none.
     package let weight: Double
 
     package init(name: String, weight: Double = 1) {
@@ -16,15 +16,15 @@ package struct Server: Sendable, Hashable {
     }
 }
 
-/// Which server has which value: highest random weight (Thaler and Ravishankar 1996), with weights by
-/// Schindelhauer and Schomaker 2005.
+/// The assignment of values to servers: highest random weight (Thaler and Ravishankar 1996), with weights by Schindelhauer
+/// and Schomaker 2005.
 ///
-/// Each server has a score for each digest, which does not depend on the others; the highest one has the
-/// value. So one that goes leaves its own values to the others, each its share, and one that comes takes its
-/// own share, of each of the others: nothing else moves. The order of the list does not matter.
+/// Each server has a score for each digest, which does not depend on the others; the server with the highest score has the
+/// value. So the values of a removed server are divided among the others by their shares, and an added server takes its
+/// share from each of the others: nothing else moves. The order of the list does not matter.
 ///
-/// The scores are numbers of floating point: where the C libraries of two machines differ in the last bit of
-/// a logarithm, they disagree about one in 10^15 values, which is a miss.
+/// The scores are floating-point numbers: if the C libraries of two machines differ in the last bit of a logarithm, they
+/// disagree about one in 10^15 values, which is a miss.
 package struct Rendezvous: Sendable {
     package let servers: [Server]
     private let seeds: [UInt64]
@@ -34,7 +34,7 @@ package struct Rendezvous: Sendable {
         seeds = servers.map { Digest(ofKey: $0.name).word(0) }
     }
 
-    /// The index of the server that has it; nil: there is none with a weight.
+    /// Returns the index of the server that has the value, or nil if no server has a weight.
     ///
     /// - Complexity: O(*n*) in the number of servers.
     package func server(for digest: Digest) -> Int? {
@@ -47,18 +47,18 @@ package struct Rendezvous: Sendable {
         return best
     }
 
-    /// The servers by falling score: the first has the value, the second has it where the first is gone.
+    /// Returns the servers by descending score: the first has the value, the second has it if the first is removed.
     package func order(for digest: Digest) -> [Int] {
         let scores = servers.indices.map { score(of: $0, for: digest) }
         return servers.indices.filter { scores[$0] > 0 }.sorted { scores[$0] > scores[$1] }
     }
 
-    /// More than 0, or 0 for a server that gets nothing.
+    /// Returns a positive score, or 0 for a server without a share.
     private func score(of index: Int, for digest: Digest) -> Double {
         let weight = servers[index].weight
         guard weight > 0, weight.isFinite else { return 0 }
         let hash = SplitMix64.mix(SplitMix64.mix(seeds[index] ^ digest.word(0)) &+ digest.word(1))
-        // 52 bits and a half are exact, so it is neither 0 nor 1.
+        // 52 bits and a half are exact, so the fraction is neither 0 nor 1.
         let fraction = (Double(hash >> 12) + 0.5) * 0x1p-52
         return -weight / naturalLogarithm(fraction)
     }

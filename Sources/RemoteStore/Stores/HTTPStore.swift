@@ -6,18 +6,18 @@ import FoundationEssentials
 import Platform
 import Transport
 
-/// A server that has bodies at paths: GET, PUT and DELETE.
+/// A server that stores bodies at paths, with GET, PUT and DELETE.
 ///
-/// By Bazel's HTTP cache protocol a value costs one round trip where it is inlined in its entry, else two.
+/// By Bazel's HTTP cache protocol a value costs one round trip if it is inlined in its entry, else two.
 final class HTTPStore: RemoteClient {
-    /// Who asks.
+    /// How the client is authenticated.
     enum Identity: Sendable {
         case anybody
         case basic(TransportCredentials)
         case signed(SignatureV4)
     }
 
-    /// How entries are there.
+    /// The format of entries on the server.
     enum Form: Sendable {
         case action
         case plain
@@ -31,7 +31,9 @@ final class HTTPStore: RemoteClient {
     private let security: TransportSecurity
     private let longest: Int64
 
-    /// - Parameter longest: bytes of the longest value.
+    /// Creates a store.
+    ///
+    /// - Parameter longest: the maximum length of a value in bytes.
     init(
         _ address: RemoteAddress,
         _ paths: RemotePaths,
@@ -59,14 +61,14 @@ final class HTTPStore: RemoteClient {
             return parcel
         }
         let action = try read(body)
-        // Others may keep their own entries here.
+        // Other clients may store other entries here.
         guard let value = action.value, !action.standardOutput.isEmpty else { throw wrong() }
         var parcel = RemoteParcel(record: action.standardOutput, bytes: Data(), digest: value.digest)
         if let contents = value.contents {
             parcel.bytes = Data(contents)
         } else {
             guard Int64(value.length) <= longest else { return nil }
-            // Its server has forgotten it before the entry.
+            // The server has deleted the content before the entry.
             guard let bytes = try fetch(paths.content(value.digest), until: deadline) else { return nil }
             guard bytes.count == value.length else { throw wrong() }
             parcel.bytes = bytes
@@ -104,7 +106,7 @@ final class HTTPStore: RemoteClient {
             )
         }
         let isInlined = parcel.bytes.count <= ActionResult.inlineLimit
-        // Before the entry that names it.
+        // Before the entry that refers to it.
         if !isInlined {
             try store(parcel.bytes, parcel.digest, at: paths.content(parcel.digest), until: deadline)
         }
@@ -124,7 +126,7 @@ final class HTTPStore: RemoteClient {
 
     // MARK: Requests
 
-    /// nil: there is nothing.
+    /// Returns the body at a path, or nil if it is missing.
     private func fetch(
         _ path: String,
         until deadline: ContinuousClock.Instant
@@ -146,9 +148,9 @@ final class HTTPStore: RemoteClient {
             // RFC 9110, section 13.1.2.
             let condition = HeaderField("If-None-Match", "*")
             let response = try send("PUT", path, body, digest, [condition], until: deadline)
-            // Something is there, or comes at this moment (S3).
+            // An object exists, or is being stored at this moment (S3).
             if response.status == 412 || response.status == 409 { return }
-            // Some that speak S3 don't know the condition.
+            // Some S3-compatible servers don't support the condition.
             if response.status != 501 { return try check(response, "PUT") }
         }
         try check(send("PUT", path, body, digest, until: deadline), "PUT")
@@ -165,17 +167,18 @@ final class HTTPStore: RemoteClient {
         case 200..<300: return
         case 507 where method == "PUT":
             throw RemoteFailure(.full, "\(address.name): it is full: status 507")
-        // Busy (429), in trouble: later perhaps.
+        // Overloaded (429) or failing: a later request may succeed.
         case 408, 425, 429, 500...: break
-        // S3 answers so for a missing object if the caller may not list.
+        // S3 returns this for a missing object if the client may not list objects.
         case 403 where method == "GET":
             throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
-        // A login that is asked for, here or on the way, a token that has run out, a clock that is wrong, a move.
+        // Missing authentication for the server or a proxy, an expired token, a wrong clock, or a redirect.
         case 300..<400, 401, 403, 407, 421:
             throw RemoteFailure(.denied, "\(address.name): \(method): status \(response.status)")
         default: throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
         }
-        // A gateway answers these for a server that may be at it still (RFC 9110, sections 15.6.3 and 15.6.5).
+        // A gateway sends these for a server that may still be processing the request (RFC 9110, sections 15.6.3 and
+        // 15.6.5).
         let isOutcomeUnknown = response.status == 502 || response.status == 504
         throw RemoteFailure(
             .failed,
@@ -210,7 +213,7 @@ final class HTTPStore: RemoteClient {
         }
     }
 
-    /// The request, without a time limit.
+    /// Returns the request, without a time limit.
     func makeRequest(
         _ method: String,
         _ path: String,
@@ -220,7 +223,7 @@ final class HTTPStore: RemoteClient {
         let whole = address.path + path
         var request = TransportRequest(address.origin + whole, method: method)
         request.security = security
-        // The environment's are for the web: a store of this site, and its password, are nothing for them.
+        // The proxies of the environment are for the web, and must not get the values and the password of an internal store.
         request.proxy = .none
         // An entry is longer than its value.
         request.mostBytes = max(longest, Int64(ActionResult.maximumSize)) + (1 << 17)

@@ -9,9 +9,9 @@ final class RedisConnection: @unchecked Sendable {
     private let name: String
     private var decoder: RedisDecoder
 
-    /// Connects, and sends what has to be sent first: who we are, which database.
+    /// Connects, and sends the initial commands: authentication and the choice of a database.
     ///
-    /// - Parameter name: of the server, for messages.
+    /// - Parameter name: the name of the server, for messages.
     init(
         to place: SocketPlace,
         _ name: String,
@@ -29,17 +29,17 @@ final class RedisConnection: @unchecked Sendable {
         for command in greeting {
             let reply = try ask(command, until: deadline)
             guard let code = reply.errorCode else { continue }
-            // While it reads its data from disk it is as good as not there.
+            // A server that is loading its data from disk counts as unreachable.
             throw RemoteFailure(code == "LOADING" ? .failed : .refused, "\(name): \(code)")
         }
     }
 
-    /// Whether it may be used once more: nothing has come that nobody has asked for.
+    /// Whether the connection can be used again: no unrequested bytes have arrived.
     var isIdle: Bool { decoder.waitingBytes == 0 && socket.isIdle }
 
-    /// Sends a command and waits for its answer.
+    /// Sends a command and waits for its reply.
     ///
-    /// After a failure the connection is of no use any more.
+    /// After a failure the connection can't be used any more.
     func ask(
         _ command: [UInt8],
         until deadline: ContinuousClock.Instant
@@ -47,7 +47,7 @@ final class RedisConnection: @unchecked Sendable {
         try passing { () throws(Errno) in try socket.write(command, until: deadline) }
         while true {
             if let reply = try nextReply() {
-                // What a server sends by itself we have not asked for.
+                // The server sends push messages without a request.
                 if case .push = reply { continue }
                 return reply
             }

@@ -6,22 +6,24 @@ import FoundationEssentials
 import Platform
 import Transport
 
-/// Redis, with one string a key, which it forgets when the value expires.
+/// Redis, with one string for each key, which expires with the value.
 final class RedisStore: RemoteClient {
-    /// Connections that are kept while nobody needs them.
+    /// The maximum number of idle connections.
     private static let mostIdle = 32
 
     private let place: SocketPlace
     private let name: String
-    /// Stands before the digest of each key.
+    /// The prefix of each key, before the digest.
     private let prefix: [UInt8]
     private let greeting: [[UInt8]]
     private let limits: RedisDecoder.Limits
     private let idle = Locked<[RedisConnection]>([])
 
+    /// Creates a store.
+    ///
     /// - Parameters:
     ///   - namespace: may be empty.
-    ///   - longest: bytes of the longest value.
+    ///   - longest: the maximum length of a value in bytes.
     init(
         _ address: RemoteAddress,
         namespace: String,
@@ -89,13 +91,13 @@ final class RedisStore: RemoteClient {
         guard let code = reply.errorCode else {
             return RemoteFailure(.failed, "\(name): an unexpected answer")
         }
-        // Its memory is full, or the disk that it saves to: it can still be read.
+        // Its memory is full, or the disk that it saves to: reads still work.
         if ["OOM", "MISCONF"].contains(code) { return RemoteFailure(.full, "\(name): \(code)") }
         // A password that is being changed, or a read-only replica.
         if ["NOAUTH", "WRONGPASS", "NOPERM", "READONLY"].contains(code) {
             return RemoteFailure(.denied, "\(name): \(code)")
         }
-        // Starting, or somebody's script is running: later perhaps.
+        // It is starting, or a script is running: a later request may succeed.
         let passing = ["LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN"]
         let passes = passing.contains(code)
         return RemoteFailure(passes ? .failed : .refused, "\(name): \(code)")
@@ -107,7 +109,7 @@ final class RedisStore: RemoteClient {
         _ command: [UInt8],
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> RedisReply {
-        // One that the server has closed meanwhile tells nothing of the server.
+        // If the server has closed an idle connection, that says nothing about the server.
         var isOutcomeUnknown = false
         if let known = takeIdle() {
             do throws(RemoteFailure) {

@@ -6,12 +6,12 @@ import Platform
 
 /// A value with its record, as servers store it under a key.
 package struct RemoteParcel: Sendable, Equatable {
-    /// As ``RecordCodec`` writes it, for the key.
+    /// The record for the key, as ``RecordCodec`` encodes it.
     package var record: [UInt8]
     package var bytes: Data
-    /// Of the bytes.
+    /// The digest of the bytes.
     package var digest: Digest
-    /// The time after which the server may delete it; nil: never.
+    /// The time after which the server may delete it; nil for no limit.
     package var lifetime: Duration?
 
     package init(record: [UInt8], bytes: Data, digest: Digest, lifetime: Duration? = nil) {
@@ -25,24 +25,25 @@ package struct RemoteParcel: Sendable, Equatable {
 /// Why a request to a server failed.
 package struct RemoteFailure: Error, Sendable, Equatable {
     package enum Kind: Sendable {
-        /// Its breaker is open: it was not asked.
+        /// The breaker is open: no request was sent.
         case skipped
         /// The answer did not come in time.
         case slow
-        /// It could not be reached, or failed.
+        /// The server could not be reached, or failed.
         case failed
-        /// It answers, and has no room for the value. It may have room later.
+        /// The server answers, but has no room for the value. It may have room later.
         case full
-        /// It does not allow the request, or redirects it. Credentials, addresses and proxies may change, so it may work later.
+        /// The server denies the request, or redirects it. Credentials, addresses and proxies may change, so it may work
+        /// later.
         case denied
-        /// It answers, and refuses the request for good.
+        /// The server answers, and refuses the request permanently.
         case refused
         /// Its answer is invalid, or does not match its digest.
         case wrong
     }
 
     package let kind: Kind
-    /// Without anything secret.
+    /// The message, without secrets.
     package let message: String
     /// Whether the request was sent and its outcome is unknown: the server may still carry it out later.
     package let isOutcomeUnknown: Bool
@@ -58,24 +59,25 @@ package struct RemoteFailure: Error, Sendable, Equatable {
 ///
 /// Its calls block their thread until the deadline at most.
 ///
-/// A kind of store is one type that conforms to this, and a line where the tier makes them
-/// (`RemoteServer.client`).
+/// A new kind of store takes one type that conforms to this protocol, and a line in `RemoteServer.client`.
 package protocol RemoteClient: AnyObject, Sendable {
-    /// The entry of a key, unchecked; nil if there is none.
+    /// Returns the entry of a key, unverified, or nil if it is missing.
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel?
-    /// - Parameter ifMissing: whether an entry that is there stays. A server that does not know such requests replaces it.
+    /// Stores an entry.
+    ///
+    /// - Parameter ifMissing: whether an existing entry is kept. A server that does not support such requests replaces it.
     func put(
         _ key: Digest,
         _ parcel: RemoteParcel,
         ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure)
-    /// Removes the entry, and no content: other entries may name that too, and an entry may name any.
+    /// Removes the entry, but no content: other entries may refer to the same content, and an entry may refer to any.
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure)
 }
 
 extension RemoteClient {
-    /// Puts the entry in the place of any that is there.
+    /// Stores the entry, replacing an existing one.
     func put(
         _ key: Digest,
         _ parcel: RemoteParcel,
@@ -85,7 +87,7 @@ extension RemoteClient {
     }
 }
 
-/// Record and value in one row of bytes, for stores that have one for each key.
+/// The record and the value in one sequence of bytes, for stores that have one for each key.
 ///
 /// ```
 /// 0   4  "dcr1"
@@ -105,9 +107,9 @@ enum Envelope {
         return bytes + parcel.record + parcel.bytes
     }
 
-    /// nil for what ``seal(_:)`` did not make of this key and these bytes, as far as a checksum tells.
+    /// Returns nil if ``seal(_:)`` did not create these bytes for this key, as far as a checksum can show.
     ///
-    /// The digest is not that of the bytes yet, but the one that the record names.
+    /// The digest is the one in the record, and not yet checked against the bytes.
     static func open(_ bytes: Data, for key: Digest) -> RemoteParcel? {
         let start = bytes.startIndex
         guard bytes.count >= 8, bytes.prefix(4).elementsEqual(signature) else { return nil }
@@ -117,7 +119,7 @@ enum Envelope {
         let record = [UInt8](bytes[start + 8..<start + 8 + count])
         guard let content = RecordCodec.decode(record, for: key)?.content else { return nil }
         let value = Data(bytes[(start + 8 + count)...])
-        // Under another key, or from damaged bytes, a record gives another checksum.
+        // With another key, or with damaged bytes, the checksum of the record is different.
         guard content.length == value.count, content.checksum == CRC32C.checksum(value.span) else {
             return nil
         }

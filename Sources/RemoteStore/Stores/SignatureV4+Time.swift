@@ -3,7 +3,7 @@
 import Platform
 
 extension SignatureV4 {
-    /// A time in UTC as `20130524T000000Z`.
+    /// Returns a time in UTC, such as `20130524T000000Z`.
     static func text(_ time: Timestamp) -> String {
         let seconds = max(0, time.nanoseconds) / 1_000_000_000
         let (day, second) = seconds.quotientAndRemainder(dividingBy: 86_400)
@@ -18,7 +18,7 @@ extension SignatureV4 {
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }
 
-    /// The date of a day since 1970, by Hinnant's algorithm (chrono-Compatible Low-Level Date Algorithms).
+    /// Returns the date of a day since 1970, by Hinnant's algorithm (chrono-Compatible Low-Level Date Algorithms).
     private static func date(ofDay day: Int64) -> (year: Int64, month: Int64, day: Int64) {
         // Eras of 400 years, which begin on March 1.
         let shifted = day + 719_468

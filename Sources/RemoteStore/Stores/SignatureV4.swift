@@ -3,12 +3,12 @@
 package import CacheStore
 package import Platform
 
-/// Signs requests to S3 and what speaks like it, by AWS Signature Version 4, in a header.
+/// Signs requests to S3 and compatible servers, by AWS Signature Version 4, in a header.
 ///
-/// The hash of the payload is the digest of what is sent, which is known already. Paths are encoded once, as
-/// S3 wants it and other services of Amazon do not.
+/// The hash of the payload is the digest of the body, which is already known. Paths are encoded once, as S3 requires, unlike
+/// other services of Amazon.
 package struct SignatureV4: Sendable {
-    /// Who signs; never printed.
+    /// The credentials of the signer; never printed.
     package struct Credentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
         package let accessKey: String
         let secret: String
@@ -20,21 +20,21 @@ package struct SignatureV4: Sendable {
             self.sessionToken = sessionToken
         }
 
-        /// Without the secret.
+        /// The access key, without the secret.
         package var description: String { "credentials of \(accessKey)" }
         package var debugDescription: String { description }
     }
 
-    /// What is signed.
+    /// The request to sign.
     package struct Request: Sendable {
         package var method: String
-        /// Before any percent-encoding; begins with `/`.
+        /// Not percent-encoded; begins with `/`.
         package var path: String
-        /// Before any percent-encoding.
+        /// Not percent-encoded.
         package var query: [(name: String, value: String)] = []
-        /// All that are signed; `host` must be one of them.
+        /// All signed headers, which must include `host`.
         package var headers: [(name: String, value: String)]
-        /// Of the body; that of no bytes where there is none.
+        /// The digest of the body, or of no bytes without a body.
         package var payload: Digest
 
         package init(
@@ -65,7 +65,7 @@ package struct SignatureV4: Sendable {
         self.service = service
     }
 
-    /// The headers to send beside those of the request: `authorization` and what it covers.
+    /// Returns the headers to send in addition to those of the request: `authorization` and others that it covers.
     package func headers(
         for request: Request,
         at time: Timestamp
@@ -78,8 +78,7 @@ package struct SignatureV4: Sendable {
         return added.map { (name: $0.0, value: $0.1) }
     }
 
-    /// The value of `authorization` for a request that has all its headers, `x-amz-date` for this time among
-    /// them.
+    /// Returns the value of `authorization` for a request with all its headers, including `x-amz-date` for this time.
     func authorization(for request: Request, at time: Timestamp) -> String {
         let date = String(Self.text(time).prefix(8))
         let scope = "\(date)/\(region)/\(service)/aws4_request"
@@ -94,7 +93,7 @@ package struct SignatureV4: Sendable {
             + "SignedHeaders=\(names), Signature=\(Self.hexadecimal(signature))"
     }
 
-    /// The request in its canonical form, and the names of the signed headers.
+    /// Returns the canonical form of the request, and the names of the signed headers.
     static func canonical(_ request: Request) -> (text: String, names: String) {
         var values: [String: [String]] = [:]
         for header in request.headers {
@@ -111,12 +110,12 @@ package struct SignatureV4: Sendable {
         return (text, names)
     }
 
-    /// The path as it must stand in the request.
+    /// Returns the path as encoded in the request.
     package static func encodedPath(_ path: String) -> String {
         encoded(path, keepingSlashes: true)
     }
 
-    /// The query as it must stand in the request, without the question mark.
+    /// Returns the query as encoded in the request, without the question mark.
     package static func encodedQuery(_ query: [(name: String, value: String)]) -> String {
         query.map { (name: encoded($0.name), value: encoded($0.value)) }
             .sorted { $0.name == $1.name ? $0.value < $1.value : $0.name < $1.name }

@@ -3,7 +3,7 @@
 import DiskCache
 import Platform
 
-/// How long answers took: counts for spans that grow by a quarter of a power of two.
+/// A histogram of response times, with intervals that grow by a quarter of a power of two.
 final class LatencyCounts: Sendable {
     /// Four for each power of two microseconds, up to half an hour.
     private static let spans = 124
@@ -22,14 +22,14 @@ final class LatencyCounts: Sendable {
         return min(spans - 1, (power - 1) * 4 + quarter)
     }
 
-    /// The first microsecond that does not belong to a place any more.
+    /// Returns the first microsecond after an interval.
     static func end(of index: Int) -> UInt64 {
         guard index >= 4 else { return UInt64(index) + 1 }
         let (power, quarter) = (index / 4 + 1, UInt64(index % 4))
         return (5 + quarter) << UInt64(power - 2)
     }
 
-    /// How many answers there were, and their times.
+    /// The number of answers, and their latency.
     var summary: (count: Int, latency: CacheActivity.Remote.Latency?) {
         let counts = counts.withLock { $0 }
         let total = counts.reduce(0, +)

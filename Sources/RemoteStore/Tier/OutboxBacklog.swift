@@ -3,16 +3,16 @@
 package import CacheStore
 import Platform
 
-/// How much of a directory's outbox is still to be sent, by whichever process.
+/// The part of a directory's outbox that no process has sent yet.
 package final class OutboxBacklog: Sendable {
     private let view = OutboxView()
 
-    /// With nothing read yet.
+    /// Creates a backlog that has not read the outbox.
     package init() {}
 
-    /// How many keys wait now.
+    /// Returns the number of pending keys.
     ///
-    /// One system call where nothing was appended since the last time, else three more.
+    /// One system call if nothing was appended since the last call, else six.
     package func count(in store: Store) throws(CacheError) -> Int {
         do throws(Errno) {
             try view.follow(store.outbox)

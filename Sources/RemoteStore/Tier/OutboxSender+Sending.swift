@@ -5,10 +5,10 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-// The requests of the thread that sends.
+// The requests of the sending thread.
 
 extension OutboxSender {
-    /// Sends all pending changes; false if some are left.
+    /// Sends all pending changes; returns false if some are left.
     func sendAll(_ store: Store) -> Bool {
         guard writes else { return true }
         while true {
@@ -30,7 +30,7 @@ extension OutboxSender {
         }
     }
 
-    /// Sends the change of a record; false if it is still to be sent to a level.
+    /// Sends the change of a record; returns false if a level still lacks it.
     private func send(_ record: OutboxRecord, _ store: Store) -> Bool {
         let untold = told.withLock { told in
             levels.indices.filter { told[record.number]?.contains($0) != true }
@@ -38,7 +38,7 @@ extension OutboxSender {
         let servers = untold.compactMap { level in
             levels[level].server(for: record.entry).map { (level: level, server: $0) }
         }
-        // No look at the disk if no server would take it now.
+        // No access to the disk if no server would accept the change now.
         if !servers.isEmpty, !servers.contains(where: { $0.server.mayBeTold(record.work, in: store.control) })
         {
             return false
@@ -59,11 +59,11 @@ extension OutboxSender {
         }
     }
 
-    /// Sends what the disk has of a key once more, as a server may have carried out an older request since.
+    /// Sends the disk's value of a key again, as a server may have carried out an older request meanwhile.
     ///
-    /// `RemoteModel` has the order of these steps.
+    /// `RemoteModel` specifies the order of these steps.
     ///
-    /// - Returns: whether all servers of the key have been told.
+    /// - Returns: whether all servers of the key have been updated.
     private func sendAgain(_ key: Digest, doubtedUntil moment: Int64, _ store: Store) -> Bool {
         let servers = levels.compactMap { $0.server(for: key) }
         guard servers.allSatisfy({ $0.mayBeTold(.remove, in: store.control) }) else { return false }
@@ -79,7 +79,7 @@ extension OutboxSender {
         }
     }
 
-    /// Sends a change of a key, and notes a doubt if its outcome is unknown.
+    /// Sends a change of a key, and records a doubt if its outcome is unknown.
     private func change(
         _ key: Digest,
         _ store: Store,
@@ -104,7 +104,7 @@ extension OutboxSender {
         }
     }
 
-    /// Puts a value into a level that did not have it, unless the disk has another value by now or the level has one.
+    /// Puts a value into a level that lacked it, unless the disk has another value by now or the level has one.
     ///
     /// The caller holds the sender's lock, so a later change of the key is sent after it.
     func send(_ fill: Fill, _ store: Store) {
@@ -143,7 +143,7 @@ extension OutboxSender {
         }
     }
 
-    /// What the servers should have; nil: nothing.
+    /// Returns the entry that the servers should have, or nil if they should have none.
     private func makeParcel(_ record: Record, _ value: Data, _ key: Digest) -> RemoteParcel? {
         let tags = record.details.tags
         guard !record.isNothing, Int64(value.count) >= configuration.minimumSize,
@@ -156,7 +156,8 @@ extension OutboxSender {
         return parcel
     }
 
-    /// Sends a value, or a removal if `parcel` is nil; true if the server has carried it out or refuses it for good.
+    /// Sends a value, or a removal if `parcel` is nil; returns true if the server has carried it out or refuses it
+    /// permanently.
     private func tell(
         _ server: RemoteServer,
         _ key: Digest,
@@ -183,16 +184,16 @@ extension OutboxSender {
         } catch {
             guard error.kind == .refused else { return false }
             store.counters.add(.remoteDropped)
-            // Its present value of the key is older.
+            // The server's present value of the key is older.
             if parcel != nil, tell(server, key, nil, store) { return true }
             store.noteForRemote(key, .avoid)
             return true
         }
     }
 
-    /// Appends a record of the sender; false if that fails.
+    /// Appends a record of the sender; returns false if that fails.
     ///
-    /// Then the change is sent once more, after a pause: without the record a pass would find it again at once.
+    /// Then the change is sent again, after a pause: without the record a pass would find it again at once.
     private func append(
         _ work: OutboxRecord.Work,
         _ key: Digest,

@@ -5,21 +5,21 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// Sends the changes in the outbox to the servers, on a thread of its own.
+/// Sends the changes in the outbox to the servers, on a separate thread.
 ///
-/// One process of the machine does so at a time, by a lock that is free as soon as its holder dies.
+/// One process of the machine does so at a time, under a lock that is released when its holder dies.
 ///
-/// It makes each server's value of a key the same as the disk's: it puts the value that is on disk, or removes the server's
-/// value if there is none on disk. So a change may be sent twice, and changes may be sent in any order. The thread holds this
-/// object, and this object holds no cache.
+/// It makes each server's value of a key the same as the disk's: it puts the value on disk, or removes the server's value if
+/// the disk has none. So a change may be sent twice, and changes may be sent in any order. The thread holds this object, and
+/// this object holds no cache.
 final class OutboxSender: Sendable {
-    /// An entry that is wrong at a server, to be removed there.
+    /// A wrong entry on a server, to be removed there.
     struct Repair: Sendable {
         let server: RemoteServer
         let key: Digest
     }
 
-    /// A value that a later level had and an earlier level did not have, to be put into the earlier one.
+    /// A value that a later level had and an earlier level lacked, to be put into the earlier one.
     struct Fill: Sendable {
         let level: Int
         let key: Digest
@@ -28,17 +28,17 @@ final class OutboxSender: Sendable {
 
     private struct State {
         var isRunning = false
-        /// A record was appended, or there is something to repair.
+        /// Whether a record was appended, or a repair or fill is pending.
         var isWoken = false
-        /// When to end; nil: continue.
+        /// When to end; nil to continue.
         var end: ContinuousClock.Instant?
         var repairs: [Repair] = []
         var fills: [Fill] = []
     }
 
-    /// The time between two looks for records of processes without a sender.
+    /// The time between two checks for records of processes without a sender.
     private static let second: Duration = .seconds(1)
-    /// The time between two looks at another process that sends.
+    /// The time between two checks while another process sends.
     private static let short: Duration = .milliseconds(50)
     /// The longest time between two passes over the pending records.
     private static let longestRest: Duration = .seconds(2)
@@ -48,11 +48,11 @@ final class OutboxSender: Sendable {
     static let lateness: Duration = .seconds(300)
     /// The longest time that closing waits for the thread.
     private static let farewell: Duration = .seconds(2)
-    /// The most repairs, and the most fills, that are kept; later ones are dropped.
+    /// The maximum number of repairs, and of fills; later ones are dropped.
     private static let mostErrands = 100
-    /// The most avoided keys that are kept.
+    /// The maximum number of avoided keys.
     ///
-    /// With more, a barrier takes the place of all of them.
+    /// If there are more, a barrier replaces all of them.
     private static let mostAvoided = 32_768
     private static let lockName = Digest(ofKey: "remote sender", in: .upkeep)
 
@@ -61,7 +61,7 @@ final class OutboxSender: Sendable {
     let host: RemoteHost
     let view: OutboxView
     private let state = Monitored(State())
-    /// What the thread has done so far, for tests.
+    /// The work of the thread so far, for tests.
     struct Work {
         var rounds = 0
         /// Passes over all pending records.
@@ -69,7 +69,7 @@ final class OutboxSender: Sendable {
     }
 
     let work = Locked(Work())
-    /// The levels that already have a change which other levels don't have yet, by the number of its record.
+    /// The levels that already have a change which other levels lack, by the number of its record.
     let told = Locked<[UInt64: Set<Int>]>([:])
 
     init(
@@ -87,9 +87,9 @@ final class OutboxSender: Sendable {
     var writes: Bool { configuration.mode == .readWrite }
     private var notes: RemoteNotes { writes ? .changes : .avoidance }
 
-    /// Makes writers note their changes, and starts the thread.
+    /// Makes writers record their changes, and starts the thread.
     ///
-    /// If there can be no thread, other processes send.
+    /// If no thread can be created, other processes send.
     func begin() {
         announce(host.store())
         state.withLock { $0.isRunning = true }
@@ -100,7 +100,7 @@ final class OutboxSender: Sendable {
         }
     }
 
-    /// Ends the thread, once it has sent what it can before `deadline`, and waits for that.
+    /// Ends the thread after it has sent all it can before `deadline`, and waits for it.
     func close(until deadline: ContinuousClock.Instant) {
         let end = min(deadline, ContinuousClock.now + Self.farewell)
         state.withLock { $0.end = $0.end ?? end }
@@ -108,7 +108,7 @@ final class OutboxSender: Sendable {
         _ = state.wait(until: end) { $0.isRunning ? nil : true }
     }
 
-    /// Removes a wrong value from its server, later.
+    /// Removes a wrong value from its server, in the background.
     func repair(_ repair: Repair) {
         guard writes else { return }
         state.withLock { state in
@@ -118,7 +118,7 @@ final class OutboxSender: Sendable {
         state.wakeAll()
     }
 
-    /// Puts a value that is on disk by now into a level that did not have it, later.
+    /// Puts a value that is on disk by now into a level that lacked it, in the background.
     func fill(_ fill: Fill) {
         guard writes else { return }
         state.withLock { state in
@@ -143,7 +143,7 @@ final class OutboxSender: Sendable {
         state.wakeAll()
     }
 
-    /// Waits until the time is over or there is work; false if the thread has to end.
+    /// Waits until the time has passed or there is work; returns false if the thread must end.
     private func rest(for time: Duration) -> Bool {
         let mayGoOn = state.wait(until: .now + time) { state -> Bool? in
             if state.end != nil { return false }
@@ -159,7 +159,7 @@ final class OutboxSender: Sendable {
         state.wakeAll()
     }
 
-    /// When the thread has to end; nil: not yet.
+    /// When the thread must end; nil if not yet.
     private var end: ContinuousClock.Instant? { state.withLock { $0.end } }
 
     var isOver: Bool { end.map { $0 <= ContinuousClock.now } ?? false }
@@ -170,9 +170,9 @@ final class OutboxSender: Sendable {
         store.outbox.onAppend { [weak self] in self?.wake() }
     }
 
-    /// Does the pending work, and returns how long to rest then.
+    /// Does the pending work, and returns how long to rest afterwards.
     ///
-    /// A pass goes over all pending records, which may be 65,536. While every breaker is open there is no pass. After a pass
+    /// A pass covers all pending records, which may be 65,536. While every breaker is open there is no pass. After a pass
     /// that could not send everything the thread rests 50 times as long as it took, two seconds at most.
     private func round(_ nextPass: inout ContinuousClock.Instant) -> Duration {
         let store = host.store()
@@ -184,7 +184,7 @@ final class OutboxSender: Sendable {
         let isCrowded = view.avoidedCount > Self.mostAvoided
         let hasFills = state.withLock { !$0.fills.isEmpty }
         let hasWork = view.hasWork || !endedDoubts.isEmpty
-        // Even if nothing is sent: each change is noted in the file, which would grow until it is full.
+        // Even if nothing is sent: each change is recorded in the file, which would grow until it is full.
         let isToBeTidied = isCrowded || view.needsCompaction || view.isToBeCarriedOver
         guard writes && (hasWork || hasFills) || isToBeTidied else { return Self.second }
         let mayPass = ContinuousClock.now >= nextPass && mayTellAnybody(store)
@@ -210,14 +210,14 @@ final class OutboxSender: Sendable {
         }
     }
 
-    /// Whether the breaker of any server allows a change.
+    /// Returns whether the breaker of any server allows a change.
     private func mayTellAnybody(_ store: Store) -> Bool {
         levels.contains { level in
             level.servers.contains { $0.mayBeTold(.remove, in: store.control) }
         }
     }
 
-    /// The keys whose doubt is over, and until when it was.
+    /// The keys whose doubt has ended, and when it ended.
     var endedDoubts: [Digest: Int64] { view.doubts(endedBy: host.now(), longest: Self.lateness) }
 
     private func remove(_ repair: Repair, _ store: Store) {
@@ -227,7 +227,7 @@ final class OutboxSender: Sendable {
                 try repair.server.client.remove(repair.key, until: deadline)
             }
         } catch {
-            // The value stays a miss, and is found again.
+            // The value remains a miss, and is found again.
             return
         }
     }
@@ -239,8 +239,8 @@ final class OutboxSender: Sendable {
 
     /// Reads the new records.
     ///
-    /// Changes for which there was no room are not sent, and older values of their keys must not be
-    /// taken from the servers.
+    /// Changes for which there was no room are not sent, and older values of their keys must not be fetched from the
+    /// servers.
     func follow(_ store: Store) {
         do throws(Errno) {
             let refused = try view.follow(store.outbox)
@@ -248,7 +248,7 @@ final class OutboxSender: Sendable {
             store.raiseRemoteBarrier(now: host.now())
             store.counters.add(.remoteDropped, refused)
         } catch {
-            // The next round tries again. Until then no server is asked (`ServerTier.isAhead`).
+            // The next round tries again. Until then no server gets lookups (`ServerTier.isAhead`).
             return
         }
     }

@@ -5,24 +5,24 @@ import Platform
 
 /// The outbox of a directory as this process has read it.
 ///
-/// Each look reads the records since the last one.
+/// Each read continues after the last one.
 final class OutboxView: Sendable {
     private struct State {
         var outbox = Outbox()
-        /// The file at the last look; nil if there was none.
+        /// The file at the last read; nil if it was missing.
         var mark: OutboxFile.Mark?
-        /// Its first record, which identifies it, as far as it was written.
+        /// Its first record, which identifies it, or the part that was written.
         var beginning: [UInt8] = []
         /// The offset up to which it was read.
         var offset: Int64 = 0
-        /// The part of the older file that must be read, until this file has it all.
+        /// The part of the older file that must be read until this file contains all of it.
         var predecessor: (number: UInt64, offset: Int64)?
-        /// The records without room that ``follow(_:)`` has returned so far.
+        /// The number of records without room that ``follow(_:)`` has returned so far.
         var refused = 0
     }
 
     private let state = Locked(State())
-    /// How often to look again at a file that is replaced meanwhile.
+    /// How often to read again if the file is replaced meanwhile.
     private static let mostLooks = 8
 
     /// Reads the new records.
@@ -30,7 +30,7 @@ final class OutboxView: Sendable {
     /// One system call if there are none, else six.
     ///
     /// - Returns: the number of records for which there was no room since the last call.
-    /// - Throws: also ``Errno/timedOut`` if the file is replaced again and again: the pending records are not known then.
+    /// - Throws: also ``Errno/timedOut`` if the file is replaced again and again: the pending records are unknown then.
     @discardableResult
     func follow(_ file: OutboxFile) throws(Errno) -> Int {
         for _ in 0..<Self.mostLooks {
@@ -41,7 +41,7 @@ final class OutboxView: Sendable {
         throw .timedOut
     }
 
-    /// Reads the new records; false if the file was replaced meanwhile.
+    /// Reads the new records; returns false if the file was replaced meanwhile.
     private static func follow(
         _ file: OutboxFile,
         _ mark: OutboxFile.Mark?,
@@ -69,10 +69,10 @@ final class OutboxView: Sendable {
             }
         }
         guard let predecessor = state.predecessor else { return true }
-        // If it is gone, this file has all of it by now.
+        // If it is missing, this file has all of it by now.
         guard let late = try file.readPredecessor(from: predecessor.offset) else { return false }
         for record in OutboxRecord.net(late) { state.outbox.read(record) }
-        // If not, it may have been the predecessor of another file.
+        // If the file has changed, it may have been the predecessor of another file.
         return try file.mark() == part.mark
     }
 
@@ -84,16 +84,16 @@ final class OutboxView: Sendable {
         }
     }
 
-    /// Whether records of the older file are still to be taken over.
+    /// Whether records of the older file must still be carried over.
     var isToBeCarriedOver: Bool { state.withLock { $0.predecessor != nil } }
 
-    /// Whether a change of this key is pending, or a request about it may still be carried out.
+    /// Returns whether a change of this key is pending, or a request for it may still be carried out.
     func contains(_ key: Digest) -> Bool { state.withLock { $0.outbox.contains(key) } }
 
-    /// Whether this very record is still pending.
+    /// Returns whether this very record is still pending.
     func contains(_ record: OutboxRecord) -> Bool { state.withLock { $0.outbox.contains(record) } }
 
-    /// No value that was created before this moment is taken from the servers.
+    /// Values that were created before this time are not fetched from the servers.
     var barrier: Timestamp { Timestamp(milliseconds: state.withLock { $0.outbox.barrier }) }
 
     var count: Int { state.withLock { $0.outbox.count } }
@@ -101,9 +101,9 @@ final class OutboxView: Sendable {
     /// Whether there is a change to send.
     var hasWork: Bool { state.withLock { $0.outbox.count > $0.outbox.avoidedCount } }
 
-    /// The doubts whose time is over, by the digest of the key.
+    /// Returns the doubts that have ended, by the digest of the key.
     ///
-    /// - Parameter longest: the longest time of a doubt: one that ends later was noted before the clock was set back.
+    /// - Parameter longest: the longest duration of a doubt: one that ends later was recorded before the clock was set back.
     func doubts(endedBy now: Timestamp, longest: Duration) -> [Digest: Int64] {
         let (first, last) = (now.milliseconds, (now + longest).milliseconds)
         return state.withLock { state in
@@ -120,7 +120,7 @@ final class OutboxView: Sendable {
     /// The pending records, the oldest first.
     var pending: [OutboxRecord] { state.withLock { $0.outbox.pending } }
 
-    /// The records of a shorter file, and up to where the present one was read; nil if it needs no replacement.
+    /// Returns the records of a shorter file, and the offset up to which this one was read; nil if it needs no replacement.
     func replacement(withoutAvoided: Bool) -> (records: [UInt8], offset: Int64)? {
         state.withLock { state -> (records: [UInt8], offset: Int64)? in
             if withoutAvoided {

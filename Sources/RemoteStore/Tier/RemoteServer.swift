@@ -13,15 +13,15 @@ final class RemoteServer: Sendable {
     /// The hash that selects its word in the control file.
     private let hash: UInt64
     private let terms: Breaker.Terms
-    /// Whether it has room, as far as this process knows, which is the only one that sends now.
+    /// Whether it has room, as known to this process, the only one that sends now.
     ///
     /// A full server still gets requests for values.
     private let room = Locked(Breaker())
-    /// Whether it allows changes, as far as this process knows.
+    /// Whether it allows changes, as known to this process.
     ///
     /// A server that does not still gets requests for values.
     private let leave = Locked(Breaker())
-    /// Whether it is known to answer a miss for a random key.
+    /// Whether it is known to answer with a miss for a random key.
     private let isVerified = Locked(false)
 
     init(_ name: String, _ client: any RemoteClient, _ terms: Breaker.Terms = Breaker.Terms()) {
@@ -31,13 +31,13 @@ final class RemoteServer: Sendable {
         self.terms = terms
     }
 
-    /// Whether it would get a request now.
+    /// Returns whether it would get a request now.
     func mayBeAsked(in control: Control) -> Bool {
         guard let word = control.breaker(ofServer: hash) else { return false }
         return Breaker(word: word).asking(at: Timestamp.monotonicMilliseconds, terms).ticket != nil
     }
 
-    /// Whether it would get a change now.
+    /// Returns whether it would get a change now.
     func mayBeTold(_ work: OutboxRecord.Work, in control: Control) -> Bool {
         let now = Timestamp.monotonicMilliseconds
         guard mayBeAsked(in: control), leave.withLock({ $0.asking(at: now, terms).ticket != nil }) else {
@@ -47,7 +47,7 @@ final class RemoteServer: Sendable {
         return room.withLock { $0.asking(at: now, terms).ticket != nil }
     }
 
-    /// "closed", "open" or "probing".
+    /// Returns "closed", "open" or "probing".
     func phase(in control: Control) -> String {
         switch Breaker(word: control.breaker(ofServer: hash) ?? 0).phase {
         case .closed: "closed"
@@ -75,7 +75,7 @@ final class RemoteServer: Sendable {
             return value
         } catch {
             switch error.kind {
-            // It has answered.
+            // The server has answered.
             case .refused, .wrong, .skipped, .full: judge(.prompt, ticket, in: store.control)
             case .slow, .failed: judge(.fault, ticket, in: store.control)
             case .denied: judge(denial, ticket, in: store.control)
@@ -109,7 +109,7 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Makes sure, once, that the server answers a miss for a random key.
+    /// Verifies, once, that the server answers with a miss for a random key.
     ///
     /// A server that answers every request with a success (a login page, a wrong address) would seem to have stored all values.
     private func verify(in store: Store, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
@@ -122,7 +122,7 @@ final class RemoteServer: Sendable {
             } catch {
                 switch error.kind {
                 case .wrong: break
-                // It returns no values, which is as good as a miss.
+                // It returns no values, which is equivalent to a miss.
                 case .refused: isThere = false
                 default: throw error
                 }
@@ -132,7 +132,7 @@ final class RemoteServer: Sendable {
         isVerified.withLock { $0 = true }
     }
 
-    /// Runs `body` unless it has failed in this way a moment ago.
+    /// Runs `body` unless it has failed in this way recently.
     private func attempt(
         _ breaker: borrowing Locked<Breaker>,
         _ kind: RemoteFailure.Kind,
@@ -188,23 +188,25 @@ final class RemoteServer: Sendable {
     }
 }
 
-/// Servers that share the values among them.
+/// Servers that share the values of a level.
 struct RemoteLevel: Sendable {
     let servers: [RemoteServer]
     private let rendezvous: Rendezvous
 
-    /// - Parameter weights: as many as servers.
+    /// Creates a level.
+    ///
+    /// - Parameter weights: one for each server.
     init(_ servers: [RemoteServer], weights: [Double]) {
         self.servers = servers
         rendezvous = Rendezvous(zip(servers, weights).map { Server(name: $0.name, weight: $1) })
     }
 
-    /// The server of a key; nil if no server has a weight.
+    /// Returns the server of a key, or nil if no server has a weight.
     func server(for key: Digest) -> RemoteServer? { rendezvous.server(for: key).map { servers[$0] } }
 }
 
 extension RemoteServer {
-    /// The server that a configuration names.
+    /// Creates the server of a configuration.
     convenience init(
         _ server: CacheConfiguration.Remote.Server,
         _ configuration: CacheConfiguration.Remote,
@@ -231,7 +233,7 @@ extension RemoteServer {
     ) throws(ConfigurationFault) -> any RemoteClient {
         let entry = credentials.entry(for: address)
         let security = configuration.security
-        // No value is longer, and the lengths that are added don't overflow.
+        // No value is longer, and sums of lengths don't overflow.
         let longest = min(configuration.maximumSize, Int64.max / 2)
         if address.scheme.hasPrefix("redis") {
             let namespace = configuration.namespace
@@ -259,9 +261,9 @@ extension RemoteServer {
 }
 
 extension RemoteAddress {
-    /// The place of its socket.
+    /// Returns the address of its socket.
     ///
-    /// - Parameter security: for `rediss`.
+    /// - Parameter security: the settings for `rediss`.
     func place(_ security: TransportSecurity) -> SocketPlace {
         let security = scheme == "rediss" ? security : nil
         return socketPath.map { .path($0) } ?? .network(host: host, port: port, security: security)
@@ -269,7 +271,7 @@ extension RemoteAddress {
 }
 
 extension CacheConfiguration.Remote {
-    /// The authorities to trust, and this machine's own certificate.
+    /// The trusted authorities, and the client certificate.
     package var security: TransportSecurity {
         TransportSecurity(
             authorityFile: authorityFile,

@@ -6,36 +6,36 @@ import FoundationEssentials
 import Platform
 import Transport
 
-/// Asks servers one by one, whatever their breakers say, with a small object of its own.
+/// Tests each server with a small object, whatever the state of its breaker.
 package enum ServerProbe {
-    /// How one request went.
+    /// The outcome of one request.
     package enum Step: Sendable, Equatable {
         case done
         case failed(String)
     }
 
-    /// What came of one server.
+    /// The results for one server.
     package struct Report: Sendable {
         /// Its address, without credentials.
         package var name: String
-        /// Why it is of no use at all; nil: it has answered.
+        /// Why the server can't be used at all; nil if it has answered.
         package var obstacle: String?
-        /// The median of a few looks for what is not there.
+        /// The median of a few lookups that miss.
         package var roundTrip: Duration?
-        /// nil: not tried, as nothing is to be written there.
+        /// The outcome of storing an object; nil if that was not tried, as the server is not to be written.
         package var storing: Step?
-        /// Whether what was stored came back as it was, or why a look is refused; nil: nothing was stored.
+        /// Whether the stored object was returned unchanged, or why a lookup is refused; nil if nothing was stored.
         package var reading: Step?
         package var removing: Step?
     }
 
     private static let looks = 3
-    /// So that it goes by itself where it can't be removed.
+    /// Makes the object expire if it can't be removed.
     private static let lifetime: Duration = .seconds(60)
 
-    /// Asks all servers of a configuration; each request may take as long as its limit says.
+    /// Tests all servers of a configuration; each request may take as long as the configured limit.
     ///
-    /// - Throws: where the configuration, or the file of credentials, makes no sense.
+    /// - Throws: if the configuration, or the file of credentials, is invalid.
     package static func examine(_ configuration: CacheConfiguration.Remote) throws(CacheError) -> [Report] {
         let credentials = try RemoteCredentials(from: configuration.credentials)
         let transport = Transport(mostTransfers: 1)
@@ -59,7 +59,7 @@ package enum ServerProbe {
             do throws(RemoteFailure) {
                 _ = try server.client.get(key, until: end)
             } catch {
-                // One that refuses has answered.
+                // A server that refuses has answered.
                 guard [.refused, .denied, .wrong].contains(error.kind) else {
                     report.obstacle = error.message
                     return report
@@ -85,7 +85,7 @@ package enum ServerProbe {
         return report
     }
 
-    /// 64 bytes that nobody else has, with their record.
+    /// Returns 64 unique bytes with their record.
     private static func parcel(for key: Digest) -> RemoteParcel {
         let bytes = Data("\(key)".utf8)
         let content = Content(of: bytes.span)

@@ -16,8 +16,9 @@ package final class ServerTier: RemoteTier {
     private let view = OutboxView()
     let sender: OutboxSender
 
-    /// - Throws: ``CacheError/Code/badConfiguration``, ``CacheError/Code/untrusted`` for the file of
-    ///   credentials.
+    /// Creates the tier of a configuration.
+    ///
+    /// - Throws: ``CacheError/Code/badConfiguration``, ``CacheError/Code/untrusted`` for the file of credentials.
     package convenience init(_ configuration: CacheConfiguration.Remote, _ host: RemoteHost)
         throws(CacheError)
     {
@@ -36,7 +37,7 @@ package final class ServerTier: RemoteTier {
         self.init(levels, configuration, host)
     }
 
-    /// With servers that are made already.
+    /// Creates the tier of existing servers.
     init(_ levels: [RemoteLevel], _ configuration: CacheConfiguration.Remote, _ host: RemoteHost) {
         self.levels = levels
         self.configuration = configuration
@@ -59,20 +60,20 @@ package final class ServerTier: RemoteTier {
             (state.answers, state.latency) = server.latency.summary
             return state
         }
-        // If the outbox can't be read, the numbers are those of the last look.
+        // If the outbox can't be read, the numbers are those of the last read.
         _ = try? follow(host.store())
         activity.waiting = view.count
         return activity
     }
 
-    /// Reads the new notes.
+    /// Reads the new records.
     ///
-    /// If there was no room for some, older values of their keys must not be taken from the servers.
+    /// If there was no room for some, older values of their keys must not be fetched from the servers.
     private func follow(_ store: Store) throws(Errno) {
         if try view.follow(store.outbox) > 0 { store.raiseRemoteBarrier(now: host.now()) }
     }
 
-    // MARK: Asking
+    // MARK: Lookup
 
     package func isWorthAsking(_ key: Digest) -> Bool {
         let store = host.store()
@@ -80,7 +81,7 @@ package final class ServerTier: RemoteTier {
             && levels.contains { $0.server(for: key)?.mayBeAsked(in: store.control) ?? false }
     }
 
-    /// Whether the servers may have an older value of the key than this machine; also if that can't be found out.
+    /// Returns whether the servers may have an older value of the key than this machine; also if that can't be determined.
     private func isAhead(_ key: Digest, of store: Store) -> Bool {
         do throws(Errno) {
             try follow(store)
@@ -120,7 +121,8 @@ package final class ServerTier: RemoteTier {
         return nil
     }
 
-    /// The value if its bytes match its digest and it may be returned; nil if it has expired, is too old or too long.
+    /// Returns the value if its bytes match its digest and it may be returned; nil if it has expired, is too old or too
+    /// long.
     private func check(
         _ parcel: RemoteParcel,
         _ key: Digest,

@@ -5,16 +5,17 @@ public import DiskCache
 import Platform
 
 extension SharedCache {
-    /// Opens the cache at `path`, and shares its values with other machines through servers.
+    /// Opens the cache at `path`, and shares its values with other machines through remote servers.
     ///
-    /// `get`, `value`, `hit` and the calls for many keys ask the servers for a value that is neither in memory nor on disk: one
-    /// thread of one process asks for each key, and never for longer than the limit. The value is checked, stored on this machine
-    /// with its own terms, and judged by them. Puts and removals are sent to the servers in the background, from a queue in the
-    /// directory that outlives this process. If a server fails or is too slow, no process of the machine asks it for a moment; no
-    /// call fails because of it.
+    /// `get`, `value`, `hit` and the calls for many keys request values from the servers that are neither in memory nor on
+    /// disk: one thread of one process for each key, and never for longer than the limit. The value is verified, stored on
+    /// this machine with its original options, and subject to them. Puts and removals are sent to the servers in the
+    /// background, from a queue in the directory that outlives this process. If a server fails or is too slow, no process of
+    /// the machine contacts it for a while; no call fails because of it.
     ///
-    /// A value that was removed or replaced on this machine is never taken from a server again. Other machines find it until their
-    /// servers have the change. All processes that use the directory note their changes as soon as one has opened it in this way.
+    /// A value that was removed or replaced on this machine is never fetched from a server again. Other machines find it
+    /// until their servers have the change. All processes that use the directory record their changes as soon as one has
+    /// opened it in this way.
     ///
     /// ```swift
     /// import DiskCacheRemote
@@ -25,13 +26,11 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - path: the directory.
-    ///   - configuration: how this process uses it.
-    ///   - remote: the servers; nil: those that the directory's `config.json` names, if any.
-    /// - Throws: as ``SharedCache/init(at:configuration:)``; ``CacheError/Code/badConfiguration`` for servers
-    ///   that make no
-    ///   sense; ``CacheError/Code/untrusted`` for a file of credentials that others may read. Not for servers
-    ///   that can't be
-    ///   reached.
+    ///   - configuration: the configuration of this process.
+    ///   - remote: the servers; nil for those in the directory's `config.json`, if any.
+    /// - Throws: as ``SharedCache/init(at:configuration:)``; ``CacheError/Code/badConfiguration`` for an invalid
+    ///   configuration of the servers; ``CacheError/Code/untrusted`` for a file of credentials that others may read. An
+    ///   unreachable server is not an error.
     public convenience init(
         at path: String,
         configuration: CacheConfiguration = CacheConfiguration(),
@@ -44,7 +43,7 @@ extension SharedCache {
             if given == nil { given = try Self.configured(in: store) }
             guard let present = given else { return nil }
             guard present.isActive else {
-                // Nobody sends anything, and nothing that is changed now may come back later.
+                // Changes are not sent, and values that are changed now must not be fetched later.
                 if remote == nil, store.control.remoteNotes == .changes { store.note(.avoidance) }
                 return nil
             }

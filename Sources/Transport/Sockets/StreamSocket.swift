@@ -3,25 +3,25 @@
 import CTransport
 package import Platform
 
-/// Where a server listens that is not asked over HTTP.
+/// The address of a server that does not use HTTP.
 package enum SocketPlace: Sendable, Hashable {
-    /// With TLS, if there is anything about it.
+    /// A host and port; with TLS if `security` is set.
     case network(host: String, port: UInt16, security: TransportSecurity? = nil)
     /// The path of a unix socket.
     case path(String)
 }
 
-/// A connection to a server; each call waits no longer than it is told.
+/// A connection to a server, with a deadline for each call.
 ///
 /// For threads that may block, one at a time.
 @safe
 package struct StreamSocket: ~Copyable {
     private let socket: OpaquePointer
 
-    /// Connects.
+    /// Connects to a server.
     ///
-    /// Names are resolved on a thread of their own, as nothing limits how long that takes. TLS is libcurl's, which is
-    /// opened when it is first needed: so it trusts whom requests over HTTPS trust.
+    /// Names are resolved on a separate thread, as nothing limits how long that takes. TLS is libcurl's, which is opened
+    /// when it is first needed, so that the same authorities are trusted as for HTTPS.
     ///
     /// C: `getaddrinfo`, `socket`, `connect`, `poll`; curl_easy_perform(3) with CURLOPT_CONNECT_ONLY.
     package init(to place: SocketPlace, until deadline: ContinuousClock.Instant) throws(TransportError) {
@@ -41,7 +41,7 @@ package struct StreamSocket: ~Copyable {
         }
         let library = try Library.system.get()
         let socket = unsafe try connect(to: place, until: deadline)
-        // As the host of a URL is written.
+        // In the form of a URL's host.
         let isNumber = host.contains(":")
         let limit = Int32(clamping: max(1, (deadline - .now).milliseconds))
         let code = unsafe ctransport_socket_secure(
@@ -73,7 +73,7 @@ package struct StreamSocket: ~Copyable {
         }
     }
 
-    /// Connects to the first that accepts; one that does not answer leaves time for those after it.
+    /// Connects to the first address that accepts; one that does not answer leaves time for the rest.
     init(toOneOf addresses: [[UInt8]], until deadline: ContinuousClock.Instant) throws(Errno) {
         unsafe socket = try Self.connect(toOneOf: addresses, until: deadline)
     }
@@ -92,7 +92,7 @@ package struct StreamSocket: ~Copyable {
         throw Errno(rawValue: failure)
     }
 
-    /// At least one byte; none: the server has closed the connection.
+    /// Reads at least one byte; returns no byte if the server has closed the connection.
     package borrowing func read(
         upTo count: Int,
         until deadline: ContinuousClock.Instant
@@ -105,7 +105,7 @@ package struct StreamSocket: ~Copyable {
         return buffer
     }
 
-    /// All of them.
+    /// Writes all bytes.
     package borrowing func write(
         _ bytes: [UInt8],
         until deadline: ContinuousClock.Instant
@@ -123,10 +123,10 @@ package struct StreamSocket: ~Copyable {
         }
     }
 
-    /// Whether it can be used for another request, as far as can be told without one.
+    /// Whether another request can use the connection, as far as that can be seen without one.
     package var isIdle: Bool { unsafe ctransport_socket_is_idle(socket) }
 
-    /// At least 1.
+    /// Returns the time left, at least 1.
     private static func milliseconds(until deadline: ContinuousClock.Instant) throws(Errno) -> Int32 {
         let left = (deadline - .now).milliseconds
         if left <= 0 { throw .timedOut }
@@ -152,7 +152,7 @@ package struct StreamSocket: ~Copyable {
         }
     }
 
-    /// None where there are none.
+    /// Returns an empty list if there are no addresses.
     fileprivate static func resolve(_ host: String, _ port: UInt16, isNumeric: Bool) -> [[UInt8]] {
         let (size, most) = (Int(ctransport_address_size), 8)
         var bytes = [UInt8](repeating: 0, count: size * most)
@@ -164,7 +164,7 @@ package struct StreamSocket: ~Copyable {
     }
 }
 
-/// Looks names up on threads that may take as long as it takes, and remembers them for a moment.
+/// Resolves names on threads that may block for any time, and caches the results briefly.
 private final class NameResolver: Sendable {
     static let own = PerProcess { NameResolver() }
 
@@ -174,12 +174,12 @@ private final class NameResolver: Sendable {
     }
 
     private struct Finding {
-        /// nil: it is being looked up.
+        /// Nil while the lookup is in progress.
         var addresses: [[UInt8]]?
         var since: ContinuousClock.Instant
     }
 
-    /// As long as a change may go unnoticed.
+    /// How long a change may go unnoticed.
     private static let memory: Duration = .seconds(30)
 
     private let threads = ThreadPool("diskcache-names", limit: 4)
@@ -208,7 +208,7 @@ private final class NameResolver: Sendable {
             throw .timedOut
         }
         if found.isEmpty {
-            // Asked again by the next one.
+            // The next caller repeats the lookup.
             findings.withLock { $0[place] = nil }
             throw .noDeviceOrAddress
         }
