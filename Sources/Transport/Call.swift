@@ -25,13 +25,10 @@ final class Call: Sendable {
     let request: TransportRequest
     /// When the time limit ends.
     let deadline: ContinuousClock.Instant?
-    /// The buffer for the body, if it is read while it arrives.
-    let pieces: Pieces?
     private let state = Locked(State())
 
-    init(_ request: TransportRequest, _ pieces: Pieces? = nil) {
+    init(_ request: TransportRequest) {
         self.request = request
-        self.pieces = pieces
         deadline = request.timeLimit.flatMap { limit in
             limit > Self.longest ? nil : ContinuousClock.now + max(limit, .zero)
         }
@@ -76,7 +73,6 @@ final class Call: Sendable {
     }
 
     func cancel() {
-        pieces?.close()
         let completion: Completion? = state.withLock { state in
             state.isCancelled = true
             guard let line = state.line else { return state.completion.take() }

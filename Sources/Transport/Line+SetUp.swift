@@ -6,10 +6,8 @@ import FoundationEssentials
 extension Line {
     /// Sets the options of a transfer.
     ///
-    /// - Parameters:
-    ///   - isRead: whether a reader takes the body, instead of an output.
-    ///   - left: the time left for the whole transfer.
-    func setUp(_ request: TransportRequest, isRead: Bool, within left: Duration?) throws(TransportError) {
+    /// - Parameter left: the time left for the whole transfer.
+    func setUp(_ request: TransportRequest, within left: Duration?) throws(TransportError) {
         try set(ctransport_url, request.url, request)
         try set(ctransport_http_version, versions(request), request)
         // libcurl gives half of the remaining time to an address that is not the last.
@@ -30,7 +28,6 @@ extension Line {
         try setUpProxy(request.proxy, request)
         let output =
             switch request.output {
-            case _ where isRead: Int32(ctransport_to_caller)
             case .memory: Int32(ctransport_to_memory)
             case .descriptor(let number): number
             }

@@ -94,7 +94,7 @@ final class Line: Sendable {
     ) throws(TransportError) -> TransportResponse {
         try check(unsafe ctransport_begin(line), request)
         let left: Duration? = call.deadline.map { max(Duration.zero, $0 - ContinuousClock.now) }
-        try setUp(request, isRead: call.pieces != nil, within: left)
+        try setUp(request, within: left)
         unsafe ctransport_set_limits(
             line,
             left?.milliseconds ?? -1,

@@ -37,7 +37,7 @@ final class Receiver {
             guard let receiver = unsafe Receiver.at(context) else { return Int32(ctransport_keep) }
             return receiver.decide()
         }
-        if request.digest != nil || request.progress != nil || request.mayGrow != nil || call.pieces != nil {
+        if request.digest != nil || request.progress != nil || request.mayGrow != nil {
             unsafe caller.take = { context, bytes, count in
                 let piece = unsafe UnsafeRawBufferPointer(start: bytes, count: count)
                 return unsafe Receiver.at(context)?.take(piece) ?? Int32(ctransport_reason_none)
@@ -76,7 +76,6 @@ final class Receiver {
             let isEncoded = request.decodesContent && !response.values("content-encoding").isEmpty
             total = isEncoded ? nil : response.contentLength
         }
-        call.pieces?.begin(response)
         return Int32(ctransport_keep)
     }
 
@@ -87,8 +86,7 @@ final class Receiver {
         }
         request.progress?(TransportProgress(received: line.received, total: total))
         if let mayGrow = request.mayGrow, !mayGrow(line.received) { return Int32(ctransport_reason_stopped) }
-        guard let pieces = call.pieces else { return Int32(ctransport_reason_none) }
-        return Int32(pieces.add(unsafe Data(piece), until: call.deadline))
+        return Int32(ctransport_reason_none)
     }
 
     /// Returns the present state of the response, without its body.

@@ -47,23 +47,6 @@ package final class Transport: Sendable {
         return try lines.value.perform(Call(request))
     }
 
-    /// Sends `request` and returns the head of the response, and the body as it is read; ignores `request.output`.
-    ///
-    /// Returns when the first byte of the body has arrived, or at its end. At most 256 KiB are buffered for the reader; the
-    /// server waits with the rest, and so does one of the threads. The time limit applies until the last byte has been read.
-    package func open(_ request: TransportRequest) async throws(TransportError) -> TransportStream {
-        try request.check()
-        let pieces = Pieces()
-        let call = Call(request, pieces)
-        let head = await withTaskCancellationHandler {
-            if call.start({ pieces.end($0) }) { lines.value.run(call) }
-            return await pieces.head()
-        } onCancel: {
-            call.cancel()
-        }
-        return TransportStream(try head.get(), call, pieces)
-    }
-
     /// Closes the idle connections.
     package func closeIdleConnections() {
         lines.value.closeIdle()

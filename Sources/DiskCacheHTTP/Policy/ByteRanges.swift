@@ -37,45 +37,6 @@ package enum RequestedRange: Sendable, Equatable {
     }
 }
 
-/// A Content-Range (RFC 9110, section 14.4).
-package struct ContentRange: Sendable, Equatable {
-    /// Nil for `*`: no bytes.
-    package var bytes: Range<Int>?
-    /// The length of the whole body; nil if it is unknown.
-    package var length: Int?
-
-    /// Returns nil for an invalid value: such a response must not be stored or combined.
-    package init?(_ text: String) {
-        let words = text.split(separator: " ")
-        guard words.count == 2, HTTPText.lowercased(String(words[0])) == "bytes" else { return nil }
-        let sides = words[1].split(separator: "/", omittingEmptySubsequences: false)
-        guard sides.count == 2 else { return nil }
-        let length = HTTPText.isDigits(sides[1]) ? Int(sides[1]) : nil
-        guard length != nil || sides[1] == "*" else { return nil }
-        self.length = length
-        if sides[0] == "*" {
-            guard length != nil else { return nil }
-            return
-        }
-        let ends = sides[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, ends.allSatisfy({ HTTPText.isDigits($0) }), let first = Int(ends[0]),
-            let last = Int(ends[1]), first <= last, last < (length ?? .max)
-        else { return nil }
-        bytes = first..<(last + 1)
-    }
-
-    package init(bytes: Range<Int>?, length: Int?) {
-        self.bytes = bytes
-        self.length = length
-    }
-
-    /// The value of the field.
-    package var text: String {
-        let total = length.map(String.init) ?? "*"
-        return bytes.map { "bytes \($0.lowerBound)-\($0.upperBound - 1)/\(total)" } ?? "bytes */\(total)"
-    }
-}
-
 /// The meaning of a response to a request for the rest of a body.
 package enum Resumption: Sendable, Equatable {
     /// The body of the response continues the partial one.

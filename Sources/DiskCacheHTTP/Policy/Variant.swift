@@ -90,35 +90,3 @@ package struct VariantIndex: Sendable, Equatable {
         rules.map { Variant(of: request, fields: $0, seal: seal) }
     }
 }
-
-extension HTTPCachePolicy {
-    /// Returns the variant of a response to this request, or nil if no request may match it (`Vary: *`).
-    package func variant(
-        of response: HTTPFields,
-        to request: HTTPRequest,
-        seal: (String) -> String
-    ) -> Variant? {
-        guard case .fields(var names) = VaryRule(response) else { return nil }
-        if separatesCredentials { names = Set(names + [Variant.credentials]).sorted() }
-        return Variant(of: request, fields: names, seal: seal)
-    }
-
-    /// Returns whether this request selects the stored response.
-    package func matches(_ stored: StoredResponse, _ request: HTTPRequest, seal: (String) -> String) -> Bool {
-        guard case .fields = VaryRule(stored.fields) else { return false }
-        if separatesCredentials, !stored.variant.values.keys.contains(Variant.credentials) { return false }
-        return Variant(of: request, fields: stored.variant.values.keys.sorted(), seal: seal) == stored.variant
-    }
-
-    /// Returns the best match: a response with Vary before those without, then the newest by Date (section 4.1).
-    package func choice(
-        among candidates: [StoredResponse],
-        for request: HTTPRequest,
-        seal: (String) -> String
-    ) -> StoredResponse? {
-        candidates.filter { matches($0, request, seal: seal) }.max { left, right in
-            let varies = (left.fields.contains("Vary"), right.fields.contains("Vary"))
-            return varies.0 == varies.1 ? left.date < right.date : varies.1
-        }
-    }
-}
