@@ -35,7 +35,7 @@ memory, as it was when it was measured. For a get of a key never put it does not
 room for about two million keys, and where more were ever put the disk is asked, as for a removed key."""
 LIMIT = (
     '"System calls" is the same work in bare system calls in C, without checksums, metadata, expiration or eviction.'
-    " All values are verified when they are read."
+    " Every value that is read from disk is verified."
 )
 MORE = (
     "LMDB is faster for small values; see [Benchmarks/RESULTS.md](Benchmarks/RESULTS.md) for all workloads, peers and"

@@ -21,7 +21,7 @@ extension SharedCache {
     /// Iterating throws `CancellationError` if the task was cancelled, so that a part is never mistaken for the whole value,
     /// and ``CacheError`` if the file cannot be read any more.
     ///
-    /// The memory tier is neither read nor filled.
+    /// The memory tier is not read. A value from a remote store is kept in it, as after any other read.
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
