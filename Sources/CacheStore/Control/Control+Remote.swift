@@ -22,12 +22,29 @@ extension Control {
     }
 
     /// Raises ``remoteBarrier`` to `moment`: remote entries that were created before it are not used.
+    ///
+    /// The barrier is also raised beyond each value that ``noteRemote(created:)`` was called for.
     package func raiseRemoteBarrier(to moment: Timestamp) {
         guard let words = writableWords else { return }
-        let raised = UInt64(max(0, moment.milliseconds))
+        let latest = words.load(.latestRemote)
+        let beyond = latest == 0 ? 0 : latest &+ 1
+        raise(.remoteBarrier, to: max(UInt64(max(0, moment.milliseconds)), beyond), in: words)
+    }
+
+    /// Records that a remote value was found whose creation time is ahead of this machine's clock.
+    ///
+    /// The machine that created it has another clock. Without this record a barrier at this machine's present would not
+    /// cover the value. This is the rule of a hybrid logical clock: an event is later than all that was seen before it
+    /// (Kulkarni et al., "Logical Physical Clocks", 2014).
+    package func noteRemote(created: Timestamp) {
+        guard let words = writableWords else { return }
+        raise(.latestRemote, to: UInt64(max(0, created.milliseconds)), in: words)
+    }
+
+    private func raise(_ word: ControlWord, to value: UInt64, in words: MappedWords) {
         while true {
-            let present = words.load(.remoteBarrier)
-            if present >= raised || words.replace(present, by: raised, at: .remoteBarrier) { return }
+            let present = words.load(word)
+            if present >= value || words.replace(present, by: value, at: word) { return }
         }
     }
 

@@ -61,6 +61,9 @@ enum ControlWord: Int {
     case indexBlocks = 29
     /// The bytes on disk of the objects of ``replacedEntries``, if known.
     case replacedBytes = 30
+    /// The latest creation time of a value from a remote store that was ahead of this machine's clock, ms since 1970; 0 if
+    /// there was none.
+    case latestRemote = 31
 }
 
 /// The layout of the control file, in 64-bit words.

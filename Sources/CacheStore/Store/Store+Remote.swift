@@ -34,13 +34,14 @@ extension Store {
         }
     }
 
-    /// Accepts no more values from remote stores that were created before `now`.
+    /// Accepts no more values from remote stores that were created before `now`, nor those that were found so far and are
+    /// ahead of this machine's clock.
     ///
     /// The time is stored in the control file. If the directory uses remote stores, it is also appended to the outbox,
     /// because a control file can be lost.
     package func raiseRemoteBarrier(now: Timestamp = .now) {
         control.raiseRemoteBarrier(to: now)
-        if control.remoteNotes != .nothing { appendBarrier(now) }
+        if control.remoteNotes != .nothing { appendBarrier(max(now, control.remoteBarrier)) }
     }
 
     /// Appends the control file's barrier to the outbox if it is later than `known`, the latest one there.

@@ -28,7 +28,7 @@ extension Store {
     ) -> Bool {
         if !hasGenerations { renewControl() }
         // This covers the remote values too: this machine does not know their keys.
-        raiseRemoteBarrier()
+        raiseRemoteBarrier(now: now)
         do throws(CacheError) {
             var enactment = try control.enact(effect, selection, now: now, atStep: atStep)
             for isLast in [false, true] where enactment == .full {

@@ -140,6 +140,9 @@ package final class ServerTier: RemoteTier {
             throw RemoteFailure(.wrong, "the record does not belong to key and value")
         }
         let now = host.now()
+        // Of a clock that is further ahead nothing is taken: the next barrier would exclude all values for as long.
+        guard record.created <= now.advanced(byNanoseconds: Self.furthestAhead) else { return nil }
+        if record.created > now { store.control.noteRemote(created: record.created) }
         guard !record.isNothing, Int64(content.length) <= configuration.maximumSize,
             record.created >= max(store.control.remoteBarrier, view.barrier),
             record.expires.map({ now < $0 }) ?? true
@@ -157,6 +160,9 @@ package final class ServerTier: RemoteTier {
             sender.fill(OutboxSender.Fill(level: level, key: key, content: value.content.digest))
         }
     }
+
+    /// How far the clock of another machine may be ahead for its values to be taken: an hour, in nanoseconds.
+    private static let furthestAhead: Int64 = 3_600_000_000_000
 
     private func reject(_ error: RemoteFailure, _ key: Digest, _ server: RemoteServer, _ store: Store) {
         store.counters.add(.remoteWrong)

@@ -62,6 +62,30 @@ import Testing
         func advance(by seconds: TimeInterval) { offset.withLock { $0 += seconds } }
     }
 
+    @Test func `removeAll removes a value of a machine whose clock is ahead`() throws {
+        let ahead = try machines.cache("ahead", server, now: { Date(timeIntervalSinceNow: 300) })
+        let one = try machines.cache("one", server)
+        try ahead.put("old", forKey: "key")
+        waitUntil("it is sent") { server.has("key") }
+        #expect(try one.text("key") == "old")
+        try one.removeAll()
+        #expect(try one.text("key") == nil && server.text("key") == "old")
+        // The barrier outlives the control file.
+        try FileManager.default.removeItem(atPath: machines.directory.path + "/one/control")
+        #expect(try machines.cache("one", server).text("key") == nil)
+    }
+
+    @Test func `no value is taken from a machine whose clock is more than an hour ahead`() throws {
+        let one = try machines.cache("one", server)
+        for (seconds, isTaken) in [(3_500.0, true), (3_700, false)] {
+            let ahead = try machines.cache("ahead", server, now: { Date(timeIntervalSinceNow: seconds) })
+            try ahead.put("value", forKey: "\(seconds)")
+            waitUntil("it is sent") { server.has("\(seconds)") }
+            #expect(try one.text("\(seconds)") == (isTaken ? "value" : nil))
+            ahead.close()
+        }
+    }
+
     @Test(arguments: [false, true])
     func `an unanswered request that takes effect late does not bring back an older value`(
         isRemoval: Bool
