@@ -224,7 +224,7 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "DiskCacheCommand", "diskcache", "diskcache-net", "DiskCache", "CacheStore", "Platform",
-                "TestSupport",
+                "DiskCacheHTTP", "RemoteStore", "TestSupport",
             ],
             swiftSettings: testSettings
         ),

@@ -152,6 +152,16 @@ struct FetchCommandTests {
         #expect((objects[0]["digest"] as? String)?.count == 64)
         #expect((objects[1]["error"] as? String)?.contains("404 Not Found") == true)
         #expect((objects[1]["error"] as? String)?.contains("token") == false)
+        // What the server has answered stands beside the error.
+        #expect(objects[1]["status"] as? Int == 404 && objects[1]["outcome"] as? String == "fetched")
+        let fields = try #require(objects[1]["fields"] as? [[String: String]])
+        #expect(fields.contains { $0["name"]?.lowercased() == "content-length" }, "\(fields)")
+    }
+
+    @Test(arguments: [">/dev/full", "-o /dev/full", "-i -o /dev/full"])
+    func `a full output is an error of the output`(output: String) throws {
+        let run = try serving("fetch \"$ORIGIN/fresh\" \(output)")
+        #expect(run.status == 74 && run.error.contains("No space left on device"), "\(run.error)")
     }
 
     @Test func `fields from a file are sent, and secrets are not stored in the directory`() throws {

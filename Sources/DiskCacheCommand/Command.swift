@@ -20,8 +20,6 @@ protocol Command: Sendable {
     static var optionList: String { get }
     /// Groups of mutually exclusive options.
     static var exclusive: [[String]] { get }
-    /// Whether the command requires other machines; then `diskcache` becomes `diskcache-net` for it.
-    static var needsNetwork: Bool { get }
     static func run(_ arguments: Arguments) throws -> ExitStatus
 }
 
@@ -32,7 +30,6 @@ extension Command {
     static var optionList: String { "" }
     static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
     static var exclusive: [[String]] { [] }
-    static var needsNetwork: Bool { false }
     /// The number of operands before another command line, which "[--]" marks; nil if there is no such command line.
     static var operandsBeforeCommand: Int? { operands.split(separator: " ").firstIndex(of: "[--]") }
 
@@ -42,10 +39,13 @@ extension Command {
     }
 
     /// Parses the command line, and prints the help or runs the command.
+    ///
+    /// - Parameter body: Runs the command instead of ``run(_:)``.
     static func main(
         _ words: [[UInt8]],
         directory: String?,
-        reaching network: (any Network)?
+        reaching network: (any Network)?,
+        body: ((Arguments) throws -> ExitStatus)?
     ) throws -> ExitStatus {
         var arguments = try parse(words, directory: directory)
         arguments.network = network
@@ -54,8 +54,7 @@ extension Command {
             return .done
         }
         try check(&arguments)
-        if needsNetwork { try arguments.requireNetwork() }
-        let status = try run(arguments)
+        let status = try (body ?? run)(arguments)
         network?.finish()
         return status
     }

@@ -30,24 +30,31 @@ package enum DiskCacheTool {
 
     /// Executes the command line, and ends the process.
     ///
-    /// - Parameter network: The access to other machines; if it is nil and needed, the process becomes `diskcache-net`.
-    package static func main(reaching network: (any Network)?) -> Never {
+    /// - Parameters:
+    ///   - network: The access to other machines; if it is nil and needed, the process becomes `diskcache-net`.
+    ///   - bodies: The functions that run the commands which need other machines, by the commands' names.
+    package static func main(
+        reaching network: (any Network)?,
+        bodies: [String: (Arguments) throws -> ExitStatus] = [:]
+    ) -> Never {
         // Swift's runtime prints a backtrace at Ctrl-\ and continues, but users want the process to end.
         Signal.quit.restoreDefault()
         // A write beyond the file size limit (`ulimit -f`) must fail, and not end the process.
         Signal.fileSizeLimit.ignore()
         CurrentProcess.occupyStandardDescriptors()
-        CurrentProcess.exit(run(CurrentProcess.arguments, reaching: network).rawValue)
+        CurrentProcess.exit(run(CurrentProcess.arguments, reaching: network, bodies: bodies).rawValue)
     }
 
     /// Runs one command line.
-    static func run(_ words: [[UInt8]], reaching network: (any Network)? = nil) -> ExitStatus {
+    static func run(
+        _ words: [[UInt8]],
+        reaching network: (any Network)? = nil,
+        bodies: [String: (Arguments) throws -> ExitStatus] = [:]
+    ) -> ExitStatus {
         do {
-            return try dispatch(words, network)
+            return try dispatch(words, network, bodies)
         } catch let failure as Failure {
             return report(failure.message, failure.status)
-        } catch let failure as NetworkFailure {
-            return report(failure.message, ExitStatus(failure.kind))
         } catch let error as CacheError {
             // The reader of the output has exited, which is not worth a message, as with any filter.
             if error.errno == Errno.brokenPipe.rawValue { return .inputOutput }
@@ -72,7 +79,11 @@ package enum DiskCacheTool {
         return error.message + "; it is inodes that are used up (df -i), so delete files, however small"
     }
 
-    private static func dispatch(_ words: [[UInt8]], _ network: (any Network)?) throws -> ExitStatus {
+    private static func dispatch(
+        _ words: [[UInt8]],
+        _ network: (any Network)?,
+        _ bodies: [String: (Arguments) throws -> ExitStatus]
+    ) throws -> ExitStatus {
         let globals = try Arguments(words, options, command: "", directory: nil, operandsBeforeCommand: 0)
         if globals.has("version") {
             try Output.print("diskcache \(version)\n")
@@ -95,7 +106,8 @@ package enum DiskCacheTool {
             throw Failure.usage("unknown command '\(name)'\(suggestion): see `diskcache --help`")
         }
         let rest = Array(words.dropFirst())
-        return try command.main(rest, directory: globals.value("dir"), reaching: network)
+        let directory = globals.value("dir")
+        return try command.main(rest, directory: directory, reaching: network, body: bodies[name])
     }
 
     private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {

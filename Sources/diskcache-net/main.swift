@@ -3,4 +3,8 @@
 import DiskCacheCommand
 
 // The same commands as in `diskcache`, with access to libcurl.
-DiskCacheTool.main(reaching: CommandNetwork())
+let network = NetworkCommands()
+DiskCacheTool.main(
+    reaching: network,
+    bodies: ["fetch": network.fetch, "push": network.push, "pull": network.pull]
+)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DiskCache
+package import DiskCache
 import Platform
 
 /// A subcommand's options and operands.
-struct Arguments {
-    private(set) var operands: [String]
+package struct Arguments {
+    package private(set) var operands: [String]
     private var values: [String: [String]] = [:]
     /// The command line of another program, as bytes, if the operands contain one; else all operands.
     var commandLine: [[UInt8]]
     /// The command's name, a prefix of its messages.
-    let command: String
+    package let command: String
     private let globalDirectory: String?
     /// The access to other machines; nil in `diskcache`.
     var network: (any Network)?
@@ -68,22 +68,23 @@ struct Arguments {
     }
 
     /// Whether an option was given.
-    func has(_ option: String) -> Bool {
+    package func has(_ option: String) -> Bool {
         values[option] != nil
     }
 
     /// An option's value; the last one if it was given several times.
-    func value(_ option: String) -> String? {
+    package func value(_ option: String) -> String? {
         values[option]?.last
     }
 
     /// All values of an option, in order.
-    func all(_ option: String) -> [String] {
+    package func all(_ option: String) -> [String] {
         values[option] ?? []
     }
 
     /// Returns an option's value, parsed; errors of `parse` are prefixed with the option's name.
-    func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure) -> Value?
+    package func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure)
+        -> Value?
     {
         guard let text = value(option) else { return nil }
         do throws(Failure) {
@@ -94,7 +95,7 @@ struct Arguments {
     }
 
     /// Returns a whole number in `range`.
-    func count(_ option: String, in range: ClosedRange<Int>) throws(Failure) -> Int? {
+    package func count(_ option: String, in range: ClosedRange<Int>) throws(Failure) -> Int? {
         try value(option) { (text) throws(Failure) in
             let count = try Quantity.count(text)
             if range.contains(count) { return count }
@@ -135,7 +136,7 @@ struct Arguments {
     /// Prints a result, as JSON if requested.
     ///
     /// - Parameter words: Beginnings of lines that are coloured on a terminal.
-    func print(
+    package func print(
         _ text: @autoclosure () throws -> String,
         painting words: [(word: String, colour: Colour)] = [],
         json: @autoclosure () throws -> any Encodable
@@ -196,7 +197,7 @@ struct Arguments {
     /// Returns the configuration, including `$DISKCACHE_METADATA`.
     ///
     /// That variable is for tests, and for directories that are copied with tools that lose extended attributes.
-    func configuration() throws(Failure) -> CacheConfiguration {
+    package func configuration() throws(Failure) -> CacheConfiguration {
         var configuration = CacheConfiguration()
         // A command uses each value once.
         configuration.memory = .none
@@ -221,7 +222,7 @@ struct Arguments {
     }
 
     /// Returns the full key of the user's `name`: the scope followed by the name.
-    func key(_ name: String) throws(Failure) -> String {
+    package func key(_ name: String) throws(Failure) -> String {
         try check(name)
         return try scope() + name
     }
@@ -238,7 +239,7 @@ struct Arguments {
     }
 
     /// Returns the given tags, in order and without duplicates.
-    func tags() throws(Failure) -> [String] {
+    package func tags() throws(Failure) -> [String] {
         try texts("tag", "tag")
     }
 
@@ -257,7 +258,7 @@ struct Arguments {
     /// Returns the cache, and creates it if it is missing.
     ///
     /// - Parameter sharing: Whether it is shared with other machines, if its `config.json` says so.
-    func openCache(sharing: Bool = false) throws -> SharedCache {
+    package func openCache(sharing: Bool = false) throws -> SharedCache {
         try open(directory(), configuration(), sharing: sharing)
     }
 
@@ -285,7 +286,7 @@ struct Arguments {
     }
 
     /// Returns the cache, which must exist.
-    func requireCache(sharing: Bool = false) throws -> SharedCache {
+    package func requireCache(sharing: Bool = false) throws -> SharedCache {
         if let cache = try openExistingCache(sharing: sharing) { return cache }
         throw Failure(.configuration, "there is no cache at \(try directory()): `diskcache put` creates one")
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DiskCache
+package import DiskCache
 import FoundationEssentials
 
 /// Sizes and times in the notation for users.
-enum Quantity {
+package enum Quantity {
     /// Parses "512", "64K", "1.5M", "2G", "1T": powers of 1024; "KiB" and "KB" are the same.
-    static func size(_ text: String) throws(Failure) -> ByteCount {
+    package static func size(_ text: String) throws(Failure) -> ByteCount {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let unit = text.dropFirst(number.count).uppercased()
         let letters = ["", "K", "M", "G", "T", "P"]
@@ -46,7 +46,7 @@ enum Quantity {
     /// Parses "90", "90s", "15m", "12h", "7d", "2w", "500ms", "1.5h" or "1h30m"; a bare number is seconds.
     ///
     /// Each of several units must be smaller than the one before it.
-    static func duration(_ text: String) throws(Failure) -> Duration {
+    package static func duration(_ text: String) throws(Failure) -> Duration {
         let units = ["ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800]
         var rest = text[...]
         var (span, smallest) = (Duration.zero, Double.infinity)
@@ -69,7 +69,7 @@ enum Quantity {
     }
 
     /// Parses a SHA-256 as printed by `sha256sum`, in lower or upper case, with an optional "sha256:" in front.
-    static func digest(_ text: String) throws(Failure) -> Digest {
+    package static func digest(_ text: String) throws(Failure) -> Digest {
         let lower = text.lowercased()
         let digits = lower.hasPrefix("sha256:") ? String(lower.dropFirst(7)) : lower
         if let digest = Digest(hexadecimal: digits) { return digest }
@@ -77,7 +77,7 @@ enum Quantity {
     }
 
     /// Parses a non-negative whole number.
-    static func count(_ text: String) throws(Failure) -> Int {
+    package static func count(_ text: String) throws(Failure) -> Int {
         guard let count = Int(text), count >= 0 else {
             if !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isNumber }) {
                 throw .usage("\(text) is too large: the maximum is \(Int.max)")
@@ -88,7 +88,7 @@ enum Quantity {
     }
 
     /// Returns the two leading units: "2d 3h", "45s".
-    static func text(_ duration: Duration) -> String {
+    package static func text(_ duration: Duration) -> String {
         let seconds = duration.components.seconds
         if seconds < 0 { return "-" + text(.zero - duration) }
         let units: [(Int64, String)] = [(86400, "d"), (3600, "h"), (60, "m"), (1, "s")]
@@ -117,7 +117,7 @@ enum Quantity {
     }
 
     /// Returns "512 B", "4.0 KiB" or "1.5 GiB".
-    static func text(bytes: Int64) -> String {
+    package static func text(bytes: Int64) -> String {
         guard bytes >= 1024 else { return "\(bytes) B" }
         var value = Double(bytes)
         var unit = ""
@@ -146,12 +146,12 @@ enum Quantity {
     }
 
     /// Returns "1 entry" or "12 345 entries".
-    static func grouped(_ count: Int, _ noun: String, _ plural: String? = nil) -> String {
+    package static func grouped(_ count: Int, _ noun: String, _ plural: String? = nil) -> String {
         "\(grouped(count)) \(count == 1 ? noun : plural ?? noun + "s")"
     }
 
     /// Returns "1 234 567".
-    static func grouped(_ number: Int) -> String {
+    package static func grouped(_ number: Int) -> String {
         let digits = Array(String(number.magnitude))
         var text = number < 0 ? "-" : ""
         for (place, digit) in digits.enumerated() {
@@ -164,7 +164,7 @@ enum Quantity {
 
 extension Int {
     /// Creates the nearest whole number, clamped to the range of Int.
-    init(saturating value: Double) {
+    package init(saturating value: Double) {
         self = value >= 0x1p63 ? .max : value < -0x1p63 ? .min : Int(value.rounded())
     }
 }

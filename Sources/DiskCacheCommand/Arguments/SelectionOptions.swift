@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DiskCache
+package import DiskCache
 
 /// The options that select the keys that a command applies to.
-enum SelectionOptions {
+package enum SelectionOptions {
     static let list = """
         --prefix TEXT  only keys that begin with TEXT
         --glob PATTERN  only keys that match PATTERN, as 'a*' or '*.png'
@@ -31,7 +31,7 @@ enum SelectionOptions {
     }
 
     /// Returns the selections of all options, each of which may have been given several times.
-    static func selections(_ arguments: Arguments) throws(Failure) -> [KeySelection] {
+    package static func selections(_ arguments: Arguments) throws(Failure) -> [KeySelection] {
         var selections: [KeySelection] = []
         for prefix in try arguments.texts("prefix", "text") { selections.append(.prefix(prefix)) }
         for pattern in try arguments.texts("glob", "pattern") { selections.append(.glob(pattern)) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Suggestions for mistyped words.
-enum Suggestion {
+package enum Suggestion {
     /// Names of the commands in other programs; by distance `set` would match `get`.
     private static let otherNames = [
         "set": "put", "add": "put", "store": "put", "delete": "rm", "del": "rm", "remove": "rm", "list": "ls",
@@ -9,7 +9,7 @@ enum Suggestion {
     ]
 
     /// Returns " (did you mean get?)" for "gte"; empty if no candidate is similar.
-    static func words(for word: String, among candidates: [String]) -> String {
+    package static func words(for word: String, among candidates: [String]) -> String {
         guard let meant = nearest(to: word, among: candidates) else { return "" }
         return " (did you mean \(meant)?)"
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The result of `doctor` for one subject.
-struct Finding: Encodable {
+package struct Finding: Encodable {
     /// The severity of a finding.
-    enum Level: String, Encodable {
+    package enum Level: String, Encodable {
         /// No problem was found.
         case fine
         /// It works, but takes more time or space than necessary.
@@ -13,20 +13,27 @@ struct Finding: Encodable {
     }
 
     /// "file system".
-    let subject: String
-    let level: Level
+    package let subject: String
+    package let level: Level
     /// The observed state.
-    let state: String
+    package let state: String
     /// The remedy, or the cost of the fallback; nil if the finding is fine.
-    let advice: String?
+    package let advice: String?
 
     /// Returns a fine finding if `applies`, else nil.
     static func fine(_ subject: String, _ applies: Bool, _ state: String) -> Finding? {
-        applies ? Finding(subject: subject, level: .fine, state: state, advice: nil) : nil
+        applies ? fine(subject, state) : nil
     }
 
-    /// Returns the finding for a subject to which no other check applies.
-    static func fine(_ subject: String, _ state: String) -> Finding? { fine(subject, true, state) }
+    /// Returns a fine finding.
+    package static func fine(_ subject: String, _ state: String) -> Finding {
+        Finding(subject: subject, level: .fine, state: state, advice: nil)
+    }
+
+    /// Returns a risk finding.
+    package static func risk(_ subject: String, _ state: String, _ advice: String) -> Finding {
+        Finding(subject: subject, level: .risk, state: state, advice: advice)
+    }
 
     /// Returns a fallback finding if `applies`, else nil.
     static func fallback(_ subject: String, _ applies: Bool, _ state: String, advice: () -> String)
@@ -37,6 +44,6 @@ struct Finding: Encodable {
 
     /// Returns a risk finding if `applies`, else nil.
     static func risk(_ subject: String, _ applies: Bool, _ state: String, advice: () -> String) -> Finding? {
-        applies ? Finding(subject: subject, level: .risk, state: state, advice: advice()) : nil
+        applies ? risk(subject, state, advice()) : nil
     }
 }

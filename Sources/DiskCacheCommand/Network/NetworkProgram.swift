@@ -45,11 +45,10 @@ enum NetworkProgram {
 }
 
 extension Arguments {
-    /// Ensures network access for a command that requires other machines; returns only in `diskcache-net`.
-    func requireNetwork() throws(Failure) {
-        if network != nil { return }
+    /// Restarts a command that needs other machines in `diskcache-net`; returns the error if that fails.
+    func restartWithNetwork() -> Failure {
         let failure = NetworkProgram.become()
-        throw Failure(failure.status, "\(command): \(failure.message)")
+        return Failure(failure.status, "\(command): \(failure.message)")
     }
 
     /// Restarts the command in `diskcache-net` if its directory is shared with other machines.

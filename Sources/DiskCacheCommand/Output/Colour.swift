@@ -3,7 +3,7 @@
 import Platform
 
 /// Colours that highlight important text; by their numbers in ECMA-48 SGR.
-enum Colour: String {
+package enum Colour: String {
     case bold = "1"
     case red = "31"
     case green = "32"

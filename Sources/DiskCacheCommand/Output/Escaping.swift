@@ -12,7 +12,7 @@ extension String {
     }
 
     /// The text on one line without escaped backslashes, for messages.
-    var singleLine: String {
+    package var singleLine: String {
         escaping { $0.escape }
     }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
-import DiskCache
+package import DiskCache
 import Platform
 
 /// The command's exit status: 0, 1 for a miss, otherwise as in sysexits.h.
-enum ExitStatus: Int32 {
+package enum ExitStatus: Int32 {
     case done = 0
     /// A miss, or an empty result.
     case miss = 1
@@ -26,7 +26,7 @@ enum ExitStatus: Int32 {
     /// The program does not exist: as with env(1).
     case notFound = 127
 
-    init(_ code: CacheError.Code) {
+    package init(_ code: CacheError.Code) {
         self =
             switch code {
             case .notACache, .newerFormat, .badConfiguration: .configuration
@@ -41,20 +41,20 @@ enum ExitStatus: Int32 {
 }
 
 /// An error that ends the command, reported in one line.
-struct Failure: Error, CustomStringConvertible {
-    let status: ExitStatus
+package struct Failure: Error, CustomStringConvertible {
+    package let status: ExitStatus
     /// The failure, its cause, and a remedy.
-    let message: String
+    package let message: String
 
-    var description: String { message }
+    package var description: String { message }
 
-    init(_ status: ExitStatus, _ message: String) {
+    package init(_ status: ExitStatus, _ message: String) {
         self.status = status
         self.message = message
     }
 
     /// Returns an error for a mistake on the command line.
-    static func usage(_ message: String) -> Failure {
+    package static func usage(_ message: String) -> Failure {
         Failure(.usage, message)
     }
 }

@@ -6,27 +6,27 @@ import FoundationEssentials
 ///
 /// It is one value on one line with sorted keys and times in UTC to the millisecond; strings contain no characters that a
 /// terminal interprets.
-enum JSON {
+package enum JSON {
     /// Returns the value as one line, including the newline.
-    static func line(_ value: some Encodable) throws -> String {
+    package static func line(_ value: some Encodable) throws -> String {
         String(decoding: try encoder.encode(value), as: UTF8.self).escapedJSON + "\n"
     }
 
     /// An object with the fields of other values and additional fields; nil fields are omitted.
-    struct Object: Encodable, ExpressibleByDictionaryLiteral {
+    package struct Object: Encodable, ExpressibleByDictionaryLiteral {
         private var parts: [any Encodable]
         private var fields: [(name: String, value: any Encodable)] = []
 
-        init(_ parts: any Encodable...) {
+        package init(_ parts: any Encodable...) {
             self.parts = parts
         }
 
-        init(dictionaryLiteral fields: (String, (any Encodable)?)...) {
+        package init(dictionaryLiteral fields: (String, (any Encodable)?)...) {
             parts = []
             self.fields = fields.compactMap { name, value in value.map { (name, $0) } }
         }
 
-        func encode(to encoder: any Encoder) throws {
+        package func encode(to encoder: any Encoder) throws {
             for part in parts { try part.encode(to: encoder) }
             var container = encoder.container(keyedBy: Name.self)
             for (name, value) in fields { try container.encode(value, forKey: Name(stringValue: name)) }
@@ -60,7 +60,7 @@ enum JSON {
 
 extension Duration {
     /// The length in seconds, as used in JSON.
-    var inSeconds: Double {
+    package var inSeconds: Double {
         self / .seconds(1)
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+package import Platform
 
 /// The only code that writes to standard output and standard error.
 ///
 /// It writes only printable characters and newlines, except through `writeRaw` and `draw`.
-struct Output {
+package struct Output {
     /// The buffer size, so that a million keys take a thousand writes; on a terminal the delay is imperceptible.
     private static let pieceSize = 64 * 1024
 
@@ -60,7 +60,7 @@ struct Output {
     }
 
     /// Writes lines.
-    static func print(_ text: String) throws(Errno) {
+    package static func print(_ text: String) throws(Errno) {
         try Terminal.write(text.harmless, to: Terminal.standardOutput)
     }
 
@@ -76,12 +76,12 @@ struct Output {
     }
 
     /// Writes text unchanged: control sequences, and text that the caller has escaped.
-    static func draw(_ text: String, to descriptor: Int32) throws(Errno) {
+    package static func draw(_ text: String, to descriptor: Int32) throws(Errno) {
         try Terminal.write(text, to: descriptor)
     }
 
     /// Writes one line on standard error.
-    static func complain(_ message: String) throws(Errno) {
+    package static func complain(_ message: String) throws(Errno) {
         let name = Colour.red.ifWanted("diskcache:", on: Terminal.standardError)
         try Terminal.write("\(name) \(message.singleLine)\n", to: Terminal.standardError)
     }

@@ -4,7 +4,7 @@ import DiskCache
 import Platform
 
 /// A line on standard error that shows the progress of long work, if that is a terminal.
-final class ProgressLine: Sendable {
+package final class ProgressLine: Sendable {
     /// The update interval; ten times a second is as fast as a user can read.
     ///
     /// It also delays the first line, so that short work shows none.
@@ -14,15 +14,17 @@ final class ProgressLine: Sendable {
     private let next = Locked(ContinuousClock.now + ProgressLine.interval)
     private let text = Locked(ProgressText())
 
+    package init() {}
+
     /// Runs `body` and then erases the line.
-    static func during<Value>(_ body: (ProgressLine) throws -> Value) rethrows -> Value {
+    package static func during<Value>(_ body: (ProgressLine) throws -> Value) rethrows -> Value {
         let line = ProgressLine()
         defer { line.clear() }
         return try body(line)
     }
 
     /// Erases the line.
-    func clear() {
+    package func clear() {
         write("")
     }
 
@@ -42,7 +44,7 @@ final class ProgressLine: Sendable {
     }
 
     /// Updates the line with any text, if an update is due.
-    func show(_ text: String) {
+    package func show(_ text: String) {
         if isShown, isDue(.now) { write("diskcache: \(text)") }
     }
 

@@ -33,7 +33,7 @@ extension CacheActivity.Remote {
     }
 
     /// Returns "0.2 ms" or "12.0 ms".
-    static func text(_ span: Duration) -> String { "\(Quantity.tenths(span.inSeconds * 1000)) ms" }
+    package static func text(_ span: Duration) -> String { "\(Quantity.tenths(span.inSeconds * 1000)) ms" }
 
     /// The object that `stats --json` writes.
     var json: JSON.Object {

@@ -32,9 +32,9 @@ public struct FetchError: Error, Sendable, Equatable {
         case protocolViolation
         /// The body does not have the requested digest.
         case digestMismatch
-        /// The body can't be written to its destination, or to a temporary file.
+        /// The body can't be written to its destination, or, for another reason than space, to a temporary file.
         case outputFailed
-        /// No space is left for the body at its destination, or for the temporary file that receives it.
+        /// The cache has no space for the temporary file that receives the body.
         case noSpace
         /// libcurl is not installed; the message names its package.
         case libraryMissing
@@ -100,9 +100,11 @@ extension FetchError {
         }
     }
 
-    init(writing place: String, _ cause: Errno) {
+    /// Returns the error of a write, to the destination of the body or to a temporary file.
+    init(writing place: String, isDestination: Bool = false, _ cause: Errno) {
         let isFull = cause.tellsOfFullDisk
         let advice = isFull ? "make space there" : "check the path and its permissions"
-        self.init(isFull ? .noSpace : .outputFailed, "write \(place): \(cause): \(advice)")
+        let code: Code = isFull && !isDestination ? .noSpace : .outputFailed
+        self.init(code, "write \(place): \(cause): \(advice)")
     }
 }

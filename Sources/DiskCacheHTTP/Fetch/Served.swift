@@ -65,7 +65,7 @@ struct Served: Sendable {
             case .file, .descriptor: response.body = try beginning.data()
             }
         } catch {
-            throw FetchError(writing: place, error)
+            throw FetchError(writing: place, isDestination: true, error)
         }
         return response
     }

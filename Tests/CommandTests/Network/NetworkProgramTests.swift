@@ -26,9 +26,4 @@ import Testing
     @Test func `a missing directory is not shared`() {
         #expect(!RemoteNotice.isPresent(in: "/nonexistent"))
     }
-
-    @Test func `exactly fetch, push and pull need the network`() {
-        let names = DiskCacheTool.shown.filter { $0.needsNetwork }.map { $0.name }
-        #expect(names == ["fetch", "push", "pull"])
-    }
 }

@@ -8,8 +8,8 @@ import FoundationEssentials
 import Platform
 import RemoteStore
 
-/// The access to other machines for the commands: downloads by `HTTPCache`, stores by `RemoteStore`.
-final class CommandNetwork: Network {
+/// The commands that reach other machines: downloads by `HTTPCache`, stores by `RemoteStore`.
+final class NetworkCommands: Network {
     private struct State {
         var caches: [SharedCache] = []
         var downloads: [HTTPCache] = []
@@ -35,27 +35,44 @@ final class CommandNetwork: Network {
         return cache
     }
 
-    func stores(
-        of path: String,
-        _ configuration: CacheConfiguration,
-        limit: Duration
-    ) throws -> (any Stores)? {
-        let plain = try SharedCache(at: path, configuration: configuration)
-        guard var remote = try plain.directory.remoteConfiguration(), remote.isActive else { return nil }
-        remote.limit = limit
-        let stores = try CommandStores(path, configuration, remote)
-        state.withLock { $0.caches.append(stores.cache) }
-        return stores
+    func fetch(_ arguments: Arguments) throws -> ExitStatus {
+        let plan = try FetchPlan(arguments)
+        // Other machines are not queried: each response is valid on its own terms, which a server may have renewed.
+        let cache = try arguments.openCache()
+        let http = HTTPCache(cache, options: plan.options)
+        state.withLock { $0.downloads.append(http) }
+        return try FetchRun(plan, directory: cache.path) { (request) throws(FetchError) in
+            try http.fetchAndWait(request)
+        }.run()
     }
 
-    func downloads(in cache: SharedCache, _ security: FetchSecurity) -> any Downloads {
-        var options = HTTPCacheOptions()
-        options.authorityFile = security.authorityFile
-        options.certificateFile = security.certificateFile
-        options.certificateKeyFile = security.certificateKeyFile
-        let http = HTTPCache(cache, options: options)
-        state.withLock { $0.downloads.append(http) }
-        return CommandDownloads(http: http)
+    func push(_ arguments: Arguments) throws -> ExitStatus {
+        try Push.run(arguments) { limit in try stores(arguments, limit: limit) }
+    }
+
+    func pull(_ arguments: Arguments) throws -> ExitStatus {
+        try Pull.run(arguments) { limit in try stores(arguments, limit: limit) }
+    }
+
+    func examine(_ remote: CacheConfiguration.Remote) throws(CacheError) -> [Finding] {
+        try ServerChecks.findings(of: remote)
+    }
+
+    /// Opens the stores that the command's cache shares; throws if none are configured.
+    ///
+    /// - Parameter limit: The time to wait for a response, regardless of `config.json`.
+    private func stores(_ arguments: Arguments, limit: Duration) throws -> SharedStores {
+        // Only an existing cache is opened; none is created.
+        let cache = try arguments.requireCache()
+        guard var remote = try cache.directory.remoteConfiguration(), remote.isActive else {
+            let advice = "name one with `diskcache config set remote.servers URL`"
+            let problem = "the config.json of \(cache.path) names no store"
+            throw Failure(.configuration, "\(arguments.command): \(problem): \(advice)")
+        }
+        remote.limit = limit
+        let stores = try SharedStores(cache.path, arguments.configuration(), remote)
+        state.withLock { $0.caches.append(stores.cache) }
+        return stores
     }
 
     func finish() {

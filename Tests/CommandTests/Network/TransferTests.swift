@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import DiskCacheCommand
+@testable import diskcache_net
 
 /// Lists of keys, and the transfer of values.
 @Suite(.takesTurns) struct TransferTests {

@@ -7,11 +7,13 @@ import TestSupport
 import Testing
 
 @testable import DiskCacheCommand
+@testable import DiskCacheHTTP
+@testable import diskcache_net
 
 /// Several downloads at once, from a fake network.
 @Suite(.takesTurns) struct FetchRunTests {
     /// Responds with the last path component of the URL as body, and with the status in the query.
-    private final class FakeDownloads: Downloads {
+    private final class FakeDownloads: Sendable {
         let present = Locked((now: 0, most: 0))
         /// The number of downloads that must have started before any of them continues.
         let crowd: Int
@@ -21,24 +23,21 @@ import Testing
             self.crowd = crowd
         }
 
-        func fetch(
-            _ order: FetchOrder,
-            to target: FetchTarget,
-            progress: @escaping @Sendable (DownloadProgress) -> Void
-        ) throws(NetworkFailure) -> Fetched {
+        func fetch(_ request: FetchRequest) throws(FetchError) -> FetchResponse {
             present.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
             defer { present.withLock { $0.now -= 1 } }
             met.withLock { $0 += 1 }
             met.wakeAll()
             // If fewer have started, the test fails afterwards.
             _ = met.wait(until: .now + .seconds(60)) { $0 >= crowd ? true : nil }
-            progress(DownloadProgress(received: 1))
-            let parts = order.url.split(separator: "?")
-            if parts.last == "gone" { throw NetworkFailure(.unreachable, "gone") }
+            request.progress?(FetchProgress(received: 1))
+            let parts = request.url.split(separator: "?")
+            if parts.last == "gone" { throw FetchError(.unreachable, "gone") }
             let body = Data(String(parts[0].split(separator: "/").last ?? "").utf8)
             let status = parts.count > 1 ? Int(parts[1]) ?? 200 : 200
             do throws(Errno) {
-                switch target {
+                switch request.output {
+                case .memory: break
                 case .file(let path):
                     if status >= 400 { break }
                     try OutputFile.write(path) { (file) throws(Errno) in try file.writeAll(body.span) }
@@ -48,10 +47,10 @@ import Testing
                     }
                 }
             } catch {
-                throw NetworkFailure(.inputOutput, "\(error)")
+                throw FetchError(.outputFailed, "\(error)")
             }
             var fetched = FetchOutcomeTests.response(status)
-            if status >= 400 { fetched.rejection = body }
+            if status >= 400 { fetched.body = body }
             return fetched
         }
     }
@@ -65,7 +64,9 @@ import Testing
     private func run(_ words: [String], with downloads: FakeDownloads) throws -> DiskCacheCommand.ExitStatus {
         var arguments = try FetchCommand.parse(words.map { Array($0.utf8) }, directory: nil)
         try FetchCommand.check(&arguments)
-        return try FetchRun(FetchPlan(arguments), downloads, directory: place.path).run()
+        return try FetchRun(FetchPlan(arguments), directory: place.path) { (request) throws(FetchError) in
+            try downloads.fetch(request)
+        }.run()
     }
 
     private func text(_ name: String) throws -> String {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCacheCommand
+import DiskCacheHTTP
 import Platform
 
 /// The notation of URLs and request fields on the command line and in messages.
@@ -47,7 +49,7 @@ enum FetchText {
     }
 
     /// Parses a field: "Accept: text/html".
-    static func field(_ line: String) throws(Failure) -> FieldLine {
+    static func field(_ line: String) throws(Failure) -> (name: String, value: String) {
         let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, parts[0].utf8.allSatisfy(isTokenByte) else {
             // The message omits the line, which may be a secret.
@@ -57,11 +59,11 @@ enum FetchText {
         guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
             throw .usage("fetch: --header: the value of \(parts[0]) has a control character: leave it out")
         }
-        return FieldLine(String(parts[0]), value)
+        return (String(parts[0]), value)
     }
 
     /// Returns one field, or all lines of a file named as "@FILE", which keeps them out of the process list.
-    static func fields(_ word: String) throws(Failure) -> [FieldLine] {
+    static func fields(_ word: String) throws(Failure) -> [(name: String, value: String)] {
         guard word.hasPrefix("@") else { return [try field(word)] }
         let path = String(word.dropFirst())
         let bytes: [UInt8]?
@@ -78,7 +80,7 @@ enum FetchText {
         guard let bytes, let text = String(validating: bytes, as: UTF8.self) else {
             throw .usage("fetch: --header: \(path) is longer than 64 KiB, or not UTF-8: give lines of a head")
         }
-        var fields: [FieldLine] = []
+        var fields: [(name: String, value: String)] = []
         // A carriage return and a newline are one character.
         for line in text.split(whereSeparator: \.isNewline) {
             let line = line.trimmingBlanks
@@ -108,15 +110,12 @@ enum FetchText {
         "sha256:\(try Quantity.digest(text))"
     }
 
-    static func mode(_ text: String) throws(Failure) -> FetchOrder.Mode {
-        if let mode = FetchOrder.Mode(rawValue: text) { return mode }
-        let names = FetchOrder.Mode.allCases.map(\.rawValue)
+    static func mode(_ text: String) throws(Failure) -> FetchMode {
+        if let mode = FetchMode(rawValue: text) { return mode }
+        let names = FetchMode.allCases.map(\.rawValue)
         let suggestion = Suggestion.words(for: text, among: names)
-        throw .usage("unknown mode '\(text)'\(suggestion): give one of \(modes)")
+        throw .usage("unknown mode '\(text)'\(suggestion): give one of \(names.joined(separator: ", "))")
     }
-
-    /// The names of all modes: "default, revalidate, …".
-    static var modes: String { FetchOrder.Mode.allCases.map(\.rawValue).joined(separator: ", ") }
 
     /// Whether a byte may be part of a token, RFC 9110, section 5.6.2.
     private static func isTokenByte(_ byte: UInt8) -> Bool {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import DiskCacheCommand
 import Platform
 
 /// A transfer of values from other machines, several at a time.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCacheCommand
+import DiskCacheHTTP
+
 /// The way a request was answered, in one word.
 enum FetchOutcome: String {
     /// A fresh response was stored.
@@ -15,77 +18,44 @@ enum FetchOutcome: String {
     /// No acceptable response was stored, and the server must not be queried.
     case miss
 
-    /// Derives the outcome from a member of the field Cache-Status, RFC 9211: "diskcache; fwd=stale; fwd-status=304".
-    init(cacheStatus: String) {
-        let parameters = Self.parameters(of: cacheStatus)
-        let detail = parameters["detail"] ?? ""
+    /// Derives the outcome from the way that the cache has handled the request.
+    init(_ status: CacheStatus) {
+        let detail = status.detail ?? ""
         if detail == "not-cached" {
             self = .miss
         } else if detail.hasPrefix("stale-if-error") {
             self = .stale
-        } else if parameters["collapsed"] != nil {
-            self = .joined
-        } else if parameters["hit"] != nil {
+        } else if status.isHit {
             // With no time left the response is no longer fresh (RFC 9111, section 4.2).
-            let isStale = parameters["ttl"].flatMap { Int($0) }.map { $0 <= 0 } ?? false
+            let isStale = status.timeToLive.map { $0 <= 0 } ?? false
             self = isStale ? .stale : .hit
+        } else if status.isCollapsed {
+            self = .joined
         } else {
-            self = parameters["fwd-status"] == "304" ? .revalidated : .fetched
+            self = status.forwardStatus == 304 ? .revalidated : .fetched
         }
-    }
-
-    /// Returns the parameters, separated by semicolons outside of quotes, by name; the text is empty for one without a
-    /// value.
-    ///
-    /// The first part is the cache's name.
-    private static func parameters(of member: String) -> [String: String] {
-        var (parts, isQuoted, isEscaped) = ([""], false, false)
-        for character in member {
-            if character == ";", !isQuoted {
-                parts.append("")
-                continue
-            }
-            if isQuoted, character == "\\", !isEscaped {
-                isEscaped = true
-            } else {
-                if character == "\"", !isEscaped { isQuoted.toggle() }
-                isEscaped = false
-            }
-            parts[parts.count - 1].append(character)
-        }
-        var parameters: [String: String] = [:]
-        for part in parts.dropFirst() {
-            let words = part.split(separator: "=", maxSplits: 1)
-            guard let name = words.first else { continue }
-            parameters[name.filter { $0 != " " }] = words.count > 1 ? String(words[1]) : ""
-        }
-        return parameters
     }
 }
 
-extension Fetched {
-    var outcome: FetchOutcome { FetchOutcome(cacheStatus: cacheStatus) }
+extension FetchResponse {
+    var outcome: FetchOutcome { FetchOutcome(cacheStatus) }
 
     /// Returns the object that `fetch --json` writes; fields that do not apply are omitted.
     ///
     /// - Parameters:
     ///   - asked: The URL of the request, without credentials.
     ///   - file: The destination of the body.
-    func json(asked: String, file: String?) -> JSON.Object {
-        [
-            "url": asked, "finalURL": url == asked ? nil : url, "status": status, "fields": fields,
-            "length": length, "digest": digest, "age": age?.inSeconds, "outcome": outcome.rawValue,
-            "cacheStatus": cacheStatus, "file": file,
+    ///   - error: The message of the failure that the status means, if it means one.
+    func json(asked: String, file: String?, error: String? = nil) -> JSON.Object {
+        let prefix = "sha256:"
+        let digits = digest.map { $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : $0 }
+        return [
+            "url": asked, "finalURL": url == asked ? nil : url, "status": status,
+            "fields": fields.map { ["name": $0.name, "value": $0.value] }, "length": length,
+            "digest": digits, "age": age?.inSeconds, "outcome": outcome.rawValue,
+            "cacheStatus": cacheStatus.description, "file": file, "error": error,
         ]
     }
-
-    /// The help text on the names in ``json(asked:file:)``.
-    static let help = """
-        JSON: an object for each URL on a line of its own, in their order: url; finalURL (after redirects),
-        status, fields (each with name and value), length (bytes of the body), digest, age (seconds), outcome
-        (hit, stale, revalidated, fetched, joined, miss), cacheStatus, file; or error instead of these. What does
-        not apply is left out.
-        """
 
     /// The head in the format of HTTP/1.1, RFC 9112, with the cache's status.
     var head: String {
@@ -101,21 +71,39 @@ extension Fetched {
     /// requested by a condition.
     ///
     /// - Parameter place: The URL as shown in the message.
-    func refusal(_ place: String) -> NetworkFailure? {
+    func refusal(_ place: String) -> Failure? {
         if status < 300 || status == 304 { return nil }
         // Generated by the cache, RFC 9111, section 5.2.1.7; a stored 504 of a server is a hit.
         if status == 504, outcome == .miss {
-            let words = "no usable response is stored, and the server may not be asked"
-            return NetworkFailure(.notStored, "\(place): \(words)")
+            return Failure(.miss, "\(place): no usable response is stored, and the server may not be asked")
         }
-        let kind: NetworkFailure.Kind =
+        let exit: ExitStatus =
             switch status {
-            case 404, 410: .notFound
-            case 401, 402, 403, 407, 451: .forbidden
-            case 408, 425, 429, 503: .notInTime
-            default: .unreachable
+            case 404, 410: .miss
+            case 401, 402, 403, 407, 451: .permission
+            case 408, 425, 429, 503: .temporary
+            default: .unavailable
             }
-        return NetworkFailure(kind, "\(place): \(status) \(StatusWords.reason(status))")
+        return Failure(exit, "\(place): \(status) \(StatusWords.reason(status))")
+    }
+}
+
+extension Failure {
+    /// Returns the failure of a request that no response has answered.
+    init(_ error: FetchError) {
+        let status: ExitStatus =
+            switch error.code {
+            case .invalidURL, .invalidRequest: .usage
+            case .timedOut: .temporary
+            case .tooLarge, .digestMismatch: .dataError
+            case .outputFailed: .inputOutput
+            case .noSpace: .cannotCreate
+            // A proxy's response to a request over http.
+            case .unreachable where error.status == 407: .permission
+            // Caused by the server or an intermediary, or by a missing libcurl.
+            default: .unavailable
+            }
+        self.init(status, error.message)
     }
 }
 

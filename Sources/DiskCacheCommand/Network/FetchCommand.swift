@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DiskCache
-import Platform
-
 /// `diskcache fetch`.
 enum FetchCommand: Command {
     static let name = "fetch"
     static let operands = "URL…"
     static let summary = "write the content of a URL to standard output, from the cache if HTTP allows it"
-    static let needsNetwork = true
     static let optionList = """
         -o, --output FILE…  write the body to FILE, replacing it in one step; one for each URL
         -R, --remote-time  give each FILE the time in Last-Modified, if the server states one
-        -m, --mode MODE{\(FetchText.modes)}  how stored responses are used
+        -m, --mode MODE{\(modes)}  how stored responses are used
         --offline  as --mode offline: never contact the server
         -t, --ttl SPAN  treat the response as fresh for SPAN, overriding the server
         --stale-if-error SPAN  use it for SPAN more if the server is unreachable
@@ -31,6 +27,8 @@ enum FetchCommand: Command {
         \(Option.json)
         """
     static let exclusive = [["mode", "offline"]]
+    /// The values of `--mode`: the raw values of `FetchMode`, which `diskcache` does not link.
+    static let modes = "default, revalidate, reload, only-if-cached, cache-first, offline"
     static let details = """
         A private HTTP cache (RFC 9111): a fresh response is used without contacting the server, a stale one is
         revalidated (ETag, Last-Modified), and a 304 renews it without a transfer. One process downloads a URL;
@@ -60,7 +58,10 @@ enum FetchCommand: Command {
         usable response is stored, and the server may not be asked), then the field Cache-Status: fwd= the reason
         of the request, fwd-status= the server's status, ttl= the seconds that are left.
 
-        \(Fetched.help)
+        JSON: an object for each URL on a line of its own, in their order: url; finalURL (after redirects),
+        status, fields (each with name and value), length (bytes of the body), digest, age (seconds), outcome
+        (hit, stale, revalidated, fetched, joined, miss), cacheStatus, file; error, if it failed, which without an
+        answer is all beside url. What does not apply is left out.
 
         Exit status: 0 done; 1 the server has no such resource (404, 410), or no usable response is stored and
         the server may not be asked; 64 usage; 65 the body is too long, or has another SHA-256; 69 the server
@@ -75,11 +76,5 @@ enum FetchCommand: Command {
           diskcache fetch -v --digest "$sum" -o tool.tar.gz https://example.org/tool.tar.gz
         """
 
-    static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let plan = try FetchPlan(arguments)
-        guard let network = arguments.network else { throw NetworkFailure(.missing, "fetch: no network") }
-        // Other machines are not queried: each response is valid on its own terms, which a server may have renewed.
-        let cache = try arguments.openCache()
-        return try FetchRun(plan, network.downloads(in: cache, plan.security), directory: cache.path).run()
-    }
+    static func run(_ arguments: Arguments) throws -> ExitStatus { throw arguments.restartWithNetwork() }
 }

@@ -1,37 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import DiskCacheCommand
 
-/// `diskcache pull`.
-enum PullCommand: Command {
-    static let name = "pull"
-    static let operands = "[KEY]…"
-    static let summary = "get values from the stores that other machines share"
-    static let needsNetwork = true
-    static let optionList = """
-        --prefix TEXT…  all that were pushed with the same --prefix
-        --tag TAG…  all that were pushed with the same --tag
-        -p, --parallel NUMBER  up to NUMBER parallel requests (default 8)
-        \(Option.scope)
-        \(Option.json)
-        """
-    static let details = """
-        `get` fetches missing values on demand; pull prefetches them. A store can't list its keys: --prefix and
-        --tag use the list that push has stored there. Only keys with the prefix, and values with the tag, are
-        taken from it. KEY and the options can be combined. Values beyond the limits of the directory are evicted
-        as usual. Creates no directory. A key that begins with - needs -- before it.
-
-        JSON: keys, bytes (of the fetched values), present (keys that were here), missing (keys that no store
-        has, or that no store could be asked for), failed (requests).
-
-        Exit status: 0 all are here; 1 no store has one of the keys, or a list; 64 usage; 69 the stores can't be
-        reached; 73 no space; 77 permission; 78 not a cache, or config.json names no store.
-
-        Examples:
-          diskcache pull page thumb:17
-          diskcache pull --prefix thumbs/
-        """
-
+/// The work of `diskcache pull`.
+enum Pull {
     /// A key that was given, or is in a list.
     private struct Wanted: Sendable {
         let key: String
@@ -42,14 +15,17 @@ enum PullCommand: Command {
     /// The time to wait for a response, which is long because no other caller is delayed.
     private static let patience: Duration = .seconds(30)
 
-    static func run(_ arguments: Arguments) throws -> ExitStatus {
+    static func run(
+        _ arguments: Arguments,
+        _ stores: (_ limit: Duration) throws -> SharedStores
+    ) throws -> ExitStatus {
         let plan = try TransferPlan(arguments)
         guard !plan.isEmpty else {
             let words = "give KEY…, --prefix or --tag; see `diskcache pull --help`"
             throw Failure.usage("pull: missing operand: \(words)")
         }
         let parallel = try arguments.count("parallel", in: 1...64) ?? 8
-        let stores = try TransferPlan.stores(arguments, limit: patience)
+        let stores = try stores(patience)
         let cache = stores.cache
         let before = cache.directory.activity
         var wanted = plan.keys.map { Wanted(key: $0, selection: .all) }

@@ -1,36 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import DiskCacheCommand
+import DiskCacheHTTP
 import FoundationEssentials
 import Platform
 
 /// One run of `fetch`: several concurrent downloads, whose results are written in order.
 struct FetchRun {
+    /// Returns a response from the cache, or from the server; blocks the calling thread.
+    typealias Downloader = @Sendable (FetchRequest) throws(FetchError) -> FetchResponse
+
     private let plan: FetchPlan
-    private let downloads: any Downloads
+    private let download: Downloader
     /// The directory of the temporary files of bodies: the cache's directory, where they have no name.
     private let directory: String
     private let progress: FetchLine
-    /// Results that are complete but not written yet, by the index of their order.
+    /// Results that are complete but not written yet, by the index of their request.
     private let ended = Monitored<[Int: Result<FetchedBody, any Error>]>([:])
 
-    init(_ plan: FetchPlan, _ downloads: any Downloads, directory: String) {
+    init(_ plan: FetchPlan, directory: String, _ download: @escaping Downloader) {
         self.plan = plan
-        self.downloads = downloads
+        self.download = download
         self.directory = directory
-        progress = FetchLine(plan.orders)
+        progress = FetchLine(plan.requests)
     }
 
-    /// Returns the status of the first order that failed, or 0.
+    /// Returns the status of the first request that failed, or 0.
     func run() throws -> ExitStatus {
         let pool = ThreadPool("diskcache-fetch", limit: plan.parallel)
         var status = ExitStatus.done
         defer { progress.line.clear() }
-        for index in plan.orders.indices.prefix(plan.parallel) { start(index, on: pool) }
-        for index in plan.orders.indices {
+        for index in plan.requests.indices.prefix(plan.parallel) { start(index, on: pool) }
+        for index in plan.requests.indices {
             guard let result = ended.wait(for: { $0.removeValue(forKey: index) }) else { continue }
             // No further ahead, because each download holds a file open.
-            if index + plan.parallel < plan.orders.count { start(index + plan.parallel, on: pool) }
+            if index + plan.parallel < plan.requests.count { start(index + plan.parallel, on: pool) }
             progress.line.clear()
             let end = try finish(index, result)
             if status == .done { status = end }
@@ -58,26 +63,30 @@ struct FetchRun {
         return FetchedBody(response: response, file: file)
     }
 
-    private func fetch(_ index: Int, to target: FetchTarget) throws(NetworkFailure) -> Fetched {
-        let progress = progress
-        return try downloads.fetch(plan.orders[index], to: target) { progress.hear($0, of: index) }
+    private func fetch(_ index: Int, to target: FetchRequest.Output) throws(FetchError) -> FetchResponse {
+        var request = plan.requests[index]
+        request.output = target
+        request.progress = { [progress] in progress.hear($0, of: index) }
+        return try download(request)
     }
 
     /// Creates a file without a name, for a body that must wait for its turn or for its head.
-    private func makeFile() throws(NetworkFailure) -> FetchedBody.File {
+    private func makeFile() throws(Failure) -> FetchedBody.File {
         do throws(Errno) {
             return FetchedBody.File(try FileDescriptor.unnamed(in: directory))
         } catch {
-            let words = "make a file in \(directory): \(error): see `diskcache doctor`"
-            throw NetworkFailure(.inputOutput, "fetch: \(words)")
+            throw Failure(
+                .inputOutput,
+                "fetch: make a file in \(directory): \(error): see `diskcache doctor`"
+            )
         }
     }
 
     // MARK: Writing
 
-    /// Writes the result of an order, and returns its status.
+    /// Writes the result of a request, and returns its status.
     private func finish(_ index: Int, _ result: Result<FetchedBody, any Error>) throws -> ExitStatus {
-        let place = FetchText.place(plan.orders[index].url)
+        let place = FetchText.place(plan.requests[index].url)
         do {
             let body = try result.get()
             let response = body.response
@@ -89,12 +98,13 @@ struct FetchRun {
                 try write(body, index)
                 if body.isCut { try Output.complain("\(place): the first MiB of the body was written") }
             }
-            if let refusal { throw refusal }
-            try keepTime(of: response, index)
-            try report(index, response)
-            return .done
-        } catch let failure as NetworkFailure {
-            return try complain(index, failure.message, ExitStatus(failure.kind))
+            if refusal == nil { try keepTime(of: response, index) }
+            try report(index, response, refusal)
+            if let refusal { try Output.complain(refusal.message) }
+            return refusal?.status ?? .done
+        } catch let error as FetchError {
+            let failure = Failure(error)
+            return try complain(index, failure.message, failure.status)
         } catch let failure as Failure {
             return try complain(index, failure.message, failure.status)
         } catch let error as CacheError {
@@ -126,7 +136,7 @@ struct FetchRun {
     }
 
     /// Sets the file's time to that of the resource's last change, like curl's -R.
-    private func keepTime(of response: Fetched, _ index: Int) throws(Failure) {
+    private func keepTime(of response: FetchResponse, _ index: Int) throws(Failure) {
         guard plan.keepsTime, let path = plan.files[index], let modified = response.modified else { return }
         // Nanoseconds in 64 bits cover the years 1677 to 2262.
         let seconds = min(max(modified, Int64.min / 1_000_000_000), Int64.max / 1_000_000_000)
@@ -137,16 +147,18 @@ struct FetchRun {
         }
     }
 
-    private func report(_ index: Int, _ response: Fetched) throws {
+    private func report(_ index: Int, _ response: FetchResponse, _ refusal: Failure?) throws {
         guard plan.isJSON else { return }
-        let asked = FetchText.withoutCredentials(plan.orders[index].url)
-        try Output.print(JSON.line(response.json(asked: asked, file: plan.files[index])))
+        let asked = FetchText.withoutCredentials(plan.requests[index].url)
+        // With --include the body of an error is written, too.
+        let file = refusal == nil || plan.includesHead ? plan.files[index] : nil
+        try Output.print(JSON.line(response.json(asked: asked, file: file, error: refusal?.message)))
     }
 
     /// Reports a failure in one line, and in JSON also as an object, so that there is one for each URL.
     private func complain(_ index: Int, _ message: String, _ status: ExitStatus) throws -> ExitStatus {
         if plan.isJSON {
-            let asked = FetchText.withoutCredentials(plan.orders[index].url)
+            let asked = FetchText.withoutCredentials(plan.requests[index].url)
             try Output.print(JSON.line(["url": asked, "error": message] as JSON.Object))
         }
         try Output.complain(message)
@@ -165,18 +177,27 @@ struct FetchedBody: Sendable {
         }
     }
 
-    let response: Fetched
+    let response: FetchResponse
     let file: File?
 
     /// Whether the body of an error is longer than the stored part.
-    var isCut: Bool { !response.rejection.isEmpty && response.rejection.count < response.length }
+    var isCut: Bool { !response.body.isEmpty && response.body.count < response.length }
 
     /// Writes the body; for an error only the stored part.
     func copy(to output: borrowing FileDescriptor) throws(Errno) {
-        if !response.rejection.isEmpty { return try output.writeAll(response.rejection.span) }
+        if !response.body.isEmpty { return try output.writeAll(response.body.span) }
         guard let file else { return }
         try file.descriptor.rewind()
         try output.copyAll(from: file.descriptor)
+    }
+}
+
+extension FetchResponse {
+    /// The time in the field Last-Modified (RFC 9110, 8.8.2), in seconds since 1970; nil if it is missing or not a date.
+    fileprivate var modified: Int64? {
+        let now = HTTPDate(seconds: Int(Date.now.timeIntervalSince1970))
+        let line = fields.first { $0.name.lowercased() == "last-modified" }
+        return line.flatMap { HTTPDate($0.value, now: now) }.map { Int64($0.seconds) }
     }
 }
 

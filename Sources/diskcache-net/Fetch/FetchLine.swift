@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCacheCommand
+import DiskCacheHTTP
 import Platform
 
 /// The progress of several downloads, on a line of the terminal.
@@ -7,12 +9,12 @@ final class FetchLine: Sendable {
     let line = ProgressLine()
     private let text: Locked<FetchProgressText>
 
-    init(_ orders: [FetchOrder]) {
-        text = Locked(FetchProgressText(names: orders.map { FetchText.place($0.url) }))
+    init(_ requests: [FetchRequest]) {
+        text = Locked(FetchProgressText(names: requests.map { FetchText.place($0.url) }))
     }
 
     /// Shows the progress of the download at an index.
-    func hear(_ progress: DownloadProgress, of index: Int) {
+    func hear(_ progress: FetchProgress, of index: Int) {
         let now = ContinuousClock.now
         let words = text.withLock { text in
             text.hear(progress, of: index, at: now)
@@ -32,7 +34,7 @@ final class FetchLine: Sendable {
 struct FetchProgressText {
     private let names: [String]
     /// The active downloads, by their indexes.
-    private var present: [Int: DownloadProgress] = [:]
+    private var present: [Int: FetchProgress] = [:]
     private var ended = 0
     /// The total bytes received since the first report; ``begin`` is its time.
     private var received: Int64 = 0
@@ -48,7 +50,7 @@ struct FetchProgressText {
         self.names = names
     }
 
-    mutating func hear(_ progress: DownloadProgress, of index: Int, at now: ContinuousClock.Instant) {
+    mutating func hear(_ progress: FetchProgress, of index: Int, at now: ContinuousClock.Instant) {
         if begin == nil { begin = now }
         // Bytes of an earlier attempt, present in the first report, were not received now.
         if let before = present[index] { received += max(0, progress.received - before.received) }
@@ -67,7 +69,7 @@ struct FetchProgressText {
         var parts: [String] = []
         var left: Int64?
         if names.count == 1, let only = present[0] {
-            if let process = only.process { parts.append("process \(process) fetches it") }
+            if let process = only.joinedProcess { parts.append("process \(process) fetches it") }
             if let total = only.total, total > 0 {
                 parts.append("\(min(100, Int(Double(only.received) / Double(total) * 100))) %")
                 left = max(0, total - only.received)

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DiskCache
+import CacheStore
+import DiskCacheCommand
+import DiskCacheHTTP
 import Platform
 
 /// The request of a command line of `fetch`.
 struct FetchPlan {
-    let orders: [FetchOrder]
-    /// The file for each order's body; nil for standard output.
+    /// A request for each URL, without a destination.
+    let requests: [FetchRequest]
+    /// The file for each request's body; nil for standard output.
     let files: [String?]
     /// The maximum number of concurrent downloads.
     let parallel: Int
-    let security: FetchSecurity
+    let options: HTTPCacheOptions
     let includesHead: Bool
     /// Whether files get the server's modification time.
     let keepsTime: Bool
@@ -18,7 +21,7 @@ struct FetchPlan {
     let isJSON: Bool
 
     init(_ arguments: Arguments) throws(Failure) {
-        var terms = FetchOrder("")
+        var terms = FetchRequest("")
         terms.mode = try arguments.value("mode", as: FetchText.mode) ?? .standard
         if arguments.has("offline") { terms.mode = .offline }
         for word in arguments.all("header") { terms.fields += try FetchText.fields(word) }
@@ -27,29 +30,29 @@ struct FetchPlan {
         terms.digest = try arguments.value("digest", as: FetchText.digest)
         terms.maximumSize = try arguments.value("max-size", as: Quantity.size)?.bytes
         terms.timeLimit = try arguments.value("time-limit", as: Quantity.duration)
-        terms.retries = try arguments.count("retries", in: 0...100)
+        if let count = try arguments.count("retries", in: 0...100) { terms.retries = count }
         terms.tags = try arguments.tags()
-        var orders: [FetchOrder] = []
+        var requests: [FetchRequest] = []
         for word in arguments.operands {
-            var order = terms
-            order.url = try FetchText.url(word)
-            orders.append(order)
+            var request = terms
+            request.url = try FetchText.url(word)
+            requests.append(request)
         }
-        self.orders = orders
+        self.requests = requests
         let files = arguments.all("output")
         if files.contains("") { throw .usage("fetch: --output: the file name is empty: give FILE") }
-        guard files.isEmpty || files.count == orders.count else {
-            let words = "\(files.count) for \(orders.count) URLs: give one for each, or none"
+        guard files.isEmpty || files.count == requests.count else {
+            let words = "\(files.count) for \(requests.count) URLs: give one for each, or none"
             throw .usage("fetch: --output: \(words)")
         }
-        if terms.digest != nil, orders.count > 1 {
+        if terms.digest != nil, requests.count > 1 {
             throw .usage("fetch: --digest is for one URL: fetch the others with another call")
         }
-        var places = [String?](repeating: nil, count: orders.count)
+        var places = [String?](repeating: nil, count: requests.count)
         for (index, file) in files.enumerated() where file != "-" { places[index] = file }
         self.files = places
         parallel = try arguments.count("parallel", in: 1...64) ?? 1
-        security = try FetchSecurity(arguments)
+        options = try HTTPCacheOptions(arguments)
         includesHead = arguments.has("include")
         keepsTime = arguments.has("remote-time")
         if keepsTime, places.allSatisfy({ $0 == nil }) {
@@ -59,9 +62,9 @@ struct FetchPlan {
         isJSON = arguments.has("json")
     }
 
-    /// Returns the direct destination of an order's body; nil if it must first go to a temporary file, because its head,
+    /// Returns the direct destination of a request's body; nil if it must first go to a temporary file, because its head,
     /// another body, or the progress line must come before it.
-    func target(_ index: Int) -> FetchTarget? {
+    func target(_ index: Int) -> FetchRequest.Output? {
         if isJSON, files[index] == nil { return .file("/dev/null") }
         if includesHead { return nil }
         if let file = files[index] { return .file(file) }
@@ -70,9 +73,10 @@ struct FetchPlan {
     }
 }
 
-extension FetchSecurity {
-    /// Creates the settings of the command line; throws if one of the files can't be read.
+extension HTTPCacheOptions {
+    /// Creates the options of the command line; throws if one of the files can't be read.
     fileprivate init(_ arguments: Arguments) throws(Failure) {
+        self.init()
         authorityFile = try arguments.value("cacert", as: FetchText.file)
         certificateFile = try arguments.value("cert", as: FetchText.file)
         certificateKeyFile = try arguments.value("key", as: FetchText.file)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCacheHTTP
 import Foundation
 import TestSupport
 import Testing
 
 @testable import DiskCacheCommand
+@testable import diskcache_net
 
 /// URLs, fields and plans of `fetch`, parsed from the command line.
 @Suite(.takesTurns) struct FetchTextTests {
@@ -44,7 +46,7 @@ import Testing
         ("A:\t b \t", "A", "b"),
     ])
     func `a field is a name, a colon and a value`(line: String, name: String, value: String) throws {
-        #expect(try FetchText.field(line) == FieldLine(name, value))
+        #expect(try FetchText.field(line) == (name, value))
     }
 
     @Test(arguments: ["", "nothing", ": value", "a name: value", "A: b\r\nC: d", "A: \u{7F}"])
@@ -56,7 +58,7 @@ import Testing
         let place = try TemporaryDirectory()
         let path = place.path + "/fields"
         try Data("A: 1\r\n\r\n# B: 2\n  C: 3\n".utf8).write(to: URL(fileURLWithPath: path))
-        #expect(try FetchText.fields("@" + path) == [FieldLine("A", "1"), FieldLine("C", "3")])
+        #expect(try FetchText.fields("@" + path).map { "\($0.name): \($0.value)" } == ["A: 1", "C: 3"])
         #expect { _ = try FetchText.fields("@\(path)-") } throws: { ($0 as? Failure)?.status == .inputOutput }
     }
 
@@ -97,12 +99,19 @@ import Testing
             "http://a/",
             "http://b/"
         )
-        #expect(plan.orders.map(\.url) == ["http://a/", "http://b/"] && plan.files == ["x", nil])
-        let order = plan.orders[1]
-        #expect(order.timeToLive == .seconds(3600) && order.staleIfError == .seconds(86_400))
-        #expect(order.maximumSize == 1024 && order.mode == .offline && order.retries == 0)
-        #expect(order.fields == [FieldLine("A", "b")] && order.tags == ["t"])
+        #expect(plan.requests.map(\.url) == ["http://a/", "http://b/"] && plan.files == ["x", nil])
+        let request = plan.requests[1]
+        #expect(request.timeToLive == .seconds(3600) && request.staleIfError == .seconds(86_400))
+        #expect(request.maximumSize == 1024 && request.mode == .offline && request.retries == 0)
+        #expect(request.fields.map(\.name) == ["A"] && request.fields.map(\.value) == ["b"])
+        #expect(request.tags == ["t"])
         #expect(plan.parallel == 1 && !plan.includesHead && !plan.isVerbose && !plan.isJSON)
+    }
+
+    @Test func `the help names all modes`() throws {
+        #expect(FetchCommand.modes == FetchMode.allCases.map(\.rawValue).joined(separator: ", "))
+        for mode in FetchMode.allCases { #expect(try FetchText.mode(mode.rawValue) == mode) }
+        #expect { _ = try FetchText.mode("ofline") } throws: { ($0 as? Failure)?.status == .usage }
     }
 
     @Test func `a body that can't be written directly goes through a temporary file`() throws {

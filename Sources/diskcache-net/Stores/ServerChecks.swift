@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import DiskCacheCommand
+import DiskCacheHTTP
+import FoundationEssentials
+import RemoteStore
+import Transport
+
+/// The checks of the servers that values are shared through.
+enum ServerChecks {
+    /// The largest acceptable clock skew; beyond it values expire too early or too late, and signed requests are refused.
+    private static let tolerableSkew: Duration = .seconds(2)
+
+    /// The time to wait for a server.
+    private static let patience: Duration = .seconds(5)
+
+    /// Queries each server, and returns the findings.
+    static func findings(of remote: CacheConfiguration.Remote) throws(CacheError) -> [Finding] {
+        var patient = remote
+        patient.limit = patience
+        var findings: [Finding] = []
+        for report in try ServerProbe.examine(patient) {
+            let isHTTP = report.obstacle == nil && report.name.hasPrefix("http")
+            let skew = isHTTP ? skew(of: report.name, patient) : nil
+            findings += Self.findings(
+                report,
+                skew: skew,
+                limit: remote.limit,
+                writes: remote.mode == .readWrite
+            )
+        }
+        return findings
+    }
+
+    /// Returns the lead of a server's clock, to a second, from the field Date of any response; nil if it has none.
+    private static func skew(of url: String, _ remote: CacheConfiguration.Remote) -> Duration? {
+        var request = TransportRequest(url, method: "HEAD")
+        request.timeLimit = remote.limit
+        request.security = remote.security
+        request.proxy = .none
+        do throws(TransportError) {
+            let response = try Transport(mostTransfers: 1).performAndWait(request)
+            let now = Date.now.timeIntervalSince1970
+            let present = HTTPDate(seconds: Int(now))
+            guard let text = response.values("Date").first, let date = HTTPDate(text, now: present) else {
+                return nil
+            }
+            // The time is truncated to a second, so half a second is added as the average.
+            return .seconds(Double(date.seconds) + 0.5 - now)
+        } catch {
+            return nil
+        }
+    }
+
+    /// Returns the findings for one server.
+    ///
+    /// - Parameters:
+    ///   - skew: The lead of the server's clock over this machine's; nil if the server did not report its time.
+    ///   - limit: The maximum delay of a get because of it.
+    ///   - writes: Whether this machine must be able to write there.
+    static func findings(
+        _ found: ServerProbe.Report,
+        skew: Duration?,
+        limit: Duration,
+        writes: Bool
+    ) -> [Finding] {
+        let name = found.name
+        if let obstacle = found.obstacle {
+            let advice = "start it, correct remote.servers, or look at what lies between"
+            return [.risk(name, "can't be reached: \(obstacle)", advice)]
+        }
+        var findings: [Finding] = []
+        if let span = found.roundTrip {
+            let state = "answers in \(CacheActivity.Remote.text(span))"
+            let isSlow = span * 2 > limit
+            let present = CacheActivity.Remote.text(limit)
+            let advice = "raise remote.limit (\(present)), or use a server that is nearer"
+            findings.append(isSlow ? .risk(name, state, advice) : .fine(name, state))
+        }
+        if writes {
+            let advice = "let this machine write there, or set remote.mode read"
+            findings += finding(name, found.storing, "stores", advice)
+        }
+        findings += finding(name, found.reading, "gives back what was stored", "look at what lies between")
+        let advice = "let this machine delete there, or clean it up elsewhere"
+        findings += finding(name, found.removing, "removes", advice)
+        if let skew {
+            let size = max(skew, .zero - skew)
+            let relation = "\(Quantity.text(size)) \(skew < .zero ? "behind" : "ahead of") this machine's"
+            let isRight = size <= tolerableSkew
+            findings.append(
+                isRight
+                    ? .fine(name, "its clock agrees with this machine's")
+                    : .risk(name, "its clock is \(relation)", "synchronize the clocks: values expire by them")
+            )
+        }
+        return findings
+    }
+
+    private static func finding(
+        _ name: String,
+        _ outcome: ServerProbe.Step?,
+        _ verb: String,
+        _ advice: String
+    ) -> [Finding] {
+        switch outcome {
+        case nil: []
+        case .done: [.fine(name, verb)]
+        case .failed(let reason): [.risk(name, "does not do it (\(verb)): \(reason)", advice)]
+        }
+    }
+}

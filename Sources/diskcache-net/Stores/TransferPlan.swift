@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import DiskCacheCommand
+
+/// The request of a command line of `push` or `pull`.
+struct TransferPlan {
+    /// The named keys, including the scope.
+    let keys: [String]
+    let selections: [KeySelection]
+
+    init(_ arguments: Arguments) throws(Failure) {
+        selections = try SelectionOptions.selections(arguments)
+        var keys: [String] = []
+        for operand in arguments.operands { keys.append(try arguments.key(operand)) }
+        self.keys = keys
+    }
+
+    var isEmpty: Bool { keys.isEmpty && selections.isEmpty }
+}
