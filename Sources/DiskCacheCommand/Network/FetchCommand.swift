@@ -48,11 +48,10 @@ enum FetchCommand: Command {
         Stored responses have separate keys, which get, put and other commands with a KEY can't name.
         `diskcache ls --prefix 'http GET '` lists them, `diskcache rm --prefix 'http GET URL'` removes one.
 
-        Cookie and Authorization are sent and never stored, Set-Cookie only encrypted, with the key in
-        ${XDG_DATA_HOME:-~/.local/share}/diskcache/key. `--header @FILE` keeps fields from the list of
-        processes; @- is standard input. A proxy is taken from http_proxy, https_proxy and no_proxy,
-        authorities from --cacert, SSL_CERT_FILE, or else the system's. Responses fetched with a --cert are
-        stored separately for each certificate.
+        Cookie and Authorization are sent and never stored; Set-Cookie is not stored either. `--header @FILE`
+        keeps fields from the list of processes; @- is standard input. A proxy is taken from http_proxy,
+        https_proxy and no_proxy, authorities from --cacert, SSL_CERT_FILE, or else the system's. Responses
+        fetched with a --cert are stored separately for each certificate.
 
         -v prints hit (fresh), stale, revalidated, fetched, joined (another process has fetched it) or miss (no
         usable response is stored, and the server may not be asked), then the field Cache-Status: fwd= the reason

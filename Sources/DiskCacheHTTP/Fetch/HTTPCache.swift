@@ -19,9 +19,8 @@ import Transport
 /// which it opens at the first request; without it, requests fail with an error that says so, and stored responses can still
 /// be used.
 ///
-/// Request fields that may hold credentials (all but a few known ones, ``FetchRequest/fields``) are never stored,
-/// `Set-Cookie` only encrypted with the user's key (``HTTPCacheOptions/keyFile``), and responses to other credentials are
-/// never returned.
+/// Request fields that may hold credentials (all but a few known ones, ``FetchRequest/fields``) and `Set-Cookie` are never
+/// stored, and responses to other credentials are never returned.
 public final class HTTPCache: Sendable {
     let shelf: Shelf
     let options: HTTPCacheOptions

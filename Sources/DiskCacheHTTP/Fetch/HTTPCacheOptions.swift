@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
-
 /// Options for all requests of an ``HTTPCache``.
 public struct HTTPCacheOptions: Sendable, Equatable {
     /// The maximum number of concurrent requests to one server; further requests wait.
@@ -57,28 +55,6 @@ public struct HTTPCacheOptions: Sendable, Equatable {
     /// Default: nil, if the key is in the same file.
     public var certificateKeyFile: String?
 
-    /// The file with the key that encrypts cookies in stored responses (`Set-Cookie`).
-    ///
-    /// The key has 32 bytes. The file is created, readable by this user only, when it is first needed. Keep it outside of
-    /// the cache's directory: reading a cookie takes both. Without it, and for other users, stored responses lack this
-    /// field.
-    ///
-    /// Default: `${XDG_DATA_HOME:-~/.local/share}/diskcache/key`, or nil if neither is an absolute path.
-    public var keyFile = userKeyFile { CurrentProcess.environmentBytes($0) }
-
     /// The defaults.
     public init() {}
-
-    /// Returns the default of ``keyFile``.
-    ///
-    /// - Parameter environment: returns the bytes of an environment variable, or nil if it is not set.
-    static func userKeyFile(_ environment: (String) -> [UInt8]?) -> String? {
-        for (variable, place) in [("XDG_DATA_HOME", ""), ("HOME", "/.local/share")] {
-            guard let bytes = environment(variable), let base = String(validating: bytes, as: UTF8.self),
-                base.hasPrefix("/")
-            else { continue }
-            return "\(base)\(place)/diskcache/key"
-        }
-        return nil
-    }
 }

@@ -3,7 +3,7 @@
 /// The header fields of a response that are stored.
 ///
 /// All fields, known or unknown (RFC 9111, section 3.1), except those of one connection (RFC 9110, section 7.6.1) and those
-/// that carry credentials. Cookies that a server sets are encrypted.
+/// that carry credentials.
 package enum KeptFields {
     /// Fields that apply to one connection, whether Connection lists them or not.
     package static let ofConnection: Set<String> = [
@@ -16,17 +16,17 @@ package enum KeptFields {
         "authentication-info", "authorization", "cookie", "set-cookie", "set-cookie2",
     ]
 
-    /// The fields of ``secret`` that are stored, encrypted so that only the user can read them.
-    package static let encrypted: Set<String> = ["set-cookie", "set-cookie2"]
+    /// The fields of ``secret`` that the caller who fetched the response gets, and nobody who gets the stored one.
+    package static let ofCaller: Set<String> = ["set-cookie", "set-cookie2"]
 
     /// Fields that describe the stored bytes, which a 304 does not change (RFC 9111, section 3.2).
     package static let ofBody: Set<String> = ["content-encoding", "content-length", "content-range"]
 
-    /// Returns the fields of a response that are stored.
+    /// Returns the fields of a response that are stored, and those of ``ofCaller``.
     package static func of(_ fields: HTTPFields) -> HTTPFields {
         var kept = fields
         kept.remove(fields.members(of: "Connection"))
-        kept.remove(ofConnection.union(secret).subtracting(encrypted))
+        kept.remove(ofConnection.union(secret).subtracting(ofCaller))
         return kept
     }
 

@@ -49,8 +49,6 @@ struct Shelf: Sendable {
     /// A view with the keys of downloads, which are separate from keys that callers give.
     let cache: SharedCache
     let options: HTTPCacheOptions
-    /// The cipher with the user's key, once its file has been looked up.
-    private let cipher = Locked<FieldCipher??>.Box(nil)
     /// The end of keys, after the URL: the client certificate of the fetch; empty without one.
     private let identity: String
 
@@ -152,28 +150,12 @@ struct Shelf: Sendable {
         _ wantsBytes: Bool
     ) async throws(CacheError) -> Stored? {
         let reading = ReadOptions.here(acceptsStale: true)
-        var stored: Stored?
         if wantsBytes {
             let hit = try await cache.get(forKey: key, reading: reading)
-            stored = hit.flatMap { Stored(key, $0.entry, $0.value, epoch: choice.epoch) }
-        } else {
-            let entry = try await cache.entry(forKey: key, reading: reading)
-            stored = entry.flatMap { Stored(key, $0, nil, epoch: choice.epoch) }
+            return hit.flatMap { Stored(key, $0.entry, $0.value, epoch: choice.epoch) }
         }
-        guard stored?.head.sealed != nil else { return stored }
-        let cipher = await cache.blocking { (_: SharedCache) throws(Never) in userCipher() }
-        stored?.head.open(forKey: key, with: cipher)
-        return stored
-    }
-
-    /// Returns the cipher for stored cookies; the first call blocks.
-    private func userCipher() -> FieldCipher? {
-        cipher.value.withLock { known in
-            if let known { return known }
-            let new = options.keyFile.flatMap { FieldCipher(keyFile: $0) }
-            known = .some(new)
-            return new
-        }
+        let entry = try await cache.entry(forKey: key, reading: reading)
+        return entry.flatMap { Stored(key, $0, nil, epoch: choice.epoch) }
     }
 
     /// Opens the verified body of a stored response; returns nil if it has been removed or replaced.
@@ -261,7 +243,7 @@ extension Shelf {
             lastModified: head.fields.first("Last-Modified"),
             contentType: head.fields.first("Content-Type"),
             tags: terms.tags,
-            metadata: [StoredHead.name: head.text(forKey: key, cipher: userCipher)]
+            metadata: [StoredHead.name: head.text]
         )
     }
 

@@ -4,8 +4,8 @@ import FoundationEssentials
 
 /// The head of a response as stored beside its body: in the metadata of its entry, or in the note of a download.
 ///
-/// It has a line of numbers, a line for each request field that selected it, the fields of the response, and a line with the
-/// encrypted ones. No line contains a line break.
+/// It has a line of numbers, a line for each request field that selected it, and the fields of the response. No line
+/// contains a line break.
 struct StoredHead: Sendable, Equatable {
     /// Its name in the metadata of an entry.
     static let name = "http"
@@ -22,8 +22,6 @@ struct StoredHead: Sendable, Equatable {
     var issue: String
     /// The length of the whole body, if known before the body is complete.
     var length: Int?
-    /// The encrypted fields (``KeptFields/encrypted``), until they are decrypted.
-    private(set) var sealed: String?
 
     init(_ response: StoredResponse, epoch: String, length: Int? = nil) {
         (status, requested, received) = (response.status, response.requested, response.received)
@@ -46,43 +44,18 @@ struct StoredHead: Sendable, Equatable {
 
     // MARK: Text
 
-    /// The text without the encrypted fields.
-    var text: String { text(sealed: nil) }
-
-    /// Returns the text with the encrypted fields, if there is a cipher.
-    ///
-    /// - Parameter key: the key of the entry, without which they can't be decrypted.
-    func text(forKey key: String, cipher: () -> FieldCipher?) -> String {
-        let secret = fields.lines.filter(Self.isEncrypted).map { "\($0.name): \($0.value)" }
-        return text(sealed: secret.isEmpty ? nil : cipher()?.sealed(secret.joined(separator: "\n"), for: key))
-    }
-
-    private func text(sealed: String?) -> String {
+    /// The text, without the fields that no stored response has.
+    var text: String {
         let numbers = [status, requested.seconds, received.seconds, length ?? -1].map(String.init)
         var lines = ["\(Self.version) \(numbers.joined(separator: " ")) \(epoch) \(issue)"]
         for (name, value) in variant.values.sorted(by: { $0.key < $1.key }) {
             lines.append(value.map { "?\(name): \($0)" } ?? "?\(name)")
         }
-        for line in fields.lines where HTTPText.isToken(line.name) && !Self.isEncrypted(line) {
+        for line in fields.lines where HTTPText.isToken(line.name) {
+            if KeptFields.ofCaller.contains(HTTPText.lowercased(line.name)) { continue }
             lines.append("\(line.name): \(line.value)")
         }
-        // No field name begins with a colon.
-        if let sealed { lines.append(":\(sealed)") }
         return lines.joined(separator: "\n")
-    }
-
-    private static func isEncrypted(_ line: HTTPFields.Line) -> Bool {
-        KeptFields.encrypted.contains(HTTPText.lowercased(line.name))
-    }
-
-    /// Adds the encrypted fields to the others, if `cipher` can decrypt them.
-    mutating func open(forKey key: String, with cipher: FieldCipher?) {
-        let text = sealed.flatMap { cipher?.opened($0, for: key) } ?? ""
-        sealed = nil
-        for line in text.split(separator: "\n") {
-            let parts = line.split(separator: ":", maxSplits: 1)
-            if parts.count == 2 { fields.add(String(parts[0]), String(parts[1])) }
-        }
     }
 
     /// Returns nil for invalid text, another version, and numbers that no response has.
@@ -105,9 +78,7 @@ struct StoredHead: Sendable, Equatable {
             let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             // By bytes: to Swift, a space and a combining mark after it are one character.
             let value = parts.count == 2 ? String(Substring(parts[1].utf8.dropFirst())) : nil
-            if line.hasPrefix(":") {
-                sealed = String(line.dropFirst())
-            } else if line.hasPrefix("?") {
+            if line.hasPrefix("?") {
                 values.updateValue(value, forKey: String(parts[0].dropFirst()))
             } else if let value {
                 fields.add(String(parts[0]), value)

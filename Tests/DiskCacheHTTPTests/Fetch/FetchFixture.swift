@@ -24,10 +24,6 @@ final class FetchFixture: Sendable {
         var configuration = CacheConfiguration()
         configuration.now = { [clock] in clock.now }
         cache = try SharedCache(at: directory.path + "/cache", configuration: configuration)
-        var options = options
-        // Never use the key of the user who runs the tests.
-        let isDefault = options.keyFile == HTTPCacheOptions().keyFile
-        if isDefault { options.keyFile = directory.path + "/home/data/key" }
         http = HTTPCache(cache, options: options)
         server = try WebServer(answer)
     }

@@ -27,7 +27,6 @@ struct FetchIdentityTests {
 
     private func fetch(_ certificate: String?) async throws -> FetchResponse {
         var options = HTTPCacheOptions()
-        options.keyFile = nil
         options.authorityFile = server.path("authority.pem")
         options.certificateFile = certificate.map { server.path($0 + ".pem") }
         options.certificateKeyFile = certificate.map { server.path($0 + ".key") }

@@ -108,8 +108,7 @@ import Testing
             for _ in 0..<Int.random(in: 0...4, using: &generator) {
                 lines.append("\(any(Self.names)): \(any(Self.values))")
             }
-            guard var head = StoredHead(lines.joined(separator: "\n")) else { continue }
-            head.open(forKey: "k", with: nil)
+            guard let head = StoredHead(lines.joined(separator: "\n")) else { continue }
             parsed += 1
             let request = HTTPRequest(
                 any(["GET", "HEAD", "POST"]),
