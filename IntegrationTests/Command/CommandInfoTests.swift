@@ -93,18 +93,6 @@ import Testing
         #expect(try json(tool.run("info", "k", "--json"))["lastRemoval"] == nil)
     }
 
-    @Test func `info --order reports the key's rank in the order of eviction`() throws {
-        for (key, age) in [("a", 3000.0), ("b", 2000), ("c", 1000)] {
-            let created = Date(timeIntervalSinceNow: -age)
-            try tool.cache { $0.now = { created } }.put(key, forKey: key)
-        }
-        #expect(try !tool.run("info", "b").output.contains("eviction"))
-        let line = try tool.run("info", "b", "--order").lines.first { $0.hasPrefix("eviction ") }
-        #expect(line?.hasSuffix(" 1 of 3 keys were used less recently and would be evicted first") == true)
-        let rank = try json(tool.run("info", "c", "--order", "--json"))["evictionRank"] as? [String: Int]
-        #expect(rank == ["usedLongerAgo": 2, "entries": 3])
-    }
-
     @Test func `control characters of a key are escaped`() throws {
         try cache.put("value", forKey: "a\u{1B}[2Jb")
         #expect(try tool.run("info", "a\u{1B}[2Jb").lines[0].hasSuffix(" a\\x1b[2Jb"))

@@ -61,7 +61,7 @@ import Testing
             ["get", "--" + hostile],
             ["touch", "--", hostile], ["touch", "--ttl", hostile, "--", hostile],
             ["incr", "--", hostile], ["incr", "--", "k", hostile], ["lock", "--", hostile, hostile],
-            ["info", "--", hostile], ["info", "--json", "--", hostile], ["info", "--order", "--", hostile],
+            ["info", "--", hostile], ["info", "--json", "--", hostile],
             ["ls"], ["ls", "--long"], ["ls", "--json"], ["ls", "--sort", "key"], ["ls", "--sort", hostile],
             ["complete", "--", "get", ""], ["complete", "--", "get", "a"],
             ["complete", "--", hostile, hostile],

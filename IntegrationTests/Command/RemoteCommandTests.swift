@@ -63,17 +63,6 @@ struct RemoteCommandTests {
         #expect(run.lines.map { $0.filter { $0 != " " } } == ["ran", "ran", "1"], "\(run.error)")
     }
 
-    @Test func `get --batch returns values of another machine`() throws {
-        let run = try sharing(
-            """
-            for key in a b; do echo "value $key" | here put $key; done
-            printf '%s\\n' a b c | there get --batch
-            """
-        )
-        #expect(run.output.contains("value a\n") && run.output.contains("value b\n"), "\(run.output)")
-        #expect(run.output.contains("{\"found\":false,\"key\":\"c\"}") && run.status == 1, "\(run.output)")
-    }
-
     @Test func `push sends existing values, and pull fetches them by prefix`() throws {
         let run = try sharing(
             """

@@ -158,7 +158,7 @@ import Testing
         "gc --dry-run", "gc", "log", "rm key", "touch key", "config", "stats --json", "config set max-age 9d",
         "clear --yes",
         "run -- echo value", "put other", "doctor --json", "gc --json --last", "ls --json", "incr number",
-        "lock name --wait 0 -- true", "get --batch", "serve", "has key", "rm --prefix oth",
+        "lock name --wait 0 -- true", "serve", "has key", "rm --prefix oth",
         "touch --soft --tag tag",
     ]
 

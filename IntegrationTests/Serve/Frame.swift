@@ -5,7 +5,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// An answer of `serve` and `get --batch`: a line of JSON, and the bytes that follow it.
+/// An answer of `serve`: a line of JSON, and the bytes that follow it.
 struct Frame {
     let fields: [String: Any]
     let bytes: Data

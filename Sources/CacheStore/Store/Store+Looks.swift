@@ -91,28 +91,4 @@ extension Store {
             previous = stored.bytes
         }
     }
-
-    /// Returns how many entries were used before `key`'s entry was, and the total number; nil if the key has no entry.
-    ///
-    /// - Complexity: O(*n*) in entries: two system calls for each. Memory: the names of one shard.
-    package func evictionRank(
-        of key: Digest,
-        now: Timestamp
-    ) throws(CacheError) -> (usedLongerAgo: Int, entries: Int)? {
-        guard let own = try explain(key, now: now), let record = own.stored.record else { return nil }
-        let lastUse = record.lastUse(accessed: own.accessed, now: now)
-        var (before, count) = (0, 0)
-        for shard in 0..<StoreLayout.shardCount {
-            var listing = StoreParts.Listing()
-            guard let directory = try parts.list(.entries, shard: shard, into: &listing) else { continue }
-            for digest in listing.digests {
-                guard let (bytes, status) = try parts.entry(digest, in: directory),
-                    let record = RecordCodec.decode(bytes, for: digest)
-                else { continue }
-                count += 1
-                if record.lastUse(accessed: status.accessed, now: now) < lastUse { before += 1 }
-            }
-        }
-        return (before, count)
-    }
 }

@@ -9,16 +9,12 @@ extension CacheDirectory {
     /// Does not count as an access, and reads no value: damage that does not change the value's length is not detected. Six
     /// system calls; if there is no entry and the directory keeps an event log, the log is read.
     ///
-    /// - Parameters:
-    ///   - key: any non-empty string.
-    ///   - ranking: whether to find the key's place in the eviction order, which takes two system calls for every key in the
-    ///     cache, about 2 s for a million, and memory for the names of a 256th of them.
+    /// - Parameter key: any non-empty string.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func explanation(forKey key: String, ranking: Bool = false) throws(CacheError) -> KeyExplanation {
+    public func explanation(forKey key: String) throws(CacheError) -> KeyExplanation {
         let digest = try cache.settledDigest(ofKey: key)
-        let (explanation, rank, now) = try withStore { (store, now) throws(CacheError) in
-            let rank = ranking ? try store.evictionRank(of: digest, now: now) : nil
-            return (try store.explain(digest, now: now), rank, now)
+        let (explanation, now) = try withStore { (store, now) throws(CacheError) in
+            (try store.explain(digest, now: now), now)
         }
         var removal: LoggedRemoval?
         if explanation == nil { removal = try removals(forKey: key, limit: 1)?.last }
@@ -31,8 +27,7 @@ extension CacheDirectory {
             },
             keyDigest: digest,
             lastRemoval: removal,
-            computedBy: try cache.computingProcess(forKey: key),
-            rank: rank.map { KeyExplanation.Rank(usedLongerAgo: $0.usedLongerAgo, entries: $0.entries) }
+            computedBy: try cache.computingProcess(forKey: key)
         )
     }
 

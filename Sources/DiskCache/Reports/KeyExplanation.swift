@@ -42,16 +42,6 @@ public struct KeyExplanation: Sendable, Equatable {
     /// If that process was killed, the file may still name it until the value is computed again, or until
     /// the next collection.
     public let computedBy: ComputingProcess?
-    /// The key's place in the eviction order; nil if there is no entry, or the rank was not requested.
-    public let rank: Rank?
-
-    /// A key's place in the eviction order.
-    public struct Rank: Sendable, Equatable, Codable {
-        /// The number of keys that were used less recently, and would be evicted first.
-        public let usedLongerAgo: Int
-        /// The number of all keys.
-        public let entries: Int
-    }
 }
 
 extension ComputingProcess {

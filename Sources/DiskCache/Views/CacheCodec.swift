@@ -48,24 +48,6 @@ public struct JSONCodec<Value: Codable & Sendable>: CacheCodec {
     }
 }
 
-/// A codec for binary property lists, which are smaller than JSON for values with `Data`, dates or long numbers.
-public struct PropertyListCodec<Value: Codable & Sendable>: CacheCodec {
-    /// Creates a codec with the encoder's defaults.
-    public init() {}
-
-    /// Encodes the value as a binary property list.
-    public func encode(_ value: Value) throws -> Data {
-        let encoder = PropertyListEncoder()
-        encoder.outputFormat = .binary
-        return try encoder.encode(value)
-    }
-
-    /// Decodes the value from a property list.
-    public func decode(_ data: Data) throws -> Value {
-        try PropertyListDecoder().decode(Value.self, from: data)
-    }
-}
-
 /// A value with an expensive part that it can rebuild from the rest, such as a picture's pixels or a parsed tree.
 ///
 /// Under memory pressure the memory tier drops that part of its values before it evicts any; the next get rebuilds it. (The

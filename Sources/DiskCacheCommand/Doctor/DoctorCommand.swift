@@ -9,7 +9,6 @@ enum DoctorCommand: Command {
     static let name = "doctor"
     static let summary = "check the directory, its file system and its limits, and report risks"
     static let optionList = """
-        -b, --bench  also measure the file system, for a second or two
         -r, --remote  also ask the servers that config.json names, and store a small object there
         \(Option.json)
         """
@@ -18,23 +17,18 @@ enum DoctorCommand: Command {
         locks, clocks, collections and other versions, but not the contents: `diskcache verify` does that. A
         fallback works, but costs time or space; a risk needs action.
 
-        --bench puts, gets and collects 1000 values of 4 KiB in a cache of its own in the directory's tmp, about
-        16 MiB, and removes it again, even after Ctrl-C. The cache itself isn't touched. A median above the
-        usual range is marked SLOW: the disk is slow, or busy with something else.
-
         --remote asks each server: whether it can be reached, how long it takes, whether a small object can be
         stored, read and removed there (with remote.mode read: read), and how its clock goes.
 
         JSON: path, findings (each with subject, level: fine, fallback or risk, state, and advice unless it is
-        fine); with --bench: bench (each with operation, count, perSecond, medianMicroseconds,
-        p99Microseconds, usualMicroseconds: from, to).
+        fine). `diskcache bench --dir` measures how fast the file system is.
 
         Exit status: 0 nothing to do; 64 usage; 69 --remote, and diskcache-net is missing; 73 DIR isn't a
         directory; 77 permission; 78 a risk was found, or there is no cache.
 
         Examples:
           diskcache doctor
-          diskcache doctor --bench --json
+          diskcache doctor --json
           diskcache doctor --remote
         """
 
@@ -46,21 +40,10 @@ enum DoctorCommand: Command {
         var facts = try DirectoryFacts(of: cache)
         facts.replacedControlVersion = version
         let findings = try facts.findings + RemoteChecks.findings(of: cache, arguments)
-        var rows: [DirectoryBench.Row]?
-        if arguments.has("bench") {
-            guard facts.space.availableBytes >= DirectoryBench.room else {
-                throw Failure(
-                    .cannotCreate,
-                    "doctor: measure \(cache.path): less than 64 MiB are free: free some first"
-                )
-            }
-            rows = try DirectoryBench.run(in: cache, arguments.configuration())
-        }
-        let measured = rows.map { "\n" + DirectoryBench.text($0) } ?? ""
         try arguments.print(
-            "\(cache.path.escaped)\n" + text(findings) + measured,
+            "\(cache.path.escaped)\n" + text(findings),
             painting: names.values.map { $0 },
-            json: ["path": cache.path, "findings": findings, "bench": rows] as JSON.Object
+            json: ["path": cache.path, "findings": findings] as JSON.Object
         )
         return findings.contains { $0.level == .risk } ? .configuration : .done
     }

@@ -10,9 +10,9 @@ struct LineInput {
     /// The maximum length of a line; the input can't continue after a longer one.
     static let longestLine = 1 << 20
 
-    private let command: String
-    private let separator: UInt8
-    private let end: EndRequest?
+    private static let separator = UInt8(ascii: "\n")
+
+    private let end: EndRequest
     private var buffer: [UInt8] = []
     /// The offset of the first byte in the buffer that was not consumed yet.
     private var start = 0
@@ -23,13 +23,8 @@ struct LineInput {
 
     /// Creates the input.
     ///
-    /// - Parameters:
-    ///   - command: The command's name, for messages.
-    ///   - separator: The byte that ends a line.
-    ///   - end: The request that ends the input early.
-    init(of command: String, separator: UInt8 = UInt8(ascii: "\n"), until end: EndRequest? = nil) {
-        self.command = command
-        self.separator = separator
+    /// - Parameter end: The request that ends the input early.
+    init(until end: EndRequest) {
         self.end = end
     }
 
@@ -41,7 +36,7 @@ struct LineInput {
     mutating func line(flushing output: inout Output) throws -> Data? {
         var searched = start
         while true {
-            let place = buffer[searched...].firstIndex(of: separator)
+            let place = buffer[searched...].firstIndex(of: Self.separator)
             if (place ?? buffer.count) - start > Self.longestLine { throw TooLong() }
             if let place {
                 defer { start = place + 1 }
@@ -93,7 +88,7 @@ struct LineInput {
             }
         } catch {
             let advice = "check where it comes from"
-            throw Failure(.inputOutput, "\(command): read standard input: \(error): \(advice)")
+            throw Failure(.inputOutput, "serve: read standard input: \(error): \(advice)")
         }
         buffer += piece
         return !piece.isEmpty
@@ -101,7 +96,6 @@ struct LineInput {
 
     /// Waits until input is available; returns true if no more must be read.
     private func isToldToEnd() throws(Errno) -> Bool {
-        guard let end else { return false }
         while true {
             let places = [Terminal.standardInput, end.descriptor]
             let ready = try Readiness.wait(for: places, limit: .seconds(3600))

@@ -11,7 +11,7 @@ struct ServeLoop {
 
     init(_ operations: ServeOperations, until end: EndRequest) {
         self.operations = operations
-        input = LineInput(of: "serve", until: end)
+        input = LineInput(until: end)
     }
 
     /// Answers all requests.

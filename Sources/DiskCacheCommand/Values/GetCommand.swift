@@ -13,11 +13,8 @@ enum GetCommand: Command {
         -o, --output FILE  write to this file, replacing it in one step
         -s, --stale  also return an expired value that was stored with --stale
         --digest DIGEST  instead of KEY: whatever has this SHA-256
-        --batch  get the keys on standard input, one a line; each value follows a line of JSON
-        -0, --null  with --batch: each key is followed by a NUL instead, as by `ls --null`
         \(Option.scope)
         """
-    static let exclusive = [["batch", "output"], ["batch", "digest"]]
     static let details = """
         The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
         alone. `-o -` is standard output. A key that begins with - needs -- before it.
@@ -28,25 +25,18 @@ enum GetCommand: Command {
         Where config.json names stores of other machines, a value that is not here is got from there, and
         kept; not with --digest. That takes no longer than remote.limit (see `diskcache config --help`).
 
-        --batch answers each key in turn with {"found":true,"key":"page","length":5}, a newline and so many
-        bytes, or with {"found":false,"key":"page"} and a newline. A scope stands before each key, and is not a
-        part of the answer. An empty key, or one that is not UTF-8, ends it with an error, after the answers to
-        those before. Memory use is constant.
+        `diskcache serve` gets many values in one process.
 
-        Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache (with
-        --batch, a miss of one key at least); 64 usage; 73 not a directory; 74 the output can't be written;
-        77 permission; 78 not a cache.
+        Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache;
+        64 usage; 73 not a directory; 74 the output can't be written; 77 permission; 78 not a cache.
 
         Examples:
           diskcache get page -o page.html ||
             { curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m; }
           diskcache get thumb:17 -o thumb.png
-          diskcache ls --null | diskcache get --batch --null > values
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        if arguments.has("batch") { return try GetBatch.run(arguments) }
-        if arguments.has("null") { throw Failure.usage("get: --null is for --batch: give that too") }
         let digest = try arguments.value("digest", as: Quantity.digest)
         if digest == nil {
             try arguments.expectOperands(1...1, "KEY")

@@ -10,30 +10,26 @@ enum InfoCommand: Command {
     static let summary = "show everything known about a key, and why it is a hit or a miss"
     static let optionList = """
         -s, --stale  count an expired value that was stored with --stale as a hit
-        -o, --order  also show how many keys would be evicted before it
         --prefix TEXT  instead of KEY: each key that begins with TEXT and has a value
         \(Option.scope)
         \(Option.json)
         """
-    static let exclusive = [["prefix", "order"]]
     static let details = """
         Doesn't count as an access, and doesn't read the value, so damage that doesn't change its length goes
         unnoticed. The object file holds exactly the value's bytes; its name is their SHA-256, as printed by
         `sha256sum`. For a key that is absent, the event log, if there is one, tells which process removed it last.
         --prefix is about whole keys, of which a scope is a part, and looks at every entry.
-        --order looks at all keys, with two system calls each: a few seconds for a million, in constant memory.
 
         \(CacheEntry.help) Also entryPath and objectPath; state (hit, absent,
         nothing, unfinished, damagedMetadata, stale, expired, valueGone, damagedValue); lastRemoval (as
-        `diskcache log` prints it); with --order evictionRank (usedLongerAgo, entries). With --prefix one
-        object per line.
+        `diskcache log` prints it). With --prefix one object per line.
 
         Exit status: 0 get would find it, as far as info can tell; 1 a miss, which is explained, even if there
         is no cache; 64 usage; 73 not a directory; 77 permission; 78 not a cache.
 
         Examples:
           diskcache info page
-          diskcache info page --order
+          diskcache info --prefix thumbs/
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
@@ -51,7 +47,7 @@ enum InfoCommand: Command {
             )
             return .miss
         }
-        let explanation = try cache.directory.explanation(forKey: key, ranking: arguments.has("order"))
+        let explanation = try cache.directory.explanation(forKey: key)
         let paths = explanation.entry.map { cache.paths(of: $0) }
         try arguments.print(
             explanation.text(key: key, paths: paths, now: .now),
@@ -72,7 +68,7 @@ enum InfoCommand: Command {
             case .success(let entry):
                 // A key that is not stored can't be requested.
                 guard let key = entry.key else { continue }
-                let explanation = try cache.directory.explanation(forKey: key, ranking: false)
+                let explanation = try cache.directory.explanation(forKey: key)
                 let paths = explanation.entry.map { cache.paths(of: $0) }
                 try arguments.print(
                     (isFirst ? "" : "\n") + explanation.text(key: key, paths: paths, now: .now),
@@ -94,7 +90,6 @@ extension KeyExplanation {
         }
         add("key", key)
         add("status", words(now))
-        add("eviction", rank.map { words($0) })
         guard let entry, let paths else {
             add("key digest", keyDigest.description)
             return table.text
@@ -137,11 +132,6 @@ extension KeyExplanation {
         }
     }
 
-    private func words(_ rank: Rank) -> String {
-        "\(Quantity.grouped(rank.usedLongerAgo)) of \(Quantity.grouped(rank.entries, "key")) "
-            + "were used less recently and would be evicted first"
-    }
-
     /// Returns the entry, if it exists, and the result of a get.
     fileprivate func json(key: String, paths: (entry: String, object: String)?) -> JSON.Object {
         let keyOnly: JSON.Object = ["key": key, "keyDigest": keyDigest.description]
@@ -149,7 +139,7 @@ extension KeyExplanation {
             "entryPath": paths?.entry, "objectPath": paths?.object,
             // The case's name, without the length of a damaged value.
             "state": String("\(state)".prefix { $0 != "(" }),
-            "lastRemoval": lastRemoval?.json, "evictionRank": rank,
+            "lastRemoval": lastRemoval?.json,
         ]
         return JSON.Object(entry?.json ?? keyOnly, rest)
     }

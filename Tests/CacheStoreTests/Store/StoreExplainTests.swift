@@ -68,25 +68,6 @@ import Testing
         try fixture.put("v", "key")
         let before = try #require(try fixture.store.directory.status(of: Digest(ofKey: "key"), .entries))
         _ = try explain("key")
-        _ = try fixture.store.evictionRank(of: Digest(ofKey: "key"), now: now)
         #expect(try fixture.store.directory.status(of: Digest(ofKey: "key"), .entries) == before)
-    }
-
-    @Test func `an eviction rank counts the entries that were used longer ago`() throws {
-        for number in 0..<10 {
-            let key = Digest(ofKey: "key \(number)")
-            let record = fixture.record("v \(number)", created: now - .seconds(1000))
-            try fixture.store.put(Array("v \(number)".utf8).span, for: key, record)
-            #expect(try fixture.store.entries.setAccessTime(of: key, to: now - .seconds(500 - number * 10)))
-        }
-        // Unreadable and missing entries do not count.
-        try fixture.put("v", "damaged")
-        try fixture.changeRecord(of: "damaged") { $0 = Array("garbage".utf8) }
-        for number in [0, 4, 9] {
-            let rank = try fixture.store.evictionRank(of: Digest(ofKey: "key \(number)"), now: now)
-            #expect(rank?.usedLongerAgo == number && rank?.entries == 10)
-        }
-        #expect(try fixture.store.evictionRank(of: Digest(ofKey: "other"), now: now) == nil)
-        #expect(try fixture.store.evictionRank(of: Digest(ofKey: "damaged"), now: now) == nil)
     }
 }

@@ -76,16 +76,6 @@ private struct Witness: Codable, DiscardableValue {
         #expect(try other.get(forKey: "absent") == nil)
     }
 
-    @Test func `property lists work like JSON`() throws {
-        let fixture = try CacheFixture()
-        let view = fixture.cache.typed(by: PropertyListCodec<Point>())
-        try view.put(Point(x: 1.5, name: "a"), forKey: "key")
-        let hit = try view.get(forKey: "key")
-        #expect(hit?.value == Point(x: 1.5, name: "a"))
-        #expect(hit?.source == .disk)
-        #expect(try fixture.cache.get(forKey: "key")?.value.starts(with: Data("bplist".utf8)) == true)
-    }
-
     @Test func `a memory hit does not decode again`() throws {
         let fixture = try fixture()
         let codec = CountingCodec()
