@@ -122,7 +122,7 @@ struct RemoteCommandTests {
         let about = findings.filter { ($0["subject"] as? String)?.hasPrefix("http://127.0.0.1") == true }
         let states = about.compactMap { $0["state"] as? String }
         #expect(about.allSatisfy { $0["level"] as? String == "fine" }, "\(run.output)")
-        for word in ["answers in", "stores", "gives back", "removes", "its clock agrees"] {
+        for word in ["answers in", "can store", "can return", "can remove", "its clock agrees"] {
             #expect(states.contains { $0.hasPrefix(word) }, "\(word): \(states)")
         }
     }

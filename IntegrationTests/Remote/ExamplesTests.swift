@@ -31,7 +31,7 @@ import Testing
     private static let hasPython = Server(name: "python3", program: "python3").isInstalled
 
     @Test(
-        "each does what it is there for",
+        "each example works",
         .enabled(if: hasPython, "python3 is not installed"),
         arguments: servers
     )
@@ -46,7 +46,7 @@ import Testing
         print(output, terminator: "")
     }
 
-    @Test("every file of an example is named by its article")
+    @Test("every example file is named in its article")
     func files() throws {
         let root = URL(fileURLWithPath: Self.script).deletingLastPathComponent()
         for name in ["nginx", "redis", "bazel-remote", "ccache"] {

@@ -42,9 +42,9 @@ extension Line {
         case ctransport_reason_output:
             throw TransportError(.outputFailed, "\(place): write the body: \(cause)", cause: cause)
         case ctransport_reason_source:
-            throw TransportError(.sourceFailed, "\(place): read what is sent: \(cause)", cause: cause)
+            throw TransportError(.sourceFailed, "\(place): read the body to send: \(cause)", cause: cause)
         case ctransport_reason_source_too_short:
-            throw TransportError(.sourceFailed, "\(place): what is sent is shorter than was said")
+            throw TransportError(.sourceFailed, "\(place): the body to send is shorter than its declared length")
         case ctransport_reason_memory:
             throw TransportError(.noResources, "\(place): no memory for the response", cause: .outOfMemory)
         default: return

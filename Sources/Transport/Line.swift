@@ -80,7 +80,7 @@ final class Line: Sendable {
     ) throws(TransportError) -> TransportRequest {
         let place = response.values("location").first ?? ""
         guard let url = unsafe ctransport_resolve(line, request.url, place) else {
-            throw TransportError(.protocolViolation, "\(request.place): a redirect to what is not a URL")
+            throw TransportError(.protocolViolation, "\(request.place): the target of a redirect is not a URL")
         }
         let next = request.redirected(to: unsafe String(cString: url))
         try next.check()

@@ -13,14 +13,14 @@ struct FilterModelTests {
         return (space.states.count, found?.trace)
     }
 
-    @Test("never tells of a key that is there that it is absent")
+    @Test("an existing key is never reported as absent")
     func isSound() {
         let outcome = explore(nil)
         #expect(outcome.trace == nil, "\(outcome.trace?.joined(separator: "\n") ?? "")")
         #expect(outcome.states > 1_000)
     }
 
-    @Test("needs each part of its protocol", arguments: FilterModel.Mistake.allCases)
+    @Test("each mistake in the protocol is found", arguments: FilterModel.Mistake.allCases)
     func mistakeIsFound(_ mistake: FilterModel.Mistake) {
         let outcome = explore(mistake)
         #expect(outcome.trace != nil, "\(mistake) in \(outcome.states) states")

@@ -38,7 +38,7 @@ struct GenerationModelTests {
         Case(.init(.put(in: 2), setting: .made), 20_000),
     ]
 
-    @Test("let no read return what it must not", arguments: cases)
+    @Test("no read returns a forbidden value", arguments: cases)
     func isLinearizable(_ example: Case) {
         let outcome = GenerationModel.Outcome.explore(example.model)
         #expect(!outcome.isBroken, "\(outcome.description)")
@@ -79,7 +79,7 @@ struct GenerationModelTests {
         .init(.put(in: 2), readers: [0], setting: .replaced, change: .wordsClosed),
     ]
 
-    @Test("need each part of their protocol", arguments: mistakes)
+    @Test("each mistake in the protocol is found", arguments: mistakes)
     func mistakeIsFound(_ model: GenerationModel.Model) {
         let outcome = GenerationModel.Outcome.explore(model)
         #expect(outcome.isBroken, "\(model.change.map { "\($0)" } ?? "") in \(outcome.states) states")
@@ -95,14 +95,14 @@ struct GenerationModelTests {
         .init(.put(in: 0), setting: .made, change: .phaseAfterWord),
     ]
 
-    @Test("need nothing that makes no difference", arguments: variations)
+    @Test("each superfluous step is shown to make no difference", arguments: variations)
     func variationHolds(_ model: GenerationModel.Model) {
         let outcome = GenerationModel.Outcome.explore(model)
         #expect(!outcome.isBroken, "\(outcome.description)")
         #expect(outcome.states > 3_000)
     }
 
-    @Test("are modelled in states without padding, which hash as bytes")
+    @Test("states have no padding, so they can be hashed as bytes")
     func stateHasNoPadding() {
         #expect(MemoryLayout<GenerationModel.State>.alignment == 1)
     }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import Models
 
-@Suite("The outbox while it is replaced, in every interleaving", .takesTurns)
+@Suite("The replacement of the outbox, in every interleaving", .takesTurns)
 struct OutboxModelTests {
-    @Test("what was appended is kept, and found by who looks afterwards")
+    @Test("appended records are kept, and found by later readers")
     func isSound() {
         let model = OutboxModel.Model(mistake: nil)
         var space = StateSpace(of: model)
@@ -25,7 +25,7 @@ struct OutboxModelTests {
         )
     }
 
-    @Test("needs each part of its protocol", arguments: OutboxModel.Mistake.allCases)
+    @Test("each mistake in the protocol is found", arguments: OutboxModel.Mistake.allCases)
     func mistakeIsFound(_ mistake: OutboxModel.Mistake) {
         let model = OutboxModel.Model(mistake: mistake)
         var space = StateSpace(of: model)

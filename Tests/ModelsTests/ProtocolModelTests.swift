@@ -46,7 +46,10 @@ struct ProtocolModelTests {
     }()
 
     /// Checks the protocol as designed, with a listing that may miss names that are replaced during it.
-    @Test("keeps objects, records and order, leaks nothing and never sticks", arguments: models)
+    @Test(
+        "objects, records and order are kept, nothing leaks, and no process waits forever",
+        arguments: models
+    )
     func protocolHolds(_ model: ProtocolModel.Model) {
         let outcome = ProtocolModel.Explorer.explore(model)
         #expect(outcome.violation == nil, "\(outcome.description)")
@@ -61,7 +64,7 @@ struct ProtocolModelTests {
         }
     }()
 
-    @Test("holds where a put writes its object, and creates its entry, without a look", arguments: guesses)
+    @Test("the protocol holds for a put that creates object and entry without a lookup", arguments: guesses)
     func guessHolds(_ model: ProtocolModel.Model) {
         let outcome = ProtocolModel.Explorer.explore(model)
         #expect(outcome.violation == nil, "\(outcome.description)")
@@ -130,14 +133,14 @@ struct ProtocolModelTests {
         }
     }()
 
-    @Test("holds where two threads share what gc does, in whatever order", arguments: crewModels)
+    @Test("the protocol holds for a collection by two threads, in any order", arguments: crewModels)
     func crewHolds(_ model: ProtocolModel.Model) {
         let outcome = ProtocolModel.Explorer.explore(model)
         #expect(outcome.violation == nil, "\(outcome.description)")
         #expect(outcome.states >= 2 * model.leastStates)
     }
 
-    @Test("needs no order between the entries and the objects where dangling ones are looked at again")
+    @Test("entries and objects need no order if dangling ones are checked again")
     func objectsMayBeListedFirst() {
         let model = Model(first: .put(.k1, .a), second: .remove(.k2), change: .objectsListedFirst, threads: 2)
         let outcome = ProtocolModel.Explorer.explore(model)
@@ -145,7 +148,7 @@ struct ProtocolModelTests {
         #expect(outcome.states >= 2 * model.leastStates)
     }
 
-    @Test("needs each of its safeguards", arguments: mistakes)
+    @Test("each missing safeguard is found", arguments: mistakes)
     func mistakeIsFound(_ mistake: Mistake) {
         let model = Model(
             first: mistake.first,
@@ -158,7 +161,7 @@ struct ProtocolModelTests {
         #expect(outcome.trace.count > 3)
     }
 
-    @Test("does not stick, or break, where gc waits for each lock as long as it takes")
+    @Test("the protocol holds if the collection waits for each lock without a limit")
     func patientCollector() {
         let model = Model(first: .put(.k1, .a), second: .setExpiration(.k1), skipsHeldStripes: false)
         let outcome = ProtocolModel.Explorer.explore(model)
@@ -166,7 +169,7 @@ struct ProtocolModelTests {
         #expect(outcome.states >= model.leastStates)
     }
 
-    @Test("holds for a second pass after a pass that ended or died at any step")
+    @Test("the protocol holds for a second pass after one that ended or died at any step")
     func secondPass() {
         let model = Model(first: .put(.k1, .a), second: .remove(.k1), passes: 2)
         let outcome = ProtocolModel.Explorer.explore(model)
@@ -174,14 +177,14 @@ struct ProtocolModelTests {
         #expect(outcome.states >= 2 * model.leastStates)
     }
 
-    @Test("is not safe by itself when the wall clock is set back during a pass")
+    @Test("setting the clock back during a pass breaks the protocol")
     func clockSetBack() {
         let model = Model(first: .put(.k1, .a), second: .remove(.k1), clockMayBeSetBack: true)
         let outcome = ProtocolModel.Explorer.explore(model, checking: [.returnedPutKeepsObject])
         #expect(outcome.violation == .returnedPutKeepsObject, "\(outcome.description)")
     }
 
-    @Test("is safe when gc notices that the wall clock was set, and deletes no object from then on")
+    @Test("the protocol holds if the collection notices a set clock and then deletes no object")
     func clockSetBackNoticed() {
         let model = Model(
             first: .put(.k1, .a),
@@ -194,12 +197,12 @@ struct ProtocolModelTests {
         #expect(outcome.states >= 2 * model.leastStates)
     }
 
-    @Test("has no run that goes on forever", arguments: [Program.remove(.k1), .setExpiration(.k1)])
+    @Test("every run ends", arguments: [Program.remove(.k1), .setExpiration(.k1)])
     func runsEnd(_ second: ProtocolModel.Program) {
         #expect(ProtocolModel.Explorer.everyRunEnds(Model(first: .put(.k1, .a), second: second)))
     }
 
-    @Test("is explored through every step of every program")
+    @Test("the exploration reaches every step of every program")
     func everyStepIsTaken() {
         var taken = ProtocolModel.Explorer.Steps()
         var models = [Program.put(.k1, .a), .setExpiration(.k1)].map {
@@ -215,7 +218,7 @@ struct ProtocolModelTests {
         for step in ProtocolModel.CollectorStep.allCases { #expect(taken.contains(step)) }
     }
 
-    @Test("is modelled in states without padding, which hash as bytes")
+    @Test("states have no padding, so they can be hashed as bytes")
     func stateHasNoPadding() {
         #expect(MemoryLayout<ProtocolModel.State>.alignment == 1)
     }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import Models
 
-@Suite("What is taken from other machines beside writers, in every interleaving", .takesTurns)
+@Suite("Remote values beside local writers, in every interleaving", .takesTurns)
 struct RemoteModelTests {
-    @Test("nothing older than what has returned comes back")
+    @Test("no value older than a returned one is returned")
     func isSound() {
         let model = RemoteModel.Model(mistake: nil)
         var space = StateSpace(of: model)
@@ -30,7 +30,7 @@ struct RemoteModelTests {
         )
     }
 
-    @Test("needs each part of its protocol", arguments: RemoteModel.Mistake.allCases)
+    @Test("each mistake in the protocol is found", arguments: RemoteModel.Mistake.allCases)
     func mistakeIsFound(_ mistake: RemoteModel.Mistake) {
         let model = RemoteModel.Model(mistake: mistake)
         var space = StateSpace(of: model)

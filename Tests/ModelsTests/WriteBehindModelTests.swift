@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A put in the background beside other writers, in every interleaving, with every crash", .takesTurns)
 struct WriteBehindModelTests {
-    @Test("its process is never given the value once another's took its place")
+    @Test("the process never returns its value after another one has replaced it")
     func isSound() {
         let model = WriteBehindModel.Model(mistake: nil)
         var space = StateSpace(of: model)
@@ -24,7 +24,7 @@ struct WriteBehindModelTests {
         )
     }
 
-    @Test("needs each part of its protocol", arguments: WriteBehindModel.Mistake.allCases)
+    @Test("each mistake in the protocol is found", arguments: WriteBehindModel.Mistake.allCases)
     func mistakeIsFound(_ mistake: WriteBehindModel.Mistake) {
         let model = WriteBehindModel.Model(mistake: mistake)
         var space = StateSpace(of: model)

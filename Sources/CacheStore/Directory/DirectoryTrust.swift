@@ -18,7 +18,7 @@ struct DirectoryTrust {
     func problem(for user: UInt32) -> String? {
         if directory.isWritableForAll {
             let mode = String(directory.permissions, radix: 8)
-            return "everybody may write it (0\(mode)), and so forge what is read"
+            return "every user may write it (0\(mode)), and so forge values"
         }
         if !directory.isOwn(of: user), above.contains(where: \.isWritableForAll) {
             return "it is user \(directory.owner)'s, in a place where everybody can make a directory"
@@ -81,7 +81,7 @@ extension StoreSetup {
                 try root.presentStatus(of: part)
             }
             guard let status, status.kind == .directory, status.isWritableForAll else { continue }
-            let words = "everybody may write it, and so forge what is read"
+            let words = "every user may write it, and so forge values"
             throw CacheError(.untrusted, to: "open a part of the cache", path: place, detail: words)
         }
     }

@@ -102,7 +102,7 @@ extension Store {
 extension Objects {
     /// Returns the digest, length and checksum of the fetched bytes.
     fileprivate func content(of partial: PartialFile) throws(CacheError) -> Content {
-        try describing("read what was fetched into", directory.path) { () throws(Errno) in
+        try describing("read a partial file in", directory.path) { () throws(Errno) in
             try partial.file.rewind()
             return try partial.file.describeContent()
         }
@@ -110,7 +110,7 @@ extension Objects {
 
     /// Turns the file into an object that has no name yet.
     fileprivate func adopt(_ partial: PartialFile, _ length: Int) throws(CacheError) -> TemporaryFile {
-        try describing("keep what was fetched into", directory.path) { () throws(Errno) in
+        try describing("store a partial file in", directory.path) { () throws(Errno) in
             if isDurable { try partial.file.synchronize() }
             var adopted = try partial.adopted(in: directory)
             adopted.allocatedSize = control.allocation(of: adopted.file, length: length)

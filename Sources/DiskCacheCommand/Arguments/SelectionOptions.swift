@@ -13,9 +13,9 @@ package enum SelectionOptions {
 
     /// The section on these options in the commands' help texts.
     static let help = """
-        --prefix and --glob are about whole keys, of which a scope is a part. In a PATTERN * stands for any
-        text, ? for any character, [a-z] for one of these, [!a-z] for any other, and \\ takes its meaning from
-        the next character. A slash is a character like any other.
+        --prefix and --glob apply to whole keys, including the scope. In a PATTERN, * matches any text, ? any
+        character, [a-z] one of these characters, [!a-z] any other, and \\ makes the next character literal. A
+        slash is a character like any other.
         """
 
     /// Returns the selection of the options in ``list``; all keys if none was given.

@@ -21,7 +21,7 @@ enum Manual {
             ),
             section(
                 "OPTIONS",
-                [".PP", Roff.prose("Before the command; `--dir` and `--help` also behind it:")]
+                [".PP", Roff.prose("Before the command; `--dir` and `--help` also after it:")]
                     + DiskCacheTool.options.flatMap(item)
             ),
             section("COMMANDS", DiskCacheTool.shown.flatMap { command($0) }),
@@ -60,32 +60,32 @@ enum Manual {
     // MARK: Texts that no command's help contains
 
     private static let environment = """
-        DISKCACHE_DIR The cache directory where `--dir` is not given.
-        DISKCACHE_SCOPE What all that have `--scope` put in front of a key where that is not given.
-        DISKCACHE_TTL The `--ttl` of `put`, `incr` and `run` where none is given.
-        DISKCACHE_METADATA `automatic`, as by default, or `sidecar`: metadata in files even where extended attributes work.
-        XDG_CACHE_HOME Where the default directory is, if it is an absolute path; else ~/.cache.
-        DISKCACHE_REMOTE_CREDENTIALS Lines `host = user:password` for the servers that config.json names.
-        http_proxy Which proxy is used, as with curl(1); so do https_proxy, all_proxy and no_proxy.
-        SSL_CERT_FILE The authorities that servers of https are trusted by, if not the system's.
-        HOME Where ~/.cache is.
-        NO_COLOR No colours, also on a terminal, if it is set to anything.
+        DISKCACHE_DIR The cache directory, unless `--dir` is given.
+        DISKCACHE_SCOPE The scope of all commands that have the option `--scope`, unless that is given.
+        DISKCACHE_TTL The `--ttl` of `put`, `incr` and `run`, unless that is given.
+        DISKCACHE_METADATA `automatic` (the default) or `sidecar`: metadata in files, even if extended attributes work.
+        XDG_CACHE_HOME The parent of the default directory, if it is an absolute path; otherwise ~/.cache.
+        DISKCACHE_REMOTE_CREDENTIALS Lines `host = user:password` for the servers in config.json.
+        http_proxy The proxy of `fetch`, as in curl(1); likewise https_proxy, all_proxy and no_proxy.
+        SSL_CERT_FILE The certificate authorities for https servers, instead of the system's.
+        HOME The directory that contains .cache.
+        NO_COLOR If it is set to anything, no colours, even on a terminal.
         """
 
     private static let files = """
-        entries/ One file a key, named by the SHA-256 of the key; its metadata is the attribute user.dc.
-        objects/ One file a value, named by the SHA-256 of its bytes; equal values once.
-        control What all processes map: who is writing what, which keys there are, counts.
+        entries/ A file for each key, named by the SHA-256 of the key; the extended attribute user.dc contains its metadata.
+        objects/ A file for each value, named by the SHA-256 of its bytes; equal values share one.
+        control Memory that all processes map: generations of the keys, a filter of the existing keys, counters.
         locks/ Files for flock(2). Never delete one.
-        tmp/ New files, where the file system has none without a name.
-        config.json The limits of the directory, and the servers that it shares values through.
-        candidates Which keys are evicted next, where something limits the size.
-        outbox What is still to be sent to the servers that config.json names.
-        rules Which values were removed, or have expired, all at once.
-        events The log of removals, if there is to be one; the older half is in events.1.
-        format "diskcache 1": a newer number is refused.
-        README Says what the directory is.
-        CACHEDIR.TAG Lets backup tools skip the directory.
+        tmp/ Temporary files, on file systems that have no unnamed ones.
+        config.json The limits of the directory, and the servers of its remote stores.
+        candidates The keys to be evicted next, if the size is limited.
+        outbox The changes not sent yet to the servers in config.json.
+        rules Removals and expirations of many values at once.
+        events The log of removals, if it is enabled; its older half is events.1.
+        format The version of the format, "diskcache 1".
+        README A description of the directory.
+        CACHEDIR.TAG A mark by which backup tools skip the directory.
         """
 
     /// Exit statuses from the overview's text: "0 done; 1 a miss".
@@ -108,15 +108,15 @@ enum Manual {
           diskcache get page -o page.html ||
             { curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m; }
 
-        The output of a command, which runs once for all that want it:
+        The output of a command, which runs once for all processes that want it:
 
           diskcache run --ttl 1h -- curl -sf https://example.org/rates.json
 
-        A download, which is asked for again only when it is no longer fresh:
+        A download, which is repeated only when it is no longer fresh:
 
           diskcache fetch -o rates.json --stale-if-error 1d https://example.org/rates.json
 
-        A directory of its own, kept small by cron(8):
+        A separate directory, kept small by cron(8):
 
           export DISKCACHE_DIR=/var/cache/thumbs
           diskcache put thumbs/17 thumb.png --ttl 7d --renew --tag user:1
@@ -128,7 +128,7 @@ enum Manual {
           PATH=/usr/local/bin:/usr/bin:/bin
           */15 * * * *  e=$(diskcache --dir /var/cache/thumbs gc --no-wait 2>&1 >/dev/null) || [ $? -eq 75 ] || echo "$e"
 
-        What is there, what is wrong:
+        Contents, statistics and problems:
 
           diskcache ls --long --sort size --limit 10
           diskcache stats

@@ -108,8 +108,8 @@ enum StatsText {
         guard activity.isBelowWorkingSet else { return "" }
         let ratio = Double(activity.ghostMisses) / Double(max(1, activity.misses))
         return """
-            the limits are smaller than what is in use: \(StatsCounter.percent(min(1, ratio))) of the misses were of keys evicted \
-            shortly before: raise them with `diskcache config set`
+            the limits are smaller than the working set: \(StatsCounter.percent(min(1, ratio))) of the misses were \
+            of keys evicted shortly before: raise them with `diskcache config set`
 
             """
     }

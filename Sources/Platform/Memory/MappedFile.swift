@@ -63,7 +63,7 @@ package final class MappedFile: Sendable {
     deinit {
         // Fails only for an address that is not a mapping's.
         let failed = unsafe munmap(base, byteCount) == -1
-        precondition(!failed, "unmapped what was not mapped")
+        precondition(!failed, "the pages were not mapped")
     }
 }
 

@@ -80,11 +80,11 @@ enum ServerChecks {
         }
         if writes {
             let advice = "let this machine write there, or set remote.mode read"
-            findings += finding(name, found.storing, "stores", advice)
+            findings += finding(name, found.storing, "store objects", advice)
         }
-        findings += finding(name, found.reading, "gives back what was stored", "look at what lies between")
+        findings += finding(name, found.reading, "return stored objects", "look at what lies between")
         let advice = "let this machine delete there, or clean it up elsewhere"
-        findings += finding(name, found.removing, "removes", advice)
+        findings += finding(name, found.removing, "remove objects", advice)
         if let skew {
             let size = max(skew, .zero - skew)
             let relation = "\(Quantity.text(size)) \(skew < .zero ? "behind" : "ahead of") this machine's"
@@ -106,8 +106,8 @@ enum ServerChecks {
     ) -> [Finding] {
         switch outcome {
         case nil: []
-        case .done: [.fine(name, verb)]
-        case .failed(let reason): [.risk(name, "does not do it (\(verb)): \(reason)", advice)]
+        case .done: [.fine(name, "can \(verb)")]
+        case .failed(let reason): [.risk(name, "can't \(verb): \(reason)", advice)]
         }
     }
 }

@@ -50,7 +50,7 @@ import Testing
     @Test func `a refused operation is a risk, and writes are ignored for a reader`() {
         var found = healthy()
         (found.storing, found.removing) = (.failed("403"), nil)
-        #expect(risks(found) == ["does not do it (stores): 403"])
+        #expect(risks(found) == ["can't store objects: 403"])
         #expect(findings(found, writes: false).allSatisfy { $0.level == .fine })
     }
 

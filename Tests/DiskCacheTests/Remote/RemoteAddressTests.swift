@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.takesTurns) struct RemoteAddressTests {
     @Test(
-        "URLs",
+        "valid URLs are parsed",
         arguments: [
             ("http://cache-1:8080/", "cache-1", 8080, "", "http://cache-1:8080"),
             ("HTTP://Cache-1/a/b/", "cache-1", 80, "/a/b", "http://cache-1"),
@@ -23,14 +23,14 @@ import Testing
         #expect(address.origin == origin)
     }
 
-    @Test("a unix socket")
+    @Test("a URL of a Unix socket is parsed")
     func socket() throws {
         let address = try RemoteAddress("redis+unix:///run/redis.sock?db=3")
         #expect(address.socketPath == "/run/redis.sock" && address.path == "3")
     }
 
     @Test(
-        "what is none",
+        "invalid URLs are refused",
         arguments: [
             "", "cache-1:8080", "ftp://host/", "http://", "http://user:secret@host/", "http://host/?a",
             "http://h:0/",

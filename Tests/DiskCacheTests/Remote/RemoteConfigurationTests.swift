@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(
-        "what makes no sense is refused",
+        "invalid settings are refused",
         arguments: [
             "[]", #"{"mode": "sometimes"}"#, #"{"limit": "soon"}"#, #"{"limit": "-1s"}"#, #"{"format": "x"}"#,
             #"{"servers": [{"url": "http://a", "weight": -1}]}"#,
@@ -54,7 +54,7 @@ import Testing
         #expect(throws: CacheError.self) { try CacheConfiguration.Remote(json: Array(text.utf8)) }
     }
 
-    @Test("what makes no sense can be read, to put it right")
+    @Test("invalid settings can be read, to correct them")
     func unchecked() throws {
         let text = #"{"servers": [{"url": "http://a:0/"}], "namespace": "..", "limit": "3600000ms"}"#
         let remote = try CacheConfiguration.Remote(unchecked: Array(text.utf8))
@@ -62,7 +62,7 @@ import Testing
         #expect(throws: ConfigurationFault.self) { try remote.check() }
     }
 
-    @Test("times", arguments: [("250ms", 250), ("1.5s", 1500), ("1m", 60_000), ("1h", 3_600_000)])
+    @Test("times are parsed", arguments: [("250ms", 250), ("1.5s", 1500), ("1m", 60_000), ("1h", 3_600_000)])
     func times(_ text: String, _ milliseconds: Int) {
         #expect(CacheConfiguration.Remote.duration(text) == .milliseconds(milliseconds))
     }

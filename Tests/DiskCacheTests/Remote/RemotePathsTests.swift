@@ -9,14 +9,14 @@ import Testing
 @Suite(.takesTurns) struct RemotePathsTests {
     private let digest = Digest(ofKey: "key")
 
-    @Test("paths are those of Bazel unless others are named")
+    @Test("paths are Bazel's unless a template is given")
     func defaults() throws {
         let paths = try #require(RemotePaths())
         #expect(paths.content(digest) == "/cas/\(digest)")
         #expect(paths.entry(digest) == "/ac/\(digest)")
     }
 
-    @Test("fields are filled in, the first digits alone too")
+    @Test("placeholders are filled in, also the first digits alone")
     func fields() throws {
         let paths = try #require(
             RemotePaths(
@@ -29,7 +29,7 @@ import Testing
         #expect(paths.entry(digest) == "/v8/ci/\(digest)?team=a%20b")
     }
 
-    @Test("namespaces that the path does not tell apart differ in the digest; contents are shared")
+    @Test("namespaces outside of the path are part of the digest, and contents are shared")
     func namespaces() throws {
         let names = ["", "a", "b"]
         let paths = try names.map { try #require(RemotePaths(namespace: $0)) }
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "what is no template is refused",
+        "invalid templates are refused",
         arguments: [
             "", "cas/{digest}", "/cas", "/{digest", "/digest}", "/{other}", "/{digest:0}", "/{digest:65}",
             "/{digest:2}",
@@ -51,7 +51,7 @@ import Testing
         #expect(PathTemplate(text) == nil)
     }
 
-    @Test("what is no namespace is refused", arguments: ["..", ".a", "a/b", "a b", "ü", "a\r\n"])
+    @Test("invalid namespaces are refused", arguments: ["..", ".a", "a/b", "a b", "ü", "a\r\n"])
     func refusedNamespaces(_ name: String) {
         #expect(RemotePaths(namespace: name) == nil)
         #expect(RemotePaths(namespace: String(repeating: "a", count: 65)) == nil)

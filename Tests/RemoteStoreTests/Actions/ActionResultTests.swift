@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("comes back as it went, inlined or not", arguments: [true, false])
+    @Test("a message survives the round trip, inlined or not", arguments: [true, false])
     func roundTrip(_ inlined: Bool) throws {
         var sent = result(inlined: inlined)
         sent.exitCode = -3
@@ -41,14 +41,14 @@ import Testing
         #expect(received.value?.digest == Digest(ofKey: "value"))
     }
 
-    @Test("an empty value is there without another request")
+    @Test("an empty value needs no second request")
     func empty() throws {
         let file = ActionResult.File(path: "value", digest: Digest(ofKey: ""), length: 0, contents: nil)
         let received = try ActionResult(decoding: ActionResult(files: [file]).encoded())
         #expect(received.value?.contents == [])
     }
 
-    @Test("the bytes are those of the wire format")
+    @Test("the bytes match the wire format")
     func bytes() {
         let digits = Array(Digest(ofKey: "value").description.utf8)
         let digest: [UInt8] = [0x0a, 64] + digits + [0x10, 5]
@@ -59,7 +59,7 @@ import Testing
         #expect(result(inlined: true).encoded() == message)
     }
 
-    @Test("what others add is skipped")
+    @Test("unknown fields are skipped")
     func unknownFields() throws {
         let sent = result(inlined: true)
         // A varint, 8 bytes, a byte string and 4 bytes, in fields 9, 10, 1000 and 12.
@@ -70,7 +70,7 @@ import Testing
         #expect(received == sent)
     }
 
-    @Test("contents that are not what the digest says are found")
+    @Test("contents that do not match the digest are detected")
     func wrongContents() {
         var sent = result(inlined: true)
         sent.files[0].contents = Array("valve".utf8)
@@ -79,7 +79,7 @@ import Testing
         #expect(fault(sent.encoded()) == .wrongDigest)
     }
 
-    @Test("a message cut off anywhere is either a fault or lacks whole fields")
+    @Test("a truncated message is a fault, or lacks whole fields")
     func truncated() {
         let bytes = result(inlined: true).encoded()
         for count in 1..<bytes.count {
@@ -101,7 +101,7 @@ import Testing
         #expect(fault(bytes) == .malformed)
     }
 
-    @Test("messages of too many files, or too many bytes, are faults")
+    @Test("messages with too many files or bytes are faults")
     func tooLong() {
         let one = result(inlined: false)
         let many = ActionResult(files: Array(repeating: one.files[0], count: 1025))
@@ -109,7 +109,7 @@ import Testing
         #expect(fault([UInt8](repeating: 0, count: ActionResult.maximumSize + 1)) == .tooLong)
     }
 
-    @Test("whatever is changed, what is inlined is the value or nothing")
+    @Test("after any change the inlined content is the value or missing")
     func noise() {
         let sent = result(inlined: true).encoded()
         var generator = SeededGenerator(seed: 11)

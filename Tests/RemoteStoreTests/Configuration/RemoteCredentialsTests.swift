@@ -19,7 +19,7 @@ import Testing
         nonsense
         """
 
-    @Test("lines, the more exact first")
+    @Test("more specific lines take precedence")
     func lines() throws {
         let credentials = RemoteCredentials(text: text)
         #expect(credentials.entry(for: try RemoteAddress("http://host:8080"))?.secret == "b:c")

@@ -32,7 +32,7 @@ import Testing
         OutboxRecord(number: record.number, entry: record.entry, work: .done)
     }
 
-    @Test("records come back as they went")
+    @Test("records survive the round trip")
     func records() {
         let entry = Digest(ofKey: "k")
         for record in [
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("a record with any bit changed is none")
+    @Test("a record with any changed bit is rejected")
     func damaged() {
         let bytes = put(1).encoded()
         for bit in 0..<bytes.count * 8 {
@@ -56,14 +56,14 @@ import Testing
         }
     }
 
-    @Test("what a killed process has added the next one finds, in order, without what is done")
+    @Test("the next process finds the pending records of a killed one, in order")
     func reading() {
         let outbox = outbox(reading: file((0..<10).map { put($0) } + [done(put(3)), done(put(7))]))
         #expect(outbox.pending == [0, 1, 2, 4, 5, 6, 8, 9].map { put($0) })
         #expect(outbox.waitingBytes == 80)
     }
 
-    @Test("later work on a key takes the place of earlier work, whose end changes nothing")
+    @Test("later work on a key replaces earlier work, whose end has no effect")
     func replacing() {
         var outbox = outbox(reading: file([put(1, "a"), put(2, "b"), put(3, "a", length: 7)]))
         #expect(outbox.pending == [put(2, "b"), put(3, "a", length: 7)])
@@ -75,7 +75,7 @@ import Testing
         #expect(outbox.pending.last == removal && outbox.waitingBytes == 7)
     }
 
-    @Test("a file cut off anywhere loses what was cut, and what comes after it is found")
+    @Test("a truncated file loses only the truncated records, and later ones are found")
     func cutOff() {
         let whole = file([put(1), put(2), put(3)])
         for length in 0...whole.count {
@@ -86,14 +86,14 @@ import Testing
         }
     }
 
-    @Test("damage costs the records that it hits")
+    @Test("damage affects only the damaged records")
     func damageInside() {
         var bytes = file([put(1), put(2), put(3)])
         bytes[OutboxRecord.size + 50] ^= 1
         #expect(outbox(reading: bytes).pending == [put(1), put(3)])
     }
 
-    @Test("what is too much is refused, and others' files can't exceed the limits either")
+    @Test("records beyond the limits are refused, also from other files")
     func bounds() {
         var limits = Outbox.Limits()
         limits.records = 3
@@ -117,7 +117,7 @@ import Testing
         #expect(refuses(put(2, length: .max)))
     }
 
-    @Test("compacted it says the same in fewer bytes")
+    @Test("a compacted outbox has the same meaning in fewer bytes")
     func compacting() {
         var outbox = Outbox()
         for number in 0..<2_000 { outbox.read(put(number)) }
@@ -134,7 +134,7 @@ import Testing
         #expect(self.outbox(reading: bytes).pending == outbox.pending)
     }
 
-    @Test("a doubt lasts until a record ends it, whatever else is done, and in a shorter file")
+    @Test("a doubt lasts until a record ends it, also across compaction")
     func doubts() {
         let key = Digest(ofKey: "key 1")
         func doubt(_ moment: Int64) -> OutboxRecord {
@@ -155,7 +155,7 @@ import Testing
         #expect(OutboxRecord.net(records).map(\.work) == [.doubt(until: 20), .certain(until: 20)])
     }
 
-    @Test("no more doubts are kept than records")
+    @Test("the number of doubts is limited like that of records")
     func doubtLimit() {
         var limits = Outbox.Limits()
         limits.records = 2
@@ -166,7 +166,7 @@ import Testing
         #expect(outbox.doubts.count == 2 && outbox.refusedRecords == 1)
     }
 
-    @Test("noise is no work")
+    @Test("random bytes contain no work")
     func noise() {
         #expect(outbox(reading: SeededGenerator.bytes(100_000, seed: 5)).count == 0)
     }

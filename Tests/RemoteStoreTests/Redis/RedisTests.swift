@@ -53,7 +53,7 @@ import Testing
         #expect(RedisCommand.authenticate(password: "p") == text("*2\r\n$4\r\nAUTH\r\n$1\r\np\r\n"))
     }
 
-    @Test("both versions are read, however the bytes are cut", arguments: [1, 2, 3, 7, Int.max])
+    @Test("both protocol versions are parsed, however the bytes are split", arguments: [1, 2, 3, 7, Int.max])
     func answers(_ size: Int) throws {
         let bytes = text(
             "+OK\r\n-ERR no such\r\n:-42\r\n$5\r\nva\r\nu\r\n$0\r\n\r\n$-1\r\n*-1\r\n*0\r\n*2\r\n:1\r\n*1\r\n$1\r\na\r\n"
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(
-        "what makes no sense is a fault",
+        "invalid replies are faults",
         arguments: [
             "?\r\n", "\r\n", "\n", "OK\n", "+OK\n", ":\r\n", ":a\r\n", ":99999999999999999999\r\n", "$a\r\n",
             "$-2\r\n",
@@ -89,7 +89,7 @@ import Testing
         #expect(fault(text) == .malformed)
     }
 
-    @Test("more than the limits allow is a fault as soon as it is announced")
+    @Test("a length beyond the limits is a fault as soon as it is announced")
     func limits() {
         var limits = RedisDecoder.Limits()
         limits.longestBulk = 10
@@ -107,7 +107,7 @@ import Testing
         #expect(fault(String(repeating: "*2\r\n:1\r\n:2\r\n", count: 100), limits) == nil)
     }
 
-    @Test("what is not complete is waited for, and nothing is kept of what was read")
+    @Test("an incomplete reply waits for more bytes, and a complete one is removed from the buffer")
     func incomplete() throws {
         var decoder = RedisDecoder()
         decoder.append(text("$100000\r\n"))
@@ -123,7 +123,7 @@ import Testing
         #expect(decoder.waitingBytes == 0)
     }
 
-    @Test("noise ends in answers or faults")
+    @Test("random bytes give replies or faults")
     func noise() {
         var generator = SeededGenerator(seed: 3)
         let alphabet = text("+-:$*_#,(!=%~>|0123456789\r\n\r\n\r\nab")

@@ -158,7 +158,9 @@ struct BreakerModel: ExploredModel {
 
 @Suite("A breaker between two processes, in every interleaving, with every crash", .takesTurns)
 struct BreakerModelTests {
-    @Test("there is one probe at a time, whose answer alone closes it, and it never stays open")
+    @Test(
+        "only one probe runs at a time, only its answer closes the breaker, and no breaker stays open forever"
+    )
     func isSound() {
         let model = BreakerModel(nil)
         var space = StateSpace(of: model)
@@ -169,7 +171,7 @@ struct BreakerModelTests {
         #expect(space.states.contains { $0.changes == 2 && $0.word == Breaker() }, "it closes")
     }
 
-    @Test("needs each part of its protocol", arguments: BreakerModel.Mistake.allCases)
+    @Test("each mistake in the protocol is found", arguments: BreakerModel.Mistake.allCases)
     func mistakeIsFound(_ mistake: BreakerModel.Mistake) {
         let model = BreakerModel(mistake)
         var space = StateSpace(of: model)

@@ -13,7 +13,7 @@ import Testing
         (0..<3).reduce(Breaker()) { breaker, _ in breaker.judged(.fault, .ordinary, at: now, terms) }
     }
 
-    @Test("three faults in a row open it, two do not")
+    @Test("three consecutive faults open the breaker, two do not")
     func opens() {
         var breaker = Breaker()
         for expected in [Breaker.Phase.closed, .closed, .open] {
@@ -29,7 +29,7 @@ import Testing
         #expect(Breaker().asking(at: 7, terms).next == Breaker())
     }
 
-    @Test("a fault among ten answers does not open it, one of four does")
+    @Test("one fault in ten answers does not open the breaker, one in four does")
     func share() {
         func phase(promptBetween: Int) -> Breaker.Phase {
             var breaker = Breaker()
@@ -43,7 +43,7 @@ import Testing
         #expect(phase(promptBetween: 3) == .open)
     }
 
-    @Test("when the pause is over one probe is sent, and its answer closes it")
+    @Test("after the pause one probe is sent, and its answer closes the breaker")
     func closes() throws {
         let breaker = opened()
         #expect(breaker.moment > 1_000_000 && breaker.moment <= 1_000_000 + terms.firstPause)
@@ -55,7 +55,7 @@ import Testing
         #expect(probing.judged(.prompt, probe, at: breaker.moment, terms) == Breaker())
     }
 
-    @Test("each probe that fails makes the pause longer, up to the longest")
+    @Test("each failed probe lengthens the pause, up to a maximum")
     func backsOff() throws {
         var breaker = opened()
         var pauses: [UInt64] = []
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("who probed and died is given up, and what it says later counts no more")
+    @Test("a probe of a dead process is abandoned, and its late answer is ignored")
     func deadProber() throws {
         let breaker = opened()
         let (granted, probing) = breaker.asking(at: breaker.moment, terms)
@@ -87,7 +87,7 @@ import Testing
         #expect(again.judged(.prompt, second, at: later, terms) == Breaker())
     }
 
-    @Test("probes follow each other even if they may take no time")
+    @Test("probes follow each other even with a time limit of zero")
     func noTime() {
         var terms = self.terms
         terms.probeLimit = 0
@@ -97,7 +97,7 @@ import Testing
         #expect(first != nil && second != nil && first != second)
     }
 
-    @Test("moments of an earlier boot are past, and words that make no sense are closed")
+    @Test("times of an earlier boot are in the past, and invalid words mean closed")
     func foreignWords() {
         let breaker = opened(at: 1 << 40)
         #expect(breaker.asking(at: 1_000, terms).ticket != nil)

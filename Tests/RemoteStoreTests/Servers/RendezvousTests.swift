@@ -25,13 +25,13 @@ import Testing
         return counts
     }
 
-    @Test("each of equal servers gets its share", arguments: [1, 2, 3, 10])
+    @Test("equal servers get equal shares", arguments: [1, 2, 3, 10])
     func equalShares(_ count: Int) {
         for (_, share) in shares(servers(count)) { #expect(abs(share * Double(count) - 1) < 0.15) }
         #expect(shares(servers(count)).count == count)
     }
 
-    @Test("shares go by the weights")
+    @Test("shares are proportional to the weights")
     func weightedShares() throws {
         let found = shares([
             Server(name: "a", weight: 1), Server(name: "b", weight: 3), Server(name: "c", weight: 6),
@@ -45,7 +45,7 @@ import Testing
         #expect(found.count == 3)
     }
 
-    @Test("a server that goes loses its own values only, to each of the others its share", arguments: 0..<5)
+    @Test("removing a server moves only its own keys, evenly to the others", arguments: 0..<5)
     func removal(_ gone: Int) {
         let all = servers(5)
         var rest = all
@@ -63,7 +63,7 @@ import Testing
         for (_, count) in heirs { #expect(abs(Double(count) / Double(moved) - 0.25) < 0.05) }
     }
 
-    @Test("a server that comes takes its share, and nothing moves between the others")
+    @Test("adding a server moves only its share of the keys to it")
     func addition() {
         let before = places(servers(4))
         let after = places(servers(5))
@@ -72,7 +72,7 @@ import Testing
         #expect(abs(Double(moved.count) / 10_000 - 0.2) < 0.03)
     }
 
-    @Test("more weight for one takes from the others only")
+    @Test("more weight for one server only moves keys to it")
     func heavier() {
         let before = places([Server(name: "a"), Server(name: "b"), Server(name: "c")])
         let after = places([Server(name: "a", weight: 2), Server(name: "b"), Server(name: "c")])
@@ -82,7 +82,7 @@ import Testing
         #expect(abs(part - 1.0 / 6) < 0.03)
     }
 
-    @Test("the order of the list does not matter, and the second in the order is the heir")
+    @Test("the order of the list does not matter, and the second choice takes over")
     func order() {
         let all = servers(6)
         #expect(places(all) == places(all.reversed()))
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("without servers there is none")
+    @Test("an empty list has no server")
     func none() {
         #expect(Rendezvous([]).server(for: Self.digests[0]) == nil)
         #expect(Rendezvous([Server(name: "a", weight: 0)]).order(for: Self.digests[0]).isEmpty)

@@ -20,7 +20,7 @@ struct RemoteSimulationTests {
     /// The kinds of trouble in which a server gives no answer in time.
     private static let silent = [Terms.Trouble.slow, .dead]
 
-    @Test("every get ends in one way")
+    @Test("each get is counted as exactly one outcome")
     func sums() {
         for trouble in Terms.Trouble.allCases {
             let outcome = run { $0.trouble = trouble }
@@ -41,7 +41,10 @@ struct RemoteSimulationTests {
         }
     }
 
-    @Test("with breakers few gets wait in vain", arguments: [Terms.Trouble.dead, .refusing])
+    @Test(
+        "with breakers few gets wait for a server that does not answer",
+        arguments: [Terms.Trouble.dead, .refusing]
+    )
     func breaker(_ trouble: Terms.Trouble) {
         let (with, without) = (
             run { $0.trouble = trouble },
@@ -55,7 +58,7 @@ struct RemoteSimulationTests {
         #expect(with.load.requests[0] < without.load.requests[0])
     }
 
-    @Test("a slow server is asked by so many as it can answer")
+    @Test("a slow server gets no more requests than it can answer")
     func overload() {
         // The server gets up to 200 requests a second, of which it can answer 100.
         func outcome(_ hasBreaker: Bool) -> SimulationOutcome {
@@ -69,7 +72,7 @@ struct RemoteSimulationTests {
         #expect(with.faults * 2 < without.faults, "\(with.faults) of \(without.faults)")
     }
 
-    @Test("a server in trouble costs its own share only", arguments: silent)
+    @Test("a faulty server affects only its own share of the keys", arguments: silent)
     func share(_ trouble: Terms.Trouble) {
         let (well, ill) = (run(), run { $0.trouble = trouble })
         // A quarter of the keys for a third of the time, which is 1/12, with a margin for chance.
@@ -77,7 +80,7 @@ struct RemoteSimulationTests {
         #expect(ill.computations >= well.computations)
     }
 
-    @Test("one flight a machine saves requests and computations")
+    @Test("one flight per machine saves requests and computations")
     func singleFlight() {
         let (with, without) = (run(), run { $0.isSingleFlight = false })
         #expect(with.joined > 0 && without.joined == 0)
@@ -85,7 +88,7 @@ struct RemoteSimulationTests {
         #expect(without.computations > 3 * with.computations)
     }
 
-    @Test("values that one machine has computed the others get")
+    @Test("values computed by one machine reach the others")
     func reach() {
         let outcome = run {
             ($0.machines, $0.exponent) = (200, 1)
@@ -95,7 +98,7 @@ struct RemoteSimulationTests {
         #expect(outcome.load.requests.allSatisfy { $0 > 0 })
     }
 
-    @Test("the same seed gives the same, another one another")
+    @Test("equal seeds give equal results, different seeds different ones")
     func repetition() {
         func hits(_ seed: UInt64) -> [Int] {
             let outcome = run { $0.seed = seed }
@@ -107,7 +110,7 @@ struct RemoteSimulationTests {
 
     private static let writesTables = ProcessInfo.processInfo.environment["DISKCACHE_TABLES"] != nil
 
-    @Test("the article has what comes out", .enabled(if: !writesTables))
+    @Test("the article contains the current tables", .enabled(if: !writesTables))
     func article() throws {
         let article = try String(contentsOf: SimulationTables.article, encoding: .utf8)
         for line in SimulationTables.all([.small]) where !line.isEmpty && !article.contains(line) {
@@ -115,7 +118,7 @@ struct RemoteSimulationTests {
         }
     }
 
-    @Test("the article's tables, anew", .enabled(if: writesTables, "only with DISKCACHE_TABLES=1"))
+    @Test("the article's tables are rewritten", .enabled(if: writesTables, "only with DISKCACHE_TABLES=1"))
     func tables() throws {
         let lines = SimulationTables.all([.small, .middle, .large])
         print(lines.joined(separator: "\n"))

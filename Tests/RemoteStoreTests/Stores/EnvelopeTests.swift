@@ -21,18 +21,18 @@ import Testing
         )
     }
 
-    @Test("record and value come back as they went")
+    @Test("record and value survive the round trip")
     func roundTrip() {
         #expect(Envelope.open(Data(Envelope.seal(parcel)), for: key) == parcel)
     }
 
-    @Test("slices count on from where they were cut")
+    @Test("slices keep the indexes of their base")
     func slice() {
         let bytes = Data([1, 2, 3] + Envelope.seal(parcel))
         #expect(Envelope.open(bytes.dropFirst(3), for: key) == parcel)
     }
 
-    @Test("what is another key's, or cut off, or damaged in front, is none")
+    @Test("a value of another key, a truncated one and one with a damaged header are rejected")
     func refused() {
         let bytes = Envelope.seal(parcel)
         #expect(Envelope.open(Data(bytes), for: Digest(ofKey: "other")) == nil)

@@ -135,7 +135,7 @@ import Testing
         #expect(SignatureV4.text(Timestamp(nanoseconds: Int64(seconds) * 1_000_000_000)) == text)
     }
 
-    @Test("HMAC is that of RFC 4231")
+    @Test("HMAC matches the test vectors of RFC 4231")
     func hmac() {
         func text(_ bytes: [UInt8]) -> String {
             bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()

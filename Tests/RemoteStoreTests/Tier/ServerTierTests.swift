@@ -587,7 +587,7 @@ import Testing
 }
 
 @Suite(.takesTurns) struct LatencyCountsTests {
-    @Test("each span belongs to one place, which ends within a quarter above it")
+    @Test("each duration belongs to one bucket, whose end is at most a quarter above it")
     func places() {
         for exponent in 0..<30 {
             for offset in [UInt64(0), 1, 3] {
@@ -600,7 +600,7 @@ import Testing
         }
     }
 
-    @Test("percentiles")
+    @Test("percentiles are computed")
     func percentiles() throws {
         let counts = LatencyCounts()
         #expect(counts.summary.latency == nil)
