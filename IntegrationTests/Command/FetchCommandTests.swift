@@ -158,6 +158,35 @@ struct FetchCommandTests {
         #expect(fields.contains { $0["name"]?.lowercased() == "content-length" }, "\(fields)")
     }
 
+    @Test(.enabled(if: Tracer.works, "strace is not installed, or tracing is not allowed"))
+    func `a stored response takes no other thread and no futex per file`() throws {
+        let count = 20
+        let run = try serving(
+            """
+            for i in $(seq \(count)); do set -- "$@" -o "$HOME/f$i"; done
+            for i in $(seq \(count)); do set -- "$@" "$ORIGIN/fresh"; done
+            fetch "$@" && strace -f -qq -o "$HOME/calls" -e trace=clone,clone3,futex "$TOOL" fetch "$@" && wc -l < "$LOG"
+            """
+        )
+        #expect(run.status == 0 && run.lines.map { $0.filter { $0 != " " } } == ["1"], "\(run.error)")
+        let calls = try String(contentsOfFile: tool.path("calls"), encoding: .utf8).split(separator: "\n")
+        #expect(!calls.contains { $0.contains(" clone") }, "\(calls)")
+        #expect(calls.count { $0.contains(" futex(") } < count, "\(calls)")
+    }
+
+    @Test(arguments: ["", "trap '' PIPE; "], ["", "-i "])
+    func `a reader that has exited ends a fetch without a message`(prefix: String, options: String) throws {
+        let run = try serving(
+            """
+            \(prefix)exec 4> >(:); wait $!
+            fetch \(options)"$ORIGIN/fresh" "$ORIGIN/stale" >&4 && echo done
+            wc -l < "$LOG"
+            """
+        )
+        let lines = run.lines.map { $0.filter { $0 != " " } }
+        #expect(lines == ["1"] && run.error.isEmpty, "\(run.output)\(run.error)")
+    }
+
     @Test(arguments: [">/dev/full", "-o /dev/full", "-i -o /dev/full"])
     func `a full output is an error of the output`(output: String) throws {
         let run = try serving("fetch \"$ORIGIN/fresh\" \(output)")

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-private enum Tracer {
+enum Tracer {
     static let works = (try? trace(["true"])) != nil
 
     /// Returns the counts of all calls that a command makes, or of those of its first thread if `follows` is false.

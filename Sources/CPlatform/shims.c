@@ -157,6 +157,12 @@ struct cplatform_found cplatform_getopt_long(
 
 _Thread_local unsigned int cplatform_numbered_thread;
 
+static _Thread_local bool is_waiting_thread;
+
+bool cplatform_is_waiting_thread(void) { return is_waiting_thread; }
+
+void cplatform_set_waiting_thread(bool is_waiting) { is_waiting_thread = is_waiting; }
+
 unsigned int cplatform_number_thread(void) {
     static atomic_uint last;
     // Each process begins with another number, or the first threads of all would count in one cache line. The numbers

@@ -42,7 +42,8 @@ struct Lane: Sendable {
     var pool: ThreadPool { own.value }
 }
 
-/// Runs blocking work on a library thread, and suspends the task until it is done.
+/// Runs blocking work on a library thread, and suspends the task until it is done; on a waiting thread (``WaitingThread``)
+/// it runs at once.
 ///
 /// If the system cannot create a thread, the work waits for an existing one; if the pool has none, it runs on the calling
 /// thread.
@@ -50,6 +51,7 @@ func offload<Value: Sendable, Failure: Error>(
     on lane: Lane = .writing,
     _ work: @escaping @Sendable () throws(Failure) -> Value
 ) async throws(Failure) -> Value {
+    if WaitingThread.isCurrent { return try work() }
     let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
         lane.pool.run { continuation.resume(returning: Result(catching: work)) }
     }
@@ -61,7 +63,8 @@ func offloadIfFree<Value: Sendable>(
     on lane: Lane,
     _ work: @escaping @Sendable () -> Value?
 ) async -> Value? {
-    await withCheckedContinuation { (continuation: CheckedContinuation<Value?, Never>) in
+    if WaitingThread.isCurrent { return work() }
+    return await withCheckedContinuation { (continuation: CheckedContinuation<Value?, Never>) in
         let isBegun = lane.pool.runIfFree { continuation.resume(returning: work()) }
         if !isBegun { continuation.resume(returning: nil) }
     }

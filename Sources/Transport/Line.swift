@@ -80,7 +80,8 @@ final class Line: Sendable {
     ) throws(TransportError) -> TransportRequest {
         let place = response.values("location").first ?? ""
         guard let url = unsafe ctransport_resolve(line, request.url, place) else {
-            throw TransportError(.protocolViolation, "\(request.place): the target of a redirect is not a URL")
+            let words = "the target of a redirect is not a URL"
+            throw TransportError(.protocolViolation, "\(request.place): \(words)")
         }
         let next = request.redirected(to: unsafe String(cString: url))
         try next.check()

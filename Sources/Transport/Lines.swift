@@ -29,7 +29,20 @@ final class Lines: Sendable {
     /// Runs `call` on a thread, when it is its turn.
     func run(_ call: Call) {
         guard queue.withLock({ $0.begin(call.request.site, call) }) else { return call.setAlarm() }
-        var next: Call? = call
+        start(call)
+    }
+
+    /// Performs `call` in the calling thread if it is its turn now; otherwise returns nil.
+    func performNow(_ call: Call) -> Call.Outcome? {
+        guard queue.withLock({ $0.beginIfFree(call.request.site) }) else { return nil }
+        let outcome = Result { () throws(TransportError) in try perform(call) }
+        start(end(call))
+        return outcome
+    }
+
+    /// Runs a call, whose turn it is, on a thread.
+    private func start(_ call: Call?) {
+        var next = call
         while let call = next {
             let work: ThreadPool.Work = { self.serve(call) }
             if threads.runIfFree(work) { return }

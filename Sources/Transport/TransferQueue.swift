@@ -35,16 +35,18 @@ struct TransferQueue<Element> {
 
     /// Returns whether a transfer from `site` may begin now, and counts until ``end(_:)``; otherwise `element` waits.
     mutating func begin(_ site: Substring, _ element: Element) -> Bool {
-        var server = servers[site] ?? Server()
-        defer { servers[site] = server }
-        if hasRoom(server) {
-            server.running += 1
-            running += 1
-            return true
-        }
+        if beginIfFree(site) { return true }
         last += 1
-        server.waiting.append((last, element))
+        servers[site, default: Server()].waiting.append((last, element))
         return false
+    }
+
+    /// Returns whether a transfer from `site` may begin now, and then counts until ``end(_:)``.
+    mutating func beginIfFree(_ site: Substring) -> Bool {
+        guard hasRoom(servers[site] ?? Server()) else { return false }
+        servers[site, default: Server()].running += 1
+        running += 1
+        return true
     }
 
     /// Ends a transfer from `site`.

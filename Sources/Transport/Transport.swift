@@ -24,10 +24,12 @@ package final class Transport: Sendable {
 
     /// Sends `request` and returns the response when its body has arrived.
     ///
-    /// Cancelling the task ends it at once. Bytes written to a descriptor before an error remain.
+    /// Cancelling the task ends it at once. Bytes written to a descriptor before an error remain. On a waiting thread
+    /// (``WaitingThread``) that thread transfers, unless the call must wait for its turn.
     package func perform(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         try request.check()
         let call = Call(request)
+        if WaitingThread.isCurrent, let outcome = lines.value.performNow(call) { return try outcome.get() }
         let outcome: Call.Outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Call.Outcome, Never>) in
                 if call.start({ continuation.resume(returning: $0) }) { lines.value.run(call) }

@@ -160,6 +160,10 @@ static inline uint64_t cplatform_process_generation(void) {
 
 /// The number of the calling thread, and the function that assigns one.
 extern _Thread_local unsigned int cplatform_numbered_thread;
+
+/// Whether the calling thread runs an asynchronous function that it waits for.
+bool cplatform_is_waiting_thread(void);
+void cplatform_set_waiting_thread(bool is_waiting);
 unsigned int cplatform_number_thread(void);
 
 /// Returns a unique number of the calling thread, counted up as threads first ask, from a different start in each

@@ -10,7 +10,8 @@ package final class ProgressLine: Sendable {
     /// It also delays the first line, so that short work shows none.
     private static let interval: Duration = .milliseconds(100)
 
-    private let isShown = Terminal.isInteractive(Terminal.standardError)
+    /// Whether standard error is a terminal.
+    package let isShown = Terminal.isInteractive(Terminal.standardError)
     private let next = Locked(ContinuousClock.now + ProgressLine.interval)
     private let text = Locked(ProgressText())
 

@@ -57,7 +57,8 @@ extension Fetch {
             status.isStored = true
         }
         if let served = try await serve(answer, stored, status) { return served }
-        throw FetchError(.other, "\(asked.url.place): the stored response was removed: try again", status: 304)
+        let words = "the stored response was removed: try again"
+        throw FetchError(.other, "\(asked.url.place): \(words)", status: 304)
     }
 
     /// Answers with the received response without storing it.

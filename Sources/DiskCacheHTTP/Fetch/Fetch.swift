@@ -78,6 +78,7 @@ struct Fetch: Sendable {
                 }
                 progress.losses += 1
             case .forward(let forwarded):
+                try http.requireThreads()
                 guard isShareable(forwarded), !progress.isAlone else {
                     return try await exchange(forwarded, found)
                 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+package import Platform
 import Transport
 
 /// An error that prevented a response.
@@ -50,11 +50,14 @@ public struct FetchError: Error, Sendable, Equatable {
     public let message: String
     /// The status of the response, if there was one; 407 if a proxy requires authentication.
     public let status: Int?
+    /// The error of the write that failed, if that is the reason.
+    package let cause: Errno?
 
-    init(_ code: Code, _ message: String, status: Int? = nil) {
+    init(_ code: Code, _ message: String, status: Int? = nil, cause: Errno? = nil) {
         self.code = code
         self.message = message
         self.status = status
+        self.cause = cause
     }
 }
 
@@ -105,6 +108,6 @@ extension FetchError {
         let isFull = cause.tellsOfFullDisk
         let advice = isFull ? "make space there" : "check the path and its permissions"
         let code: Code = isFull && !isDestination ? .noSpace : .outputFailed
-        self.init(code, "write \(place): \(cause): \(advice)")
+        self.init(code, "write \(place): \(cause): \(advice)", cause: cause)
     }
 }

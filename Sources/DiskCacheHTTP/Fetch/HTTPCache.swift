@@ -75,34 +75,31 @@ public final class HTTPCache: Sendable {
 
     /// Returns the response to `request`; blocks the calling thread.
     ///
-    /// - Throws: ``FetchError``, with ``FetchError/Code/other`` also if the process can't create the threads that it needs.
+    /// A stored response needs no other thread, unless the request has a ``FetchRequest/progress``.
+    ///
+    /// - Throws: ``FetchError``, with ``FetchError/Code/other`` also if the process can't create the threads that a request
+    ///   to a server needs.
     @available(*, noasync, message: "it blocks the thread: use `fetch`")
     public func fetchAndWait(_ request: FetchRequest) throws(FetchError) -> FetchResponse {
-        guard
-            Self.hasThreads.withLock({ known in
-                known = known || DetachedThread.areAvailable(Self.threadCount)
-                return known
-            })
-        else {
-            let reason = "there may be no more threads: raise the limit of processes (ulimit -u, pids.max)"
-            throw FetchError(.other, reason)
+        try WaitingThread.run { [self] in await result(of: request) }.get()
+    }
+
+    /// Throws if threads can't be created, without which a waiting thread could wait forever.
+    func requireThreads() throws(FetchError) {
+        guard WaitingThread.isCurrent else { return }
+        let areThere = Self.hasThreads.withLock { known in
+            known = known || DetachedThread.areAvailable(Self.threadCount)
+            return known
         }
-        let outcome = Monitored<Result<FetchResponse, FetchError>?>(nil)
-        Task.detached { [self] in
-            let result = await result(of: request)
-            outcome.withLock { $0 = result }
-            outcome.wakeAll()
-        }
-        let ended = outcome.wait(for: { $0 })
-        guard let ended else { throw FetchError(.other, "the fetch has not ended") }
-        return try ended.get()
+        if areThere { return }
+        let reason = "there may be no more threads: raise the limit of processes (ulimit -u, pids.max)"
+        throw FetchError(.other, reason)
     }
 
     /// Whether enough threads are known to be available.
     private static let hasThreads = Locked(false)
-    /// The threads of Swift's pool, which also runs timers; one that transfers, one that resolves names, and those that read
-    /// and write the cache.
-    private static let threadCount = 6
+    /// The threads of Swift's pool, which also runs timers, and one that resolves names.
+    private static let threadCount = 4
 
     private func result(of request: FetchRequest) async -> Result<FetchResponse, FetchError> {
         do {

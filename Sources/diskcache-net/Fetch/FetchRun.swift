@@ -28,9 +28,19 @@ struct FetchRun {
 
     /// Returns the status of the first request that failed, or 0.
     func run() throws -> ExitStatus {
-        let pool = ThreadPool("diskcache-fetch", limit: plan.parallel)
         var status = ExitStatus.done
         defer { progress.line.clear() }
+        if plan.parallel == 1 || plan.requests.count == 1 {
+            for index in plan.requests.indices {
+                let result = Result { () throws(any Error) in try fetch(index) }
+                progress.end(index)
+                progress.line.clear()
+                let end = try finish(index, result)
+                if status == .done { status = end }
+            }
+            return status
+        }
+        let pool = ThreadPool("diskcache-fetch", limit: plan.parallel)
         for index in plan.requests.indices.prefix(plan.parallel) { start(index, on: pool) }
         for index in plan.requests.indices {
             guard let result = ended.wait(for: { $0.removeValue(forKey: index) }) else { continue }
@@ -66,7 +76,8 @@ struct FetchRun {
     private func fetch(_ index: Int, to target: FetchRequest.Output) throws(FetchError) -> FetchResponse {
         var request = plan.requests[index]
         request.output = target
-        request.progress = { [progress] in progress.hear($0, of: index) }
+        // Progress is reported by another thread, which a response at hand would otherwise not need.
+        if progress.line.isShown { request.progress = { [progress] in progress.hear($0, of: index) } }
         return try download(request)
     }
 
@@ -102,6 +113,9 @@ struct FetchRun {
             try report(index, response, refusal)
             if let refusal { try Output.complain(refusal.message) }
             return refusal?.status ?? .done
+        } catch let error as FetchError where error.cause == .brokenPipe && plan.files[index] == nil {
+            // The reader of the output has exited, so the other bodies are of no use either.
+            throw Errno.brokenPipe
         } catch let error as FetchError {
             let failure = Failure(error)
             return try complain(index, failure.message, failure.status)
