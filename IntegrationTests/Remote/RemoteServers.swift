@@ -172,6 +172,10 @@ func connected(to port: UInt16) -> Int32 {
 final class SlowProxy: Sendable {
     let port: UInt16
     private let listening: Int32
+    private let forwarded: Locked<Int>.Box
+
+    /// The number of bytes that clients have sent through it.
+    var requestBytes: Int { forwarded.value.withLock { $0 } }
 
     init(to target: UInt16, pause: UInt32) throws {
         let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -186,12 +190,18 @@ final class SlowProxy: Sendable {
         guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
         self.listening = listening
         port = UInt16(bigEndian: address.sin_port)
+        let forwarded = Locked<Int>.Box(0)
+        self.forwarded = forwarded
         Thread.detachNewThread {
             while true {
                 let client = accept(listening, nil, nil)
                 guard client >= 0 else { return }
                 let server = connected(to: target)
-                Thread.detachNewThread { Self.pass(from: client, to: server, pause: 0) }
+                Thread.detachNewThread {
+                    Self.pass(from: client, to: server, pause: 0) { count in
+                        forwarded.value.withLock { $0 += count }
+                    }
+                }
                 Thread.detachNewThread { Self.pass(from: server, to: client, pause: pause) }
             }
         }
@@ -202,11 +212,17 @@ final class SlowProxy: Sendable {
         close(listening)
     }
 
-    private static func pass(from source: Int32, to target: Int32, pause: UInt32) {
+    private static func pass(
+        from source: Int32,
+        to target: Int32,
+        pause: UInt32,
+        _ passed: (Int) -> Void = { _ in }
+    ) {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         while true {
             let count = recv(source, &bytes, bytes.count, 0)
             guard count > 0 else { break }
+            passed(count)
             if pause > 0 { usleep(pause) }
             guard Glibc.send(target, bytes, count, Int32(MSG_NOSIGNAL)) == count else { break }
         }
