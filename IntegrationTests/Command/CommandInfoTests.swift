@@ -82,7 +82,7 @@ import Testing
         try cache.put("value", forKey: "k")
         var request = SweepRequest()
         request.limits.maximumEntries = 0
-        _ = try Sweep.run(request, on: store.parts, now: .now)
+        _ = try Sweep.run(request, on: store, now: .now)
         let process = ProcessInfo.processInfo.processIdentifier
         let (line, exit) = try status("k")
         #expect(exit == 1 && line.hasPrefix("a miss: removed ") && line.hasSuffix(" \(process): too many"))

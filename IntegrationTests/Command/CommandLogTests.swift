@@ -32,7 +32,7 @@ import Testing
         _ = try store.remove(Digest(ofKey: "last"), now: .now, name: "last")
         var request = SweepRequest()
         request.limits.maximumEntries = 0
-        _ = try Sweep.run(request, on: store.parts, now: .now)
+        _ = try Sweep.run(request, on: store, now: .now)
     }
 
     @Test func `without an event log the command prints how to enable one`() throws {

@@ -164,7 +164,7 @@ import Testing
     @Test func `a value that is not a number is refused and kept`() throws {
         #expect(try tool.run("put", "k", input: Data("text".utf8)).status == 0)
         let run = try tool.run("incr", "k")
-        #expect(run.status == 64 && run.outputData.isEmpty && run.error.contains("no whole number"))
+        #expect(run.status == 64 && run.outputData.isEmpty && run.error.contains("not a whole number"))
         #expect(try tool.run("get", "k").output == "text")
     }
 

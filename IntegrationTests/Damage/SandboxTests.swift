@@ -289,6 +289,6 @@ extension Tool {
     @Test func `fetch fails at once if no thread can be created`() throws {
         let words = ["fetch", "--time-limit", "1h", "http://127.0.0.1:1/"]
         let run = try tool.run(refusing: ["clone", "clone3"], Refusal(errno: EAGAIN, name: "EAGAIN"), words)
-        #expect(run.status == 69 && run.error.contains("there may be no more threads"), "\(run.error)")
+        #expect(run.status == 69 && run.error.contains("a thread can't be created"), "\(run.error)")
     }
 }

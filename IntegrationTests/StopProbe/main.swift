@@ -43,7 +43,7 @@ do {
     case "sweep":
         var request = SweepRequest()
         request.progress = { if $0.phase == .waiting { stop() } }
-        _ = try Sweep.run(request, on: store.parts, now: .now)
+        _ = try Sweep.run(request, on: store, now: .now)
     case "objectStripe": try stop(holding: "object", Digest(of: value.span), in: store)
     case "entryStripe": try stop(holding: "entry", key, in: store)
     case _ where RuleStep(rawValue: place) != nil:

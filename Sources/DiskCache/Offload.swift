@@ -6,32 +6,32 @@ import Platform
 ///
 /// There is one pool for each kind of wait, so that work that waits for no other caller never queues behind work that does.
 /// Swift's own threads, one per processor, must never block.
-struct Lane: Sendable {
+struct WorkerPool: Sendable {
     /// Work that waits for the medium, or for up to a second for the end of a put by this process that is being published.
     ///
     /// It waits for no lock and runs no code of the program except codecs.
     ///
     /// 16 threads keep a fast disk busy.
-    static let reading = Lane("diskcache-read", limit: 16)
+    static let reading = WorkerPool("diskcache-read", limit: 16)
     /// Work that waits for locks and for space, within the patience for each, but never for other work of this pool.
     ///
     /// 64 threads, one per stripe of a kind: all of them may wait for a stripe that a stopped process holds, or for the
     /// medium with ``CacheConfiguration/Durability/fsync``.
-    static let writing = Lane("diskcache-write", limit: 64)
+    static let writing = WorkerPool("diskcache-write", limit: 64)
     /// Work that takes as long as the caller's files and closures, a whole collection, or a wait for other calls.
     ///
     /// 256 threads, so that queueing begins late: running work may wait for queued work, for instance at the other end of a
     /// pipe.
-    static let lengthy = Lane("diskcache-long", limit: 256)
+    static let lengthy = WorkerPool("diskcache-long", limit: 256)
     /// Background computations of the blocking form, whose result no caller awaits.
     ///
     /// Up to 64 run at once, without a queue: a queued computation would block the waiters of its flight.
-    static let refreshing = Lane("diskcache-fresh", limit: 64)
+    static let refreshing = WorkerPool("diskcache-fresh", limit: 64)
 
     /// Work that waits for remote servers, no longer than their time limit (`RemoteTier.limit`).
     ///
     /// Up to 64 run at once, without a queue, because time spent in a queue would not count towards that limit.
-    static let asking = Lane("diskcache-ask", limit: 64)
+    static let asking = WorkerPool("diskcache-ask", limit: 64)
 
     private let own: PerProcess<ThreadPool>
 
@@ -48,7 +48,7 @@ struct Lane: Sendable {
 /// If the system cannot create a thread, the work waits for an existing one; if the pool has none, it runs on the calling
 /// thread.
 func offload<Value: Sendable, Failure: Error>(
-    on lane: Lane = .writing,
+    on lane: WorkerPool = .writing,
     _ work: @escaping @Sendable () throws(Failure) -> Value
 ) async throws(Failure) -> Value {
     if WaitingThread.isCurrent { return try work() }
@@ -60,7 +60,7 @@ func offload<Value: Sendable, Failure: Error>(
 
 /// Runs blocking work if a thread is free or can be created now; otherwise returns nil at once.
 func offloadIfFree<Value: Sendable>(
-    on lane: Lane,
+    on lane: WorkerPool,
     _ work: @escaping @Sendable () -> Value?
 ) async -> Value? {
     if WaitingThread.isCurrent { return work() }

@@ -38,6 +38,6 @@ extension SharedCache {
     public static func closeOnTermination(deadline: Duration = .seconds(5))
         throws(CacheError)
     {
-        try OpenCaches.all.closeOnTermination(deadline: deadline)
+        try CacheRegistry.all.closeOnTermination(deadline: deadline)
     }
 }

@@ -91,7 +91,7 @@ extension SharedCache {
 
     /// Runs a collection because the disk is full; returns false if it freed nothing.
     package func makeSpace(_ bytes: Int) -> Bool {
-        core.store.room.makeSpace(Int64(bytes), now: now)
+        core.store.makeSpace(Int64(bytes), now: now)
     }
 
     /// Copies the value of `key` to a file.
@@ -175,9 +175,7 @@ extension SharedCache {
         _ reading: ReadOptions
     ) throws(CacheError) -> StoreHit<FileDescriptor>? {
         if let hit = try openFile(digest, reading) { return hit }
-        guard remote != nil, reading.asksRemote, reading.source != .memory,
-            findRemotely(key, BytesCodec()) != nil
-        else { return nil }
+        guard remote != nil, reading.mayAskRemote, findRemotely(key, BytesCodec()) != nil else { return nil }
         return try openFile(digest, reading)
     }
 

@@ -48,7 +48,7 @@ extension SharedCache {
             if store.enact(.expire(staleFor: staleFor), selection, now: now) { return }
             var failure: CacheError?
             for shard in 0..<StoreLayout.shardCount {
-                for key in try store.parts.digests(.entries, shard: shard).digests {
+                for key in try store.digests(.entries, shard: shard).digests {
                     try passing(&failure) { () throws(CacheError) in
                         var backoff = Backoff()
                         while try !store.expire(
@@ -83,7 +83,7 @@ extension SharedCache {
     }
 
     private func remove(_ selection: KeySelection, oneByOneFrom store: Store) throws(CacheError) {
-        let log = store.parts.log
+        let log = store.eventLog
         // An entry without a valid record is removed only if all are.
         let isMeant = { (stored: StoredEntry) in
             stored.record.map { selection.mayInclude($0) } ?? (selection == .all)
@@ -92,11 +92,11 @@ extension SharedCache {
         for shard in 0..<StoreLayout.shardCount {
             var removed: [LoggedKey] = []
             defer { log?.append(removed, cause: .cleared) }
-            for key in try store.parts.digests(.entries, shard: shard).digests {
+            for key in try store.digests(.entries, shard: shard).digests {
                 try passing(&failure) { () throws(CacheError) in
                     // `remove` checks the entry again under its lock: a value that was given other options meanwhile is
                     // removed too.
-                    guard let (stored, _) = try store.parts.entry(key), isMeant(stored),
+                    guard let (stored, _) = try store.entry(key), isMeant(stored),
                         let gone = try store.remove(key, where: { $0.map(isMeant) ?? false }).removed
                     else { return }
                     if log != nil { removed.append(LoggedKey(digest: key, name: gone.record?.key)) }

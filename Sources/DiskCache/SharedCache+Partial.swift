@@ -12,7 +12,7 @@ extension SharedCache {
     package func partialFile(forKey key: String) throws(CacheError) -> PartialFile? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(CacheError) -> PartialFile? in
-            try PartialFile.open(digest, in: store.parts)
+            try PartialFile.open(digest, in: store.control)
         }
     }
 
@@ -46,7 +46,7 @@ extension SharedCache {
     }
 
     /// Whether the directory is so close to a limit that values are being evicted.
-    package var isPressed: Bool { core.store.room.isPressed }
+    package var isPressed: Bool { core.store.isPressed }
 
     /// Returns the present length and the note of the partial download of `key`, whichever process holds it; nil if there is
     /// none.
@@ -98,7 +98,7 @@ extension SharedCache {
                 else { return .gone }
                 let record = try record(of: live.record.content, key: key, options, now: now)
                 switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now) {
-                case .published:
+                case .written:
                     return .renewed(CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: now))
                 case .conflict: return nil
                 case .objectMissing: return .gone

@@ -19,7 +19,7 @@ extension SharedCache {
     /// - Throws: ``CacheError`` if the directory cannot be read.
     public func get(forKey key: String) throws(CacheError) -> CacheHit<Data>? {
         // A separate overload: a hit in memory is so short that creating the default options would be measurable.
-        if let hit = try find(key, BytesCodec(), allowingStale: false) { return hit }
+        if let hit = try findHere(key, BytesCodec(), acceptsStale: false) { return hit }
         return remote == nil ? nil : findRemotely(key, BytesCodec())
     }
 
@@ -119,14 +119,14 @@ extension SharedCache {
     ) throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
         try publishAll()
         return try withStore { (store, now) throws(CacheError) in
-            CacheEntries(parts: store.parts, now: now, selection: selection)
+            CacheEntries(store: store, now: now, selection: selection)
         }
     }
 }
 
 /// The entries of a cache, read from disk shard by shard during iteration.
 struct CacheEntries: Sequence, IteratorProtocol, Sendable {
-    let parts: StoreParts
+    let store: Store
     let now: Timestamp
     let selection: KeySelection
     var shard = 0
@@ -142,7 +142,7 @@ struct CacheEntries: Sequence, IteratorProtocol, Sendable {
                 guard shard < StoreLayout.shardCount else { return nil }
                 // Incremented first, so that an unreadable shard is reported once and skipped.
                 shard += 1
-                keys = try parts.digests(.entries, shard: shard - 1).digests
+                keys = try store.digests(.entries, shard: shard - 1).digests
             }
         } catch {
             return .failure(error)
@@ -150,7 +150,7 @@ struct CacheEntries: Sequence, IteratorProtocol, Sendable {
     }
 
     private func entry(_ key: Digest) throws(CacheError) -> CacheEntry? {
-        guard let (stored, status) = try parts.entry(key), let record = stored.record, !record.isNothing,
+        guard let (stored, status) = try store.entry(key), let record = stored.record, !record.isNothing,
             selection.includes(record), stored.freshness(at: now, accessed: status.accessed) == .fresh
         else { return nil }
         return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)

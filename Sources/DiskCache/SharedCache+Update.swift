@@ -124,7 +124,7 @@ extension SharedCache {
         let digits = hit.value.last == UInt8(ascii: "\n") ? hit.value.dropLast() : hit.value
         // A number has at most 20 bytes, 19 digits and a sign; longer values are not parsed.
         if digits.count <= 20, let number = Int(String(decoding: digits, as: UTF8.self)) { return number }
-        throw uncountable("the value is no whole number in decimal digits: put one, or use another key")
+        throw uncountable("the value is not a whole number in decimal digits: put one, or use another key")
     }
 
     private func uncountable(_ words: String) -> CacheError {
@@ -177,7 +177,7 @@ extension SharedCache {
     ) throws(CacheError) -> Bool {
         let record = try record(of: content, key: key, options, now: now)
         let isStored = try withStore { (store, _) throws(CacheError) in
-            try store.put(value.span, for: digest, record, ifStill: observed).isPublished
+            try store.put(value.span, for: digest, record, ifStill: observed).isWritten
         }
         if isStored { forget(key, .replaced) }
         return isStored
@@ -195,7 +195,7 @@ extension SharedCache {
         let (old, moment) = (hit.held.record, now)
         let record = try record(of: old.content, key: key, terms.filled(from: old), now: moment)
         let isChanged = try withStore { (store, _) throws(CacheError) in
-            try store.rewrite(record, for: digest, ifStill: observed, now: moment).isPublished
+            try store.rewrite(record, for: digest, ifStill: observed, now: moment).isWritten
         }
         if isChanged { forget(key, .replaced) }
         return isChanged
@@ -210,7 +210,7 @@ extension SharedCache {
     ) throws(CacheError) -> Bool {
         let (record, nothing) = (try recordOfNothing(forKey: key, for: span), Data())
         let isNoted = try withStore { (store, _) throws(CacheError) in
-            try store.put(nothing.span, for: digest, record, ifStill: observed).isPublished
+            try store.put(nothing.span, for: digest, record, ifStill: observed).isWritten
         }
         if isNoted { forget(key, .replaced) }
         return isNoted

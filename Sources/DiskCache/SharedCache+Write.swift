@@ -29,7 +29,46 @@ extension SharedCache {
             // A value larger than the whole queue is written through.
             if writeBehind.put(write) { return }
         }
-        try putThrough(data, forKey: key, options)
+        let data = try withIndicesFromZero(data)
+        if keepsInMemoryAlone(options) {
+            _ = try keepInMemory(data, forKey: key, codec, options, isComputed: false)
+            return
+        }
+        let digest = try digest(ofKey: key)
+        try core.checkOpen()
+        // Computed once: each access costs 200 instructions in `Data`.
+        let bytes = data.span
+        let record = try record(of: Content(of: bytes), key: key, options, now: now)
+        if let validity = try write(bytes, forKey: key, digest, record, options) {
+            // Made only if it is kept, as it costs two allocations.
+            let cost = memoryCost(options) ?? data.count
+            core.hold(
+                MemoryValue(data, key: key, in: space, record: record, cost: cost),
+                by: validity,
+                of: core.store
+            )
+        }
+    }
+
+    /// Writes a value to disk, after the queued put of its key, if there is one.
+    ///
+    /// - Returns: the validity by which memory may hold the value; nil if it may not.
+    func write(
+        _ bytes: Span<UInt8>,
+        forKey key: String,
+        _ digest: Digest,
+        _ record: Record,
+        _ options: PutOptions,
+        _ wait: SpaceWait = SpaceWait()
+    ) throws(CacheError) -> MemoryValidity? {
+        // A queued put is published, not dropped: gets must see its value until this one is on disk, and if this one fails.
+        writeBehind.settle(digest)
+        let generation = try core.describingFailures { (store) throws(CacheError) in
+            try store.put(bytes, for: digest, record, wait)
+        }
+        let terms = configuration.memory.terms(of: options)
+        if terms.keeps == .diskOnly { forget(key, .replaced) }
+        return core.memory == nil ? nil : terms.validity(of: record, writtenAt: generation)
     }
 
     /// Whether a put with these options may return before the value is on disk; false for memory-only values.
@@ -40,19 +79,6 @@ extension SharedCache {
     /// Whether a value with these options is never written to disk.
     func keepsInMemoryAlone(_ options: PutOptions) -> Bool {
         (options.keeps ?? configuration.memory.keeps) == .memoryOnly
-    }
-
-    /// Stores `data` on disk and in the memory tier, if any; or in memory alone, if the options request it.
-    func putThrough(_ data: Data, forKey key: String, _ options: PutOptions) throws(CacheError) {
-        let held = try withIndicesFromZero(data)
-        if keepsInMemoryAlone(options) {
-            _ = try keepInMemory(held, forKey: key, codec, options, isComputed: false)
-            return
-        }
-        let cost = memoryCost(options) ?? data.count
-        try putThrough(data, forKey: key, options) {
-            HeldValue(held, key: key, in: space, record: $0, cost: cost)
-        }
     }
 
     /// The cost in memory of a value with these options; nil for its size, or its codec's cost.
@@ -82,41 +108,6 @@ extension SharedCache {
         return try describing("copy \(data.count) bytes for", path) { () throws(Errno) in
             try Data(copying: data.span)
         }
-    }
-
-    /// Stores `data` on disk and, unless the options exclude it, in the memory tier, as the item that `hold` makes of the
-    /// record.
-    private func putThrough(
-        _ data: Data,
-        forKey key: String,
-        _ options: PutOptions,
-        _ hold: (Record) -> HeldItem
-    ) throws(CacheError) {
-        let digest = try digest(ofKey: key)
-        try core.checkOpen()
-        // Computed once: each access costs 200 instructions in `Data`.
-        let bytes = data.span
-        let record = try record(of: Content(of: bytes), key: key, options, now: now)
-        // A queued put is published, not dropped: gets must see its value until this one is on disk, and if this one fails.
-        writeBehind.settle(digest)
-        try publish(bytes, forKey: key, digest, record, options, RoomTerms(), hold)
-    }
-
-    /// Publishes a value on disk and, unless the options exclude it, in memory.
-    ///
-    /// - Parameter hold: makes the memory item from the record.
-    func publish(
-        _ bytes: Span<UInt8>,
-        forKey key: String,
-        _ digest: Digest,
-        _ record: Record,
-        _ options: PutOptions,
-        _ room: RoomTerms,
-        _ hold: (Record) -> HeldItem
-    ) throws(CacheError) {
-        let terms = configuration.memory.terms(of: options)
-        try core.publish(bytes, digest, record, room, terms, hold)
-        if terms.keeps == .diskOnly { forget(key, .replaced) }
     }
 
     /// Stores `data` unless `key` already has a value.
@@ -198,7 +189,7 @@ extension SharedCache {
                     let period = staleFor ?? record.staleFor
                     try apply(expires, onAccess, staleFor: period, to: &record, now: now)
                     switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now) {
-                    case .published: return true
+                    case .written: return true
                     case .conflict: return nil
                     case .objectMissing: break
                     }

@@ -28,9 +28,9 @@ public final class SharedCache: Sendable {
     let writeBehind: WriteBehind
     /// The computations in progress in this process.
     let flights: Flights
-    let presence: Presence
+    let presence: CacheRegistration
     /// The remote tier; nil if no server is asked.
-    let remote: RemoteLine?
+    let remote: RemoteLookup?
     /// The key space of its calls.
     let space: KeySpace
 
@@ -55,7 +55,7 @@ public final class SharedCache: Sendable {
     package init(
         at path: String,
         configuration: CacheConfiguration,
-        tier: (RemoteHost) throws(CacheError) -> (any RemoteTier)?
+        tier: (RemoteContext) throws(CacheError) -> (any RemoteTier)?
     ) throws(CacheError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw CacheError(.invalidArgument, "open \"\(path)\": it is not a path: name a directory")
@@ -69,16 +69,16 @@ public final class SharedCache: Sendable {
         flights = Flights()
         let core = try CacheCore(path: path, configuration: configuration)
         self.core = core
-        let host = RemoteHost(
+        let host = RemoteContext(
             store: { core.store },
             now: { core.now },
             report: { core.events.send($0) }
         )
-        let remote = try tier(host).map { RemoteLine($0, core) }
+        let remote = try tier(host).map { RemoteLookup($0, core) }
         self.remote = remote
         let writeBehind = WriteBehind(limits: configuration.writeBehind) { [core] in core.publish($0) }
         self.writeBehind = writeBehind
-        presence = Presence(core, writeBehind, remote)
+        presence = CacheRegistration(core, writeBehind, remote)
         try establishLimits()
     }
 
@@ -125,7 +125,7 @@ public final class SharedCache: Sendable {
     /// Returns the digest that names a key's entry; throws for an empty key.
     func digest(ofKey key: String) throws(CacheError) -> Digest {
         guard !key.isEmpty else {
-            throw CacheError(.invalidArgument, "use an empty key: a key must not be empty: give one")
+            throw CacheError(.invalidArgument, "the key is empty: give one of at least one byte")
         }
         return name(ofKey: key)
     }
@@ -134,7 +134,7 @@ public final class SharedCache: Sendable {
     func name(ofKey key: String) -> Digest { Digest(ofKey: key, in: space) }
 
     /// Removes the value of `key` from memory.
-    func forget(_ key: String, _ cause: CacheEvent.RemovalCause) {
+    func forget(_ key: String, _ cause: MemoryRemovalCause) {
         core.memory?.remove(key, in: space, cause: cause)
     }
 

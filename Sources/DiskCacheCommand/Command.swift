@@ -113,7 +113,7 @@ extension OptionError {
                 let names = options.map { "--\($0.specification.name)" }
                 // Most likely a negative number.
                 let isDigit = word.count == 2 && word.last.map { $0.isASCII && $0.isNumber } == true
-                if isDigit { return "unknown option '\(word)' (put -- before a word that is no option)" }
+                if isDigit { return "unknown option '\(word)' (put -- before a word that is not an option)" }
                 return "unknown option '\(word)'" + Suggestion.words(for: String(start), among: names)
             }
             return "ambiguous option '\(start)': it can be \(candidates.joined(separator: ", "))"

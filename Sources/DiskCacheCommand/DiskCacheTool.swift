@@ -5,8 +5,6 @@ import Platform
 
 /// The main program: finds the subcommand, and turns any error into one line and an exit status.
 package enum DiskCacheTool {
-    static let version = "0.1.0"
-
     /// The commands shown to users, in the order of the overview.
     static var shown: [any Command.Type] {
         [
@@ -22,11 +20,6 @@ package enum DiskCacheTool {
     static var hidden: [any Command.Type] {
         [BenchWorkerCommand.self, RefreshCommand.self, CompleteCommand.self, ManualCommand.self]
     }
-
-    static let options = [
-        Option("-d, --dir DIR  the cache directory"), Option("-h, --help  show help"),
-        Option("--version  print the version"),
-    ]
 
     /// Executes the command line, and ends the process.
     ///
@@ -84,13 +77,19 @@ package enum DiskCacheTool {
         _ network: (any Network)?,
         _ bodies: [String: (Arguments) throws -> ExitStatus]
     ) throws -> ExitStatus {
-        let globals = try Arguments(words, options, command: "", directory: nil, operandsBeforeCommand: 0)
+        let globals = try Arguments(
+            words,
+            Overview.options,
+            command: "",
+            directory: nil,
+            operandsBeforeCommand: 0
+        )
         if globals.has("version") {
-            try Output.print("diskcache \(version)\n")
+            try Output.print("diskcache \(Overview.version)\n")
             return .done
         }
         if globals.has("help") || ["help"] == Set(globals.operands) {
-            try Output.print(overview)
+            try Output.print(Overview.text(of: shown))
             return .done
         }
         var words = globals.commandLine
@@ -115,41 +114,30 @@ package enum DiskCacheTool {
         try? Output.complain(message)
         return status
     }
+}
 
-    // Shared by the overview and the manual page.
+/// `diskcache complete -- WORD…`, which the shells' scripts call: prints a line with ``Proposals/kind``, then
+/// ``Proposals/words``.
+enum CompleteCommand: Command {
+    static let name = "complete"
+    static let operands = "[--] [WORD]…"
+    static let summary = "list the words that could stand at the end of a command line"
 
-    static let promise =
-        "One cache directory for all processes of a machine: no server, no wrong bytes, safe at any kill."
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let proposals = Proposals(for: arguments.operands, among: DiskCacheTool.shown)
+        let lines = ([proposals.kind] + proposals.words).map { $0 + "\n" }
+        try Output.draw(lines.joined(), to: Terminal.standardOutput)
+        return .done
+    }
+}
 
-    static let conventions = """
-        The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
-        `incr`, `run`, `lock`, `serve` and `config set` create it if it is missing. Sizes are written like 64K or
-        2G (powers of 1024), times like 90s, 15m, 1h30m, 7d.
+/// `diskcache man-page`, for `make install`.
+enum ManualCommand: Command {
+    static let name = "man-page"
+    static let summary = "print the page of the manual, as man(1) reads it"
 
-        A scope, --scope or $DISKCACHE_SCOPE, is a text that the commands about single keys put in front of
-        each: with the scope thumbs/ the key 17 is stored as thumbs/17, as `ls`, --prefix and --glob know it.
-        """
-
-    static let statuses = """
-        0 done; 1 a miss, or nothing found; 64 usage; 65 corrupt data found; 69 a server can't be used;
-        70 internal; 73 can't create; 74 input or output; 75 try again; 77 permission; 78 configuration
-        """
-
-    private static var overview: String {
-        let lines = shown.map { Table.line(["  \($0.name)", $0.summary], [.left, .left], widths: [13, 0]) }
-        return """
-            Usage: diskcache [--dir DIR] COMMAND [OPTION]…
-
-            \(promise)
-
-            Commands (each has --help):
-            \(lines.joined())
-            Options:
-            \(options.map(\.line).joined())
-            \(conventions)
-
-            Exit status: \(statuses).
-
-            """
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        try Output.print(Manual.page(of: DiskCacheTool.shown))
+        return .done
     }
 }

@@ -6,8 +6,7 @@ import Platform
 
 /// The callbacks of one transfer, which C calls in its thread.
 final class Receiver {
-    private let line: Line
-    private let call: Call
+    private let session: CurlSession
     private let request: TransportRequest
     private let redirects: Int
     /// The head when the body began.
@@ -19,12 +18,9 @@ final class Receiver {
 
     /// Creates the receiver of one request.
     ///
-    /// - Parameters:
-    ///   - request: the request of `call`, or the one that follows a redirect.
-    ///   - redirects: the number of redirects so far.
-    init(_ line: Line, _ call: Call, _ request: TransportRequest, redirects: Int) {
-        self.line = line
-        self.call = call
+    /// - Parameter redirects: the number of redirects so far.
+    init(_ session: CurlSession, _ request: TransportRequest, redirects: Int) {
+        self.session = session
         self.request = request
         self.redirects = redirects
     }
@@ -58,7 +54,7 @@ final class Receiver {
 
     /// Returns the disposition of the body.
     private func decide() -> Int32 {
-        var response = line.present
+        var response = session.present
         response.redirects = redirects
         head = response
         if request.follows(response) { return Int32(ctransport_discard) }
@@ -66,7 +62,7 @@ final class Receiver {
         if contradiction != nil { return Int32(ctransport_stop) }
         switch request.disposition(response) {
         case .keep: break
-        case .keepUpTo(let most): unsafe ctransport_limit(line.line, min(most, request.mostBytes))
+        case .keepUpTo(let most): unsafe ctransport_limit(session.session, min(most, request.mostBytes))
         case .discard: return Int32(ctransport_discard)
         case .stop: return Int32(ctransport_stop)
         }
@@ -84,21 +80,23 @@ final class Receiver {
             let bytes = unsafe Span<UInt8>(_unsafeBytes: piece)
             digest?.update(bytes)
         }
-        request.progress?(TransportProgress(received: line.received, total: total))
-        if let mayGrow = request.mayGrow, !mayGrow(line.received) { return Int32(ctransport_reason_stopped) }
+        request.progress?(TransportProgress(received: session.received, total: total))
+        if let mayGrow = request.mayGrow, !mayGrow(session.received) {
+            return Int32(ctransport_reason_stopped)
+        }
         return Int32(ctransport_reason_none)
     }
 
     /// Returns the present state of the response, without its body.
     func ended() -> TransportResponse {
         guard var response = head else {
-            var response = line.present
+            var response = session.present
             response.redirects = redirects
             response.digest = begun(response)
             contradiction = response.contradiction
             return response
         }
-        response.received = line.received
+        response.received = session.received
         response.digest = digest
         return response
     }

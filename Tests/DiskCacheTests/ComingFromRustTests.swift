@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test func `from moka: removals and their events`() throws {
-        let causes = Locked<[CacheEvent.RemovalCause]>([])
+        let causes = Locked<[MemoryRemovalCause]>([])
         var configuration = CacheConfiguration()
         configuration.onEvent = { event in
             if case .removedFromMemory(_, let cause, _, _) = event { causes.withLock { $0.append(cause) } }

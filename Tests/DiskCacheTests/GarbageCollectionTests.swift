@@ -87,7 +87,7 @@ import Testing
             thrown.value.withLock { $0 = nil }
             var options = CollectionOptions()
             // Called by the first collection, for which the second one waits.
-            options.isCalledOff = {
+            options.isCancelled = {
                 guard thrown.value.withLock({ $0 == nil }) else { return false }
                 var second = CollectionOptions()
                 second.timeLimit = .milliseconds(10)
@@ -126,7 +126,7 @@ import Testing
         let cache = try SharedCache(at: place.path + "/cache")
         try cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
         var options = CollectionOptions()
-        options.isCalledOff = { true }
+        options.isCancelled = { true }
         let report = try cache.directory.collect(options)
         #expect(!report.isComplete && report.removed.isEmpty)
     }

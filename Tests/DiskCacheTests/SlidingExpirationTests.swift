@@ -153,7 +153,7 @@ import Testing
         fixture.clock.advance(by: 1)
         #expect(try fixture.text("k") == "v")
         let store = try Store(at: fixture.cache.path)
-        let report = try Sweep.run(SweepRequest(), on: store.parts, now: begin)
+        let report = try Sweep.run(SweepRequest(), on: store, now: begin)
         #expect(report.removed.isEmpty)
         #expect(try fixture.text("k") == "v")
     }
@@ -169,7 +169,7 @@ import Testing
         #expect(try fixture.text("hot") == "hot")
         var request = SweepRequest()
         request.limits.maximumEntries = 1
-        _ = try Sweep.run(request, on: try Store(at: fixture.cache.path).parts, now: begin)
+        _ = try Sweep.run(request, on: try Store(at: fixture.cache.path), now: begin)
         #expect(try fixture.text("hot") == "hot")
     }
 }

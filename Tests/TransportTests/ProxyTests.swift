@@ -57,16 +57,16 @@ import Testing
             "http_proxy": "http://one", "HTTP_PROXY": "http://never", "HTTPS_PROXY": "http://two",
             "https_proxy": "", "no_proxy": "example.org", "SSL_CERT_FILE": "/authority",
         ]
-        let surroundings = Surroundings { variables[$0] }
+        let surroundings = ProxyEnvironment { variables[$0] }
         #expect(surroundings.proxy(for: "http://a/") == "http://one")
         #expect(surroundings.proxy(for: "HTTPS://a/") == "http://two")
         #expect(surroundings.authorityFile == "/authority")
         #expect(surroundings.withoutProxy.hasPrefix("example.org,"))
         #expect(surroundings.withoutProxy.contains("127.0.0.1"))
-        let all = Surroundings { $0 == "ALL_PROXY" ? "socks5h://three" : nil }
+        let all = ProxyEnvironment { $0 == "ALL_PROXY" ? "socks5h://three" : nil }
         #expect(all.proxy(for: "http://a/") == "socks5h://three")
         #expect(all.proxy(for: "https://a/") == "socks5h://three")
-        let none = Surroundings { _ in nil }
+        let none = ProxyEnvironment { _ in nil }
         #expect(none.proxy(for: "http://a/") == nil && none.authorityFile == nil)
     }
 

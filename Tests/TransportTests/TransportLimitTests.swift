@@ -201,15 +201,15 @@ import Testing
 
     @Test func `if no thread can be created, a task gets an error and a blocking caller succeeds`() throws {
         let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
-        let lines = Lines(limit: 2) { () throws(TransportError) in try Library.system.get() }
-        let outcome = Locked<Call.Outcome?>.Box(nil)
-        let call = Call(TransportRequest(server.url()))
+        let lines = CurlSessionPool(limit: 2) { () throws(TransportError) in try LibCurl.system.get() }
+        let outcome = Locked<Transfer.Outcome?>.Box(nil)
+        let call = Transfer(TransportRequest(server.url()))
         #expect(call.start { result in outcome.value.withLock { $0 = result } })
         try SystemCall.withFaults {
             $0 == .makeThread ? .error(.outOfMemory) : nil
         } _: {
             lines.run(call)
-            let response = try lines.perform(Call(TransportRequest(server.url())))
+            let response = try lines.perform(Transfer(TransportRequest(server.url())))
             #expect(response.body == Data([1]))
         }
         let result = try #require(outcome.value.withLock { $0 })

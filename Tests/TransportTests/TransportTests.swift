@@ -155,7 +155,7 @@ import Testing
 
     @Test func `a missing library is an error that names the package`() async throws {
         let transport = Transport(mostTransfers: 1) { () throws(TransportError) in
-            try Library(opening: "libcurl-that-is-not-there.so.4")
+            try LibCurl(opening: "libcurl-that-is-not-there.so.4")
         }
         let error = await expectFailure(.libraryMissing, transport, TransportRequest("http://127.0.0.1:1/"))
         #expect(error?.message.contains("libcurl4") == true)

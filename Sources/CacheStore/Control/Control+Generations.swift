@@ -62,57 +62,35 @@ extension Control {
 
     // MARK: Writing
 
-    /// A writer's registration in a word of the table.
-    struct Writing {
-        let words: MappedWords
-        let index: Int
-        /// The word before the registration.
-        let before: UInt64
-    }
-
-    /// Registers a writer in the word of `key`, and adds the key to the filter if the writer `publishes` an entry.
+    /// Registers a writer in the word of `key`, until the result ends, and adds the key to the filter if the writer
+    /// `publishes` an entry.
     ///
-    /// The caller holds the entry's stripe. Returns nil if there is no control file under which a process could hold values:
-    /// then no word has to be raised. A file that appears meanwhile is used only after its maker has held the stripe.
+    /// The caller holds the entry's stripe. Nothing is registered if there is no control file under which a process could
+    /// hold values: then no word has to be raised. A file that appears meanwhile is used only after its maker has held the
+    /// stripe.
     ///
     /// No system call; four if the file was replaced, one if it is missing.
     ///
     /// - Throws: The reason if the file exists but can't be mapped: publishing without raising the word would leave old
     ///   values in the memory of other processes.
-    func beginWriting(_ key: Digest, publishes: Bool = true) throws(CacheError) -> Writing? {
-        if isImpossible { return nil }
-        if let writing = add(key, publishes) { return writing }
-        guard try mapPresent(isWritable: true) else { return nil }
-        return add(key, publishes)
+    func beginChange(of key: Digest, publishes: Bool = true) throws(CacheError) -> GenerationChange {
+        if isImpossible { return GenerationChange() }
+        if let change = begun(key, publishes) { return change }
+        guard try mapPresent(isWritable: true) else { return GenerationChange() }
+        return begun(key, publishes) ?? GenerationChange()
     }
 
-    private func add(_ key: Digest, _ publishes: Bool) -> Writing? {
+    private func begun(_ key: Digest, _ publishes: Bool) -> GenerationChange? {
         guard let words = countingWords else { return nil }
-        if publishes { KeyFilter(in: words).insert(key) }
-        let index = Generation.index(of: key)
-        let before = words.add(GenerationWord.begin, at: ControlLayout.generations + index)
-        return Writing(words: words, index: index, before: before)
+        if publishes { BloomFilter(in: words).insert(key) }
+        return GenerationChange(of: Generation.index(of: key), in: words)
     }
 
-    /// Prefetches the words that ``beginWriting(_:publishes:)`` uses, which depend on the key and so are in no CPU cache.
+    /// Prefetches the words that ``beginChange(of:publishes:)`` uses, which depend on the key and so are in no CPU cache.
     func prefetch(_ key: Digest) {
         guard let words = writableWords else { return }
-        KeyFilter(in: words).prefetch(key)
+        BloomFilter(in: words).prefetch(key)
         words.prefetch(ControlLayout.generations + Generation.index(of: key))
-    }
-
-    /// Removes the writer and raises the version.
-    ///
-    /// - Returns: The generation under which the value just written may be held; nil if another writer was active meanwhile,
-    ///   or the file is not ready.
-    @discardableResult
-    func endWriting(_ writing: Writing) -> Generation? {
-        let words = writing.words
-        let last = words.add(GenerationWord.end, at: ControlLayout.generations + writing.index)
-        guard !GenerationWord(rawValue: writing.before).hasWriters,
-            last == writing.before &+ GenerationWord.begin, words.areReady
-        else { return nil }
-        return Generation(index: writing.index, word: last &+ GenerationWord.end, mapping: words.address)
     }
 
     /// Raises every version, so that all values that processes hold in memory are read from disk again.
@@ -132,6 +110,43 @@ extension Control {
         for index in 0..<ControlLayout.generationCount {
             words.add(GenerationWord.raise, at: ControlLayout.generations + index)
         }
+    }
+}
+
+/// A writer's registration in a word of the generation table, from before its change until after it.
+struct GenerationChange: ~Copyable {
+    /// Nil if no word has to be raised, and once the change has ended.
+    private var words: MappedWords?
+    private let index: Int
+    /// The word before the registration.
+    private let before: UInt64
+
+    /// A change of a key that no process can hold in memory.
+    init() { (words, index, before) = (nil, 0, 0) }
+
+    fileprivate init(of index: Int, in words: MappedWords) {
+        self.words = words
+        self.index = index
+        before = words.add(GenerationWord.begin, at: ControlLayout.generations + index)
+    }
+
+    deinit {
+        // An operation that failed may have been published nevertheless.
+        if let words { words.add(GenerationWord.end, at: ControlLayout.generations + index) }
+    }
+
+    /// Removes the writer and raises the version.
+    ///
+    /// - Returns: The generation under which the value just written may be held; nil if another writer was active meanwhile,
+    ///   or the file is not ready.
+    @discardableResult
+    consuming func end() -> Generation? {
+        guard let words = words.take() else { return nil }
+        let last = words.add(GenerationWord.end, at: ControlLayout.generations + index)
+        guard !GenerationWord(rawValue: before).hasWriters, last == before &+ GenerationWord.begin,
+            words.areReady
+        else { return nil }
+        return Generation(index: index, word: last &+ GenerationWord.end, mapping: words.address)
     }
 }
 

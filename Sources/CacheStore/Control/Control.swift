@@ -65,15 +65,15 @@ package final class Control: Sendable {
         writableWords.flatMap { $0.areSuperseded ? nil : $0 }
     }
 
-    /// The key filter, if it is valid at this moment; see ``KeyFilter``.
+    /// The key filter, if it is valid at this moment; see ``BloomFilter``.
     ///
     /// Four loads. While another file is being mapped, the seal may belong to one file and the words to the other: then they
     /// differ, and the result is nil.
-    var filter: KeyFilter? {
+    var filter: BloomFilter? {
         guard let words, words.areReady else { return nil }
         let seal = filterSeal.load(ordering: .acquiring)
         guard seal != 0, words.load(.filterSeal) == seal else { return nil }
-        return KeyFilter(in: words)
+        return BloomFilter(in: words)
     }
 
     /// Returns whether the filter shows that `key` has no entry.

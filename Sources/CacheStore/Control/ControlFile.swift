@@ -83,7 +83,7 @@ final class ControlFile: Sendable {
         do throws(Errno) {
             return try root.open(StoreLayout.control, flags)
         } catch {
-            if error == .noEntry || error.tellsOfNoFile { return nil }
+            if error == .noEntry || error.isNotRegularFile { return nil }
             throw error
         }
     }

@@ -72,7 +72,7 @@ struct ControlPointer: Equatable {
             let access: OpenFlags = isWritable ? .readWrite : .readOnly
             file = try SharedMemory.open().open(name, access)
         } catch {
-            if error.tellsOfNothing || error.tellsOfNoFile || error == .accessDenied || error == .noDevice {
+            if error.isMissing || error.isNotRegularFile || error == .accessDenied || error == .noDevice {
                 return nil
             }
             throw error

@@ -58,7 +58,7 @@ extension StoreSetup {
                     return try ifExists { () throws(Errno) in try isPart(name, in: root) } ?? true
                 } catch {
                     // Another kind of file than ours, or not accessible to this process.
-                    if error.tellsOfNoFile || error == .notDirectory || error == .accessDenied {
+                    if error.isNotRegularFile || error == .notDirectory || error == .accessDenied {
                         return false
                     }
                     throw error

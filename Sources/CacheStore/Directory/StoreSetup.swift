@@ -120,7 +120,7 @@ struct StoreSetup {
                 }
             } catch {
                 // An object other than a file doesn't state a version either.
-                if error.tellsOfNoFile { return .some(nil) }
+                if error.isNotRegularFile { return .some(nil) }
                 throw error
             }
         }

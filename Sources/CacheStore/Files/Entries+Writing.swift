@@ -6,8 +6,6 @@ import Platform
 extension Entries {
     /// Stores `bytes` as the record of `key`, replacing any present one, and adds their size on disk to the usage.
     ///
-    /// The caller holds the entry's stripe.
-    ///
     /// `accessed` is the access time of a new entry; nil for the file system's present. Three calls to overwrite a record in
     /// an attribute, and one more if entries may take their own space; four for a new entry, and one for its time. One more
     /// for a record of a length whose space is not known yet.
@@ -18,9 +16,10 @@ extension Entries {
         _ bytes: [UInt8],
         for key: Digest,
         accessed: Timestamp?,
-        mayCreate: Bool = true
+        mayCreate: Bool = true,
+        under lock: borrowing StripeLock
     ) throws(CacheError) -> Bool? {
-        try describing("write an entry", directory.path(of: key, .entries)) { () throws(Errno) in
+        do throws(Errno) {
             if form == .attribute {
                 switch try writeAttribute(bytes, for: key, accessed, mayCreate) {
                 case .overwritten: return false
@@ -33,6 +32,8 @@ extension Entries {
                 }
             }
             return try writeSidecar(bytes, for: key, accessed, mayCreate: mayCreate)
+        } catch {
+            throw CacheError(errno: error, "write an entry", path: directory.path(of: key, .entries))
         }
     }
 
@@ -55,7 +56,8 @@ extension Entries {
     ) throws(Errno) -> AttributeOutcome {
         let path = StoreLayout.path(of: key)
         if expectedAllocation(ofRecord: bytes.count) > 0 { control.noteEntryWithSpace() }
-        if mayCreate, novelty.isLikely, let outcome = try create(bytes, at: path, for: key, accessed) {
+        if mayCreate, newKeyPredictor.isLikely, let outcome = try create(bytes, at: path, for: key, accessed)
+        {
             return outcome
         }
         while true {
@@ -78,7 +80,7 @@ extension Entries {
                             try synchronize(directory.entries.open(path, .readOnly), key)
                         }
                     }
-                    novelty.note(isNew: false)
+                    newKeyPredictor.note(isNew: false)
                     return .overwritten
                 } catch {
                     // The same for a symbolic link or a pipe, which can't have the attribute: a sidecar replaces it, and the
@@ -89,7 +91,7 @@ extension Entries {
             }
             if !mayCreate { return .missing }
             if let outcome = try create(bytes, at: path, for: key, accessed) {
-                novelty.note(isNew: true)
+                newKeyPredictor.note(isNew: true)
                 return outcome
             }
         }
@@ -140,8 +142,8 @@ extension Entries {
 
     /// Deletes the entry of `key` and subtracts it from the usage; false if there was none.
     ///
-    /// The caller holds its stripe. Three system calls; four if entries may take their own space.
-    func delete(_ key: Digest) throws(CacheError) -> Bool {
+    /// Three system calls; four if entries may take their own space.
+    func delete(_ key: Digest, under lock: borrowing StripeLock) throws(CacheError) -> Bool {
         let taken = try describing("look at an entry", directory.path(of: key, .entries)) {
             () throws(Errno) in
             try ifFiled { () throws(Errno) in try allocation(ofEntry: StoreLayout.path(of: key)) }

@@ -57,7 +57,7 @@ package final class Entries: Sendable {
     let stripes: Stripes
     let form: RecordForm
     let isDurable: Bool
-    let novelty = Novelty()
+    let newKeyPredictor = NewKeyPredictor()
 
     init(in control: Control, form: RecordForm, isDurable: Bool) {
         self.control = control
@@ -86,7 +86,7 @@ package final class Entries: Sendable {
         do throws(Errno) {
             return try bytes(at: StoreLayout.path(of: key))
         } catch {
-            if error.tellsOfNothing { return nil }
+            if error.isMissing { return nil }
             throw CacheError(errno: error, "read an entry", path: directory.path(of: key, .entries))
         }
     }
@@ -145,29 +145,6 @@ package final class Entries: Sendable {
     }
 
     // MARK: Writing
-
-    /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
-    ///
-    /// The caller holds the entry's stripe. No system call if the control file is mapped.
-    ///
-    /// - Parameter isRemoval: whether no entry exists afterwards.
-    func writing<Result>(
-        _ key: Digest,
-        isRemoval: Bool = false,
-        _ publish: () throws(CacheError) -> Result
-    ) throws(CacheError) -> (result: Result, generation: Generation?) {
-        guard let writing = try control.beginWriting(key, publishes: !isRemoval) else {
-            return (try publish(), nil)
-        }
-        do throws(CacheError) {
-            let result = try publish()
-            return (result, control.endWriting(writing))
-        } catch {
-            // A failed operation may have been published nevertheless.
-            control.endWriting(writing)
-            throw error
-        }
-    }
 
     /// Records an access; returns false if there is no such entry.
     ///

@@ -9,12 +9,13 @@ extension Objects {
     /// One call. None, and false, if the last objects were all new and writing one unnecessarily costs little. Never skipped
     /// if there are no unnamed files: then a new object would silently replace the existing one.
     func isWorthTrying(_ content: Content) throws(CacheError) -> Bool {
-        if directory.capabilities.unnamedFiles, novelty.isLikely, content.length <= Self.longestWrittenUnseen
+        if directory.capabilities.unnamedFiles, newKeyPredictor.isLikely,
+            content.length <= Self.longestWrittenUnseen
         {
             return false
         }
         let isPresent = try isPresent(content)
-        novelty.note(isNew: !isPresent)
+        newKeyPredictor.note(isNew: !isPresent)
         return isPresent
     }
 
@@ -23,16 +24,16 @@ extension Objects {
 
     /// Raises an object's change time, which keeps running sweeps from deleting it.
     ///
-    /// Three calls. The caller holds the object's stripe.
+    /// Three calls.
     ///
     /// - Returns: false if there is no object, or if it belongs to another user and must be replaced by a new file of the
     ///   same name.
-    func touch(_ digest: Digest) throws(CacheError) -> Bool {
+    func touch(_ digest: Digest, under lock: borrowing StripeLock) throws(CacheError) -> Bool {
         do throws(Errno) {
             try directory.objects.touch(StoreLayout.path(of: digest))
             return true
         } catch {
-            if error.tellsOfNothing || error == .notPermitted || error == .accessDenied { return false }
+            if error.isMissing || error == .notPermitted || error == .accessDenied { return false }
             throw CacheError(errno: error, "touch an object", path: directory.path(of: digest, .objects))
         }
     }
@@ -43,7 +44,7 @@ extension Objects {
     /// groups are searched faster than one. The file can be linked in any directory of the file system. Unnamed and linked,
     /// 4 KiB cost ext4 67,000 instructions; named and renamed 81,000 (Linux 6.18).
     private func stage(for digest: Digest?) throws(CacheError) -> TemporaryFile {
-        try describing("create an object", place) { () throws(Errno) in
+        do throws(Errno) {
             guard directory.capabilities.unnamedFiles else {
                 return try TemporaryFile(in: directory, mode: FileMode.object)
             }
@@ -51,6 +52,8 @@ extension Objects {
             return try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
                 try unnamed(in: StoreLayout.shard(of: digest))
             }
+        } catch {
+            throw CacheError(errno: error, "create an object", path: place)
         }
     }
 
@@ -60,7 +63,7 @@ extension Objects {
             do throws(CacheError) {
                 return try stage(for: nil)
             } catch {
-                guard error.cause?.tellsOfFullDisk ?? false, makeSpace(0) else { throw error }
+                guard error.cause?.isDiskFull ?? false, makeSpace(0) else { throw error }
             }
         }
     }
@@ -85,7 +88,7 @@ extension Objects {
             return staged
         } catch {
             // If a new object can't be written, an existing one may still serve: the next put checks for it.
-            novelty.note(isNew: false)
+            newKeyPredictor.note(isNew: false)
             throw error
         }
     }
@@ -122,7 +125,7 @@ extension Objects {
             return try staged.file.describeContent()
         }
         staged.allocatedSize = control.allocation(of: staged.file, length: content.length)
-        return StagedCopy(object: staged, content: content)
+        return StagedCopy(object: staged, content: content, reservation: Reservation())
     }
 
     /// Keeps a staged object from being deleted by a sweep until it is published.
@@ -134,14 +137,16 @@ extension Objects {
 
     /// Gives a staged object its name; returns false if the name exists already.
     func publish(_ staged: borrowing TemporaryFile, as digest: Digest) throws(CacheError) -> Bool {
-        try describing("publish an object", directory.path(of: digest, .objects)) { () throws(Errno) in
+        do throws(Errno) {
             // Replaces an existing file of the same bytes, if necessary: its readers keep it open.
             let isNew = try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
                 try staged.publish(in: directory.objects, StoreLayout.path(of: digest))
             }
-            novelty.note(isNew: isNew)
+            newKeyPredictor.note(isNew: isNew)
             if isNew && isDurable { try directory.objects.synchronizeNames(of: digest) }
             return isNew
+        } catch {
+            throw CacheError(errno: error, "publish an object", path: directory.path(of: digest, .objects))
         }
     }
 
@@ -176,6 +181,6 @@ extension Objects {
 package struct StagedCopy: ~Copyable {
     let object: TemporaryFile
     package let content: Content
-    /// The claimed room, if the length was known before the copy; it lapses if the object is not put.
-    var claim: RoomClaim?
+    /// The space for it, if the length was known before the copy.
+    var reservation: Reservation
 }

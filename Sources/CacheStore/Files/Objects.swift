@@ -17,7 +17,7 @@ package final class Objects: Sendable {
     let directory: StoreDirectory
     let stripes: Stripes
     let isDurable: Bool
-    let novelty = Novelty()
+    let newKeyPredictor = NewKeyPredictor()
     let control: Control
     private let checksContent: Bool
 
@@ -43,8 +43,8 @@ package final class Objects: Sendable {
             }
             return data.map { .found($0) } ?? .unusable
         } catch {
-            if error.tellsOfNothing { return .missing }
-            if error.tellsOfNoFile { return .unusable }
+            if error.isMissing { return .missing }
+            if error.isNotRegularFile { return .unusable }
             let path = directory.path(of: content.digest, .objects)
             throw CacheError(errno: error, "read an object", path: path)
         }
@@ -73,7 +73,7 @@ package final class Objects: Sendable {
         do throws(Errno) {
             return try openFile(digest)
         } catch {
-            if error.tellsOfNothing || error.tellsOfNoFile { return nil }
+            if error.isMissing || error.isNotRegularFile { return nil }
             throw CacheError(errno: error, "open an object", path: directory.path(of: digest, .objects))
         }
     }
@@ -128,17 +128,15 @@ package final class Objects: Sendable {
         guard let (content, status) = try content(ofObject: digest, atMost: length) else { return .undecided }
         let isLonger = status.size > Int64(content.length)
         if (content.digest == digest) != isLonger { return isLonger ? .undecided : .sound }
-        let isDeleted = try stripes.withLock(.exclusive, stripe: digest.stripe, patience: patience) {
-            () throws(CacheError) in
-            // A put may have replaced it with a sound one meanwhile.
-            let present = try directory.status(of: digest, .objects)
-            guard present?.identity == status.identity, try directory.delete(digest, .objects) else {
-                return false
-            }
-            control.addUsage(bytes: -status.allocatedSize, entries: 0)
-            return true
+        let lock = try stripes.lock(.exclusive, stripe: digest.stripe, patience: patience)
+        // A put may have replaced it with a sound one meanwhile.
+        let present = try directory.status(of: digest, .objects)
+        guard present?.identity == status.identity, try directory.delete(digest, .objects) else {
+            return .undecided
         }
-        return isDeleted ? .deleted : .undecided
+        control.addUsage(bytes: -status.allocatedSize, entries: 0)
+        lock.release()
+        return .deleted
     }
 }
 

@@ -50,11 +50,11 @@ package final class PartialFile: Sendable {
     /// Opens or creates the partial download of `key`; nil if another caller holds it.
     ///
     /// About six system calls.
-    package static func open(_ key: Digest, in parts: StoreParts) throws(CacheError) -> PartialFile? {
-        let directory = parts.directory
+    package static func open(_ key: Digest, in control: Control) throws(CacheError) -> PartialFile? {
+        let directory = control.directory
         return try describing("fetch into", "\(directory.path)/\(StoreLayout.temporaries)") {
             () throws(Errno) in
-            try open(StoreLayout.partialName(key), TemporaryArea(of: directory), parts.control)
+            try open(StoreLayout.partialName(key), TemporaryArea(of: directory), control)
         }
     }
 

@@ -130,7 +130,7 @@ extension CacheError {
     private static func reason(_ code: Code, _ cause: Errno?) -> String {
         switch code {
         case .notACache: "it is not a cache, and not empty"
-        case .newerFormat: "a newer version made it"
+        case .newerFormat: "a newer version created it"
         case .notADirectory: "it is not a directory"
         case .directoryVanished: "the directory was deleted or moved while open"
         case .busy: "a lock was not free in time"

@@ -108,7 +108,7 @@ enum ControlLayout {
     /// others.
     static let generationCount = 1 << generationBits
     static let generationBits = 18
-    /// 1 MiB: see ``KeyFilter``.
+    /// 1 MiB: see ``BloomFilter``.
     static let filterWords = 1 << 17
 
     /// See ``ExpirationHistogram``; with unused words up to the end of the page.

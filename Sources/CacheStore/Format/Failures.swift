@@ -42,10 +42,10 @@ extension Errno {
     }
 
     /// Whether opening or reading a symbolic link, a directory, a pipe, a socket or a device fails with this error.
-    var tellsOfNoFile: Bool { meaning == .notAFile }
+    var isNotRegularFile: Bool { meaning == .notAFile }
 
     /// Whether access to a missing file in a shard fails with this error; the shard may not be a directory.
-    var tellsOfNothing: Bool { meaning == .absent }
+    var isMissing: Bool { meaning == .absent }
 
     /// Whether other files may be intact: a damaged sector or inode, or permissions that a user has changed.
     var concernsOneFile: Bool { meaning == .forbidden || meaning == .mediumFails }
@@ -85,7 +85,7 @@ func ifFiled<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) 
         return try body()
     } catch {
         // A link in the shard's place may lead to itself.
-        if error.tellsOfNothing || error == .tooManyLinks { return nil }
+        if error.isMissing || error == .tooManyLinks { return nil }
         throw error
     }
 }

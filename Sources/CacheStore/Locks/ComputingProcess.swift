@@ -38,7 +38,7 @@ public struct ComputingProcess: Sendable, Equatable {
             return try ComputingProcess(holding: directory.locks.open(path, .readOnly))
         } catch {
             // Anything but a regular file names no process; acquiring the lock reports it.
-            if error == .noEntry || error.tellsOfNoFile { return nil }
+            if error == .noEntry || error.isNotRegularFile { return nil }
             throw CacheError(errno: error, "read", path: "\(directory.path)/\(StoreLayout.locks)/\(path)")
         }
     }

@@ -46,10 +46,10 @@ package final class JanitorLock: Sendable {
     var hindrance: String {
         // The process with that number may have ended long ago.
         guard let process = control.sweepHolder, isHeld(by: process) else {
-            return "the process that makes room does not move: it may be stopped"
+            return "the process that evicts makes no progress: it may be stopped"
         }
         return
-            "process \(process), which makes room, does not move: see whether it is stopped (`ps \(process)`)"
+            "process \(process), which evicts, makes no progress: check whether it is stopped (`ps \(process)`)"
     }
 
     /// Whether the holder is known to wait for a processor or a disk, and is not stopped.

@@ -44,25 +44,25 @@ package final class Stripes: Sendable {
         self.control = control
     }
 
-    /// Runs `body` while a stripe is held (``Digest/stripe``).
+    /// Acquires a stripe (``Digest/stripe``), which is held as long as the result exists.
     ///
-    /// Two `flock` calls, fewer if other threads share it.
+    /// Two `flock` calls with the release, fewer if other threads share it.
     ///
     /// - Throws: ``CacheError/Code/busy`` if it was not free within `patience`; ``CacheError/Code/forked`` in a child of the
     ///   process that has opened it.
-    func withLock<Value: ~Copyable>(
+    func lock(
         _ mode: LockMode,
         stripe: Int,
-        patience: Duration = Stripes.writerPatience,
-        _ body: () throws(CacheError) -> Value
-    ) throws(CacheError) -> Value {
+        patience: Duration = Stripes.writerPatience
+    ) throws(CacheError) -> StripeLock {
         guard processGeneration == owner else {
             throw CacheError(.forked, to: "lock", path: path(of: stripe))
         }
         while try !take(mode, stripe, patience) { try open(stripe) }
-        defer { stripes[stripe].lock.unlock(mode) }
-        return try body()
+        return StripeLock(stripes: self, stripe: stripe, mode: mode)
     }
+
+    fileprivate func unlock(_ mode: LockMode, stripe: Int) { stripes[stripe].lock.unlock(mode) }
 
     /// Acquires each stripe exclusively once and releases it: all holders at the start have released it by the end.
     ///
@@ -78,7 +78,9 @@ package final class Stripes: Sendable {
         for stripe in 0..<StoreLayout.stripeCount {
             guard let patience = patience(skipped.count) else { return nil }
             do throws(CacheError) {
-                try withLock(.exclusive, stripe: stripe, patience: patience) { held(stripe) }
+                let lock = try lock(.exclusive, stripe: stripe, patience: patience)
+                held(stripe)
+                lock.release()
             } catch {
                 guard error.code == .busy else { throw error }
                 skipped.insert(stripe)
@@ -93,23 +95,22 @@ package final class Stripes: Sendable {
         let until = stripes[stripe].stuckUntil[mark].load(ordering: .relaxed)
         let isStuck = until != 0 && Timestamp.monotonicMilliseconds < until
         var waits = 0
-        return try describing("lock", self.path(of: stripe)) { () throws(Errno) in
-            while true {
-                do throws(Errno) {
-                    let isOpen = try stripes[stripe].lock.lock(
-                        mode,
-                        patience: isStuck ? min(patience, Self.stuckPatience) : patience
-                    )
-                    if until != 0, isOpen { stripes[stripe].stuckUntil[mark].store(0, ordering: .relaxed) }
-                    return isOpen
-                } catch {
-                    guard error == .timedOut, !isStuck, patience >= Self.tellingWait else { throw error }
+        while true {
+            do throws(Errno) {
+                let isOpen = try stripes[stripe].lock.lock(
+                    mode,
+                    patience: isStuck ? min(patience, Self.stuckPatience) : patience
+                )
+                if until != 0, isOpen { stripes[stripe].stuckUntil[mark].store(0, ordering: .relaxed) }
+                return isOpen
+            } catch {
+                if error == .timedOut, !isStuck, patience >= Self.tellingWait {
                     waits += 1
                     if waits < Self.mostWaits, hasBusyHolder(stripe) { continue }
                     let end = Timestamp.monotonicMilliseconds + Self.stuckMilliseconds
                     stripes[stripe].stuckUntil[mark].store(end, ordering: .relaxed)
-                    throw error
                 }
+                throw CacheError(errno: error, "lock", path: path(of: stripe))
             }
         }
     }
@@ -133,6 +134,20 @@ package final class Stripes: Sendable {
     private func path(of stripe: Int) -> String {
         "\(control.directory.path)/\(StoreLayout.locks)/\(StoreLayout.lockName(tree, stripe))"
     }
+}
+
+/// A stripe that is held; its end releases it.
+///
+/// Functions that need the stripe take it as an argument.
+struct StripeLock: ~Copyable {
+    fileprivate let stripes: Stripes
+    fileprivate let stripe: Int
+    fileprivate let mode: LockMode
+
+    deinit { stripes.unlock(mode, stripe: stripe) }
+
+    /// Releases the stripe now.
+    consuming func release() {}
 }
 
 extension StoreDirectory {

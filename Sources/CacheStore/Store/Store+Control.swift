@@ -77,22 +77,22 @@ extension Store {
     // MARK: Configuration
 
     /// The limits and defaults that belong to the directory, as this process last read them.
-    package var configuration: DirectoryConfiguration { parts.configuration.present }
+    package var configuration: DirectoryConfiguration { followed.present }
 
     /// The maximum age of a value in nanoseconds; `Int64.max` if there is no such limit.
     ///
     /// One load.
-    package var longestAge: Int64 { parts.configuration.longestAge }
+    package var longestAge: Int64 { followed.longestAge }
 
     /// Why the present configuration can't be used; nil if it can.
-    package var configurationFailure: CacheError? { parts.configuration.failure }
+    package var configurationFailure: CacheError? { followed.failure }
 
     /// Checks for a changed configuration; must be called about once a second.
     ///
     /// One system call if it is unchanged.
     package func followConfiguration() {
         FileSizeLimit.follow()
-        parts.configuration.look()
+        followed.look()
         if configuration.limits.sharesMemory == false, directory.capabilities.sharedMapping == .memory,
             !control.isImpossible
         {
@@ -102,27 +102,5 @@ extension Store {
         let limits = configuration.limits
         let horizon = limits.areBounding ? control.expectedHorizon : nil
         accesses.adjust(to: [horizon, limits.maximumIdleTime].compactMap { $0 }.min())
-    }
-
-    /// Changes the configuration for all processes, which follow within a second.
-    ///
-    /// `change` is called again if the disk was full.
-    ///
-    /// - Throws: ``CacheError/Code/badConfiguration`` if the present configuration can't be read; then it is left unchanged.
-    package func configure(
-        _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
-    ) throws(CacheError) {
-        // The disk may be full because of the limit that is changed here.
-        try room.makingSpace(forLength: 0, now: .now) { _ throws(CacheError) in
-            try parts.configuration.update { (configuration) throws(CacheError) in
-                let before = configuration.limits
-                try change(&configuration)
-                // The filter lacks the keys that were stored without it.
-                if before.sharesMemory == false, configuration.limits.sharesMemory != false {
-                    try control.discard()
-                }
-            }
-        }
-        followConfiguration()
     }
 }

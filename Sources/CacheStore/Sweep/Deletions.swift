@@ -91,7 +91,7 @@ struct Deletions: Sendable {
         var newestEvicted: Timestamp?
     }
 
-    let parts: StoreParts
+    let store: Store
     let request: SweepRequest
     /// By the caller's clock.
     let now: Timestamp
@@ -143,7 +143,7 @@ struct Deletions: Sendable {
         _ removals: [Removal],
         stripe: Int,
         _ pacer: inout SweepPacer,
-        _ delete: (Removal) throws(CacheError) -> Bool
+        _ delete: (Removal, borrowing StripeLock) throws(CacheError) -> Bool
     ) -> (outcomes: [DeletionOutcome], failure: CacheError?) {
         guard let tree = removals.first?.tree else { return ([], nil) }
         var outcomes: [DeletionOutcome] = []
@@ -156,17 +156,16 @@ struct Deletions: Sendable {
                 break
             }
             do throws(CacheError) {
-                try parts.stripes(tree).withLock(.exclusive, stripe: stripe, patience: patience(pacer)) {
-                    () throws(CacheError) in
-                    let end = instant() + (pacer.isSparing ? .zero : Self.longestHold)
-                    repeat {
-                        outcomes.append(try outcome(removals[outcomes.count], delete))
-                    } while outcomes.count < removals.count && instant() < end && !pacer.isOver
-                }
+                let lock = try store.stripes(tree).lock(.exclusive, stripe: stripe, patience: patience(pacer))
+                let end = instant() + (pacer.isSparing ? .zero : Self.longestHold)
+                repeat {
+                    outcomes.append(try outcome(removals[outcomes.count], lock, delete))
+                } while outcomes.count < removals.count && instant() < end && !pacer.isOver
+                lock.release()
             } catch {
                 guard error.code == .busy else { return (outcomes, error) }
                 // A wait that has failed is progress, too.
-                parts.control.noteSweepStep()
+                store.control.noteSweepStep()
                 skip([stripe], tree)
             }
         }
@@ -175,13 +174,14 @@ struct Deletions: Sendable {
 
     private func outcome(
         _ removal: Removal,
-        _ delete: (Removal) throws(CacheError) -> Bool
+        _ lock: borrowing StripeLock,
+        _ delete: (Removal, borrowing StripeLock) throws(CacheError) -> Bool
     ) throws(CacheError) -> DeletionOutcome {
         do throws(CacheError) {
-            return try delete(removal) ? .deleted : .spared
+            return try delete(removal, lock) ? .deleted : .spared
         } catch {
             guard error.concernsOneFile else { throw error }
-            return .refused(path: parts.directory.relativePath(error))
+            return .refused(path: store.directory.relativePath(error))
         }
     }
 
@@ -197,19 +197,19 @@ struct Deletions: Sendable {
         }
         if request.isDryRun || removals.isEmpty { return }
         let bytes = removals.reduce(0) { $0 + $1.allocatedSize.bytes }
-        parts.control.addUsage(bytes: -bytes, entries: -removals.count { $0.entry != nil })
+        store.control.addUsage(bytes: -bytes, entries: -removals.count { $0.entry != nil })
         var tallies: [RemovalReason: CollectionReport.Tally] = [:]
         tallies.add(removals)
         for (reason, tally) in tallies where tally.count > 0 {
-            parts.counters.add(StoreCounters.Event(reason), tally.count)
+            store.counters.add(StoreCounters.Event(reason), tally.count)
         }
         var young = 0
         for entry in evicted {
-            parts.control.noteEviction(of: entry.key)
+            store.control.noteEviction(of: entry.key)
             if now - entry.lastUse < EvictedKeys.youth { young += 1 }
         }
-        if young > 0 { parts.counters.add(.evictedYoung, young) }
-        parts.log?.append(
+        if young > 0 { store.counters.add(.evictedYoung, young) }
+        store.eventLog?.append(
             removals.lazy.filter { $0.entry != nil }.map { (removal) -> (LoggedKey, LoggedRemoval.Cause) in
                 // The log names the command that cleared the entry and not the collection that deleted its file.
                 let cause: LoggedRemoval.Cause =

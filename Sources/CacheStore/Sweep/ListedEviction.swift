@@ -18,7 +18,7 @@ struct ListedEviction {
     /// size of an entry, as reading one from the list takes 1 µs.
     private static let candidatesAtATime = 256
 
-    private let parts: StoreParts
+    private let store: Store
     private let goal: Excess
     private let deletions: Deletions
     private var list: CandidateList
@@ -33,27 +33,27 @@ struct ListedEviction {
     ///   entry, two for its object, and two for each stripe that they are in. Memory for 256 entries.
     static func run(
         _ goal: Excess,
-        on parts: StoreParts,
+        on store: Store,
         now: Timestamp,
         pace: SweepPace = SweepPace()
     ) throws(CacheError) -> CollectionReport? {
-        guard let lock = try parts.janitor.take() else { return nil }
+        guard let lock = try store.janitor.take() else { return nil }
         var report = CollectionReport()
         report.isExhausted = true
         // If the list is missing, damaged or no file, a sweep finds the next entries and writes a new list.
-        guard let file = CandidateList.open(in: parts.directory) else { return report }
+        guard let file = CandidateList.open(in: store.directory) else { return report }
         let found = bestEffort { () throws(Errno) in
-            try CandidateList(in: file, datesAttributes: parts.directory.fileSystem.kind.datesAttributes)
+            try CandidateList(in: file, datesAttributes: store.directory.fileSystem.kind.datesAttributes)
         }
         guard let found, let list = found, list.stamp.clock.isSteady else { return report }
         var request = SweepRequest()
         request.stripePatience = SweepRequest.hurriedStripePatience
         var eviction = ListedEviction(
-            parts: parts,
+            store: store,
             goal: goal,
-            deletions: Deletions(parts: parts, request: request, now: now),
+            deletions: Deletions(store: store, request: request, now: now),
             list: list,
-            pacer: SweepPacer(pace, in: parts.control)
+            pacer: SweepPacer(pace, in: store.control)
         )
         try eviction.run(file, &report, under: lock)
         return report
@@ -78,7 +78,7 @@ struct ListedEviction {
         report.isExhausted = isAtEnd || list.position >= list.count
         report.spared = spared
         report.evictionAge = deletions.horizon
-        if let age = report.evictionAge { parts.control.noteHorizon(age) }
+        if let age = report.evictionAge { store.control.noteHorizon(age) }
     }
 
     /// The rest of the goal.
@@ -132,15 +132,15 @@ struct ListedEviction {
         _ candidates: ArraySlice<ListedCandidate>,
         as removal: (ListedCandidate) -> Removal
     ) -> (gone: [ListedCandidate], failure: CacheError?) {
-        let (parts, stamp) = (parts, list.stamp)
+        let (store, stamp) = (store, list.stamp)
         var groups = [[ListedCandidate]](repeating: [], count: StoreLayout.stripeCount)
         for candidate in candidates { groups[removal(candidate).digest.stripe].append(candidate) }
         var all: [ListedCandidate] = []
         for (stripe, group) in groups.enumerated() {
             let removals = group.map(removal)
             let (outcomes, failure) = deletions.run(removals, stripe: stripe, &pacer) {
-                (removal) throws(CacheError) in
-                try parts.delete(removal, stamp)
+                (removal, lock: borrowing StripeLock) throws(CacheError) in
+                try store.delete(removal, stamp, under: lock)
             }
             let gone = outcomes.indices.filter { outcomes[$0].isDeletion }
             if removals.first?.tree == .entries { spared += outcomes.count - gone.count }
@@ -154,12 +154,16 @@ struct ListedEviction {
     }
 }
 
-extension StoreParts {
+extension Store {
     /// Deletes an unchanged entry, or an object whose only entry is deleted, unless it was touched since the sweep; false if it
     /// stays.
     ///
-    /// The caller holds its stripe exclusively. Four system calls, five for an entry that another process has changed.
-    fileprivate func delete(_ removal: Removal, _ stamp: SweepStamp) throws(CacheError) -> Bool {
+    /// Four system calls, five for an entry that another process has changed.
+    fileprivate func delete(
+        _ removal: Removal,
+        _ stamp: SweepStamp,
+        under lock: borrowing StripeLock
+    ) throws(CacheError) -> Bool {
         guard let status = try directory.status(of: removal.digest, removal.tree), status.kind == .regular
         else { return false }
         if let entry = removal.entry {
@@ -169,7 +173,7 @@ extension StoreParts {
             }
         } else {
             if control.hasIndexBlocks(status) { control.noteIndexBlocks(true) }
-            if try !isUntouched(removal.digest, status, stamp) { return false }
+            if try !isUntouched(removal.digest, status, stamp, under: lock) { return false }
         }
         return try directory.delete(removal.digest, removal.tree)
     }

@@ -10,14 +10,14 @@ extension Sweep {
     /// published, so the version is raised. Until then no process keeps values of those keys in memory.
     func clearDeadWriters() throws(CacheError) {
         if request.isDryRun { return }
-        let control = parts.control
+        let control = store.control
         for stripe in 0..<StoreLayout.stripeCount where control.hasWriters(inStripe: stripe) {
             do throws(CacheError) {
                 let patience = deletions.patience(pacer)
                 control.noteSweepStep()
-                try parts.entries.stripes.withLock(.exclusive, stripe: stripe, patience: patience) {
-                    control.clearWriters(ofStripe: stripe)
-                }
+                let lock = try store.entries.stripes.lock(.exclusive, stripe: stripe, patience: patience)
+                control.clearWriters(ofStripe: stripe)
+                lock.release()
             } catch {
                 guard error.code == .busy else { throw error }
                 deletions.skip([stripe], .entries)
@@ -33,10 +33,10 @@ extension Sweep {
     /// read or replace the file, the sweep reports it and removes nothing by rules.
     func presentRules() throws(CacheError) -> RulesInForce {
         do throws(CacheError) {
-            let rules = try parts.control.rulesInForce()
+            let rules = try store.control.rulesInForce()
             guard case .unknown = rules, !request.isDryRun else { return rules }
-            try parts.control.restoreRules(now: begin.time)
-            return try parts.control.rulesInForce()
+            try store.control.restoreRules(now: begin.time)
+            return try store.control.rulesInForce()
         } catch {
             guard error.concernsOneFile || error.cause?.meaning == .notAFile else { throw error }
             state.value.withLock { $0.rulesAreUnreadable = true }
@@ -51,15 +51,15 @@ extension Sweep {
         let hasSkipped = Tree.allCases.contains { !deletions.skipped($0).isEmpty }
         let (watch, isWhole) = state.value.withLock { ($0.ruleWatch, $0.report.unreadable.isEmpty) }
         guard !request.isDryRun, !hasSkipped, isWhole else { return }
-        parts.control.noteAllCreated(watch.latestCreated)
+        store.control.noteAllCreated(watch.latestCreated)
         guard case .these(let rules, let number) = rules, !watch.areAllKept else { return }
         let over = rules.rules.filter { $0.number <= number && !watch.kept.contains($0.number) }
         if over.isEmpty { return }
         do throws(CacheError) {
-            try parts.control.retire(over)
+            try store.control.retire(over)
         } catch {
             // The next sweep does it.
-            parts.counters.add(.controlFailure)
+            store.counters.add(.controlFailure)
         }
     }
 
@@ -100,8 +100,8 @@ extension Sweep {
         var bytes = max(0, between.bytes &- unnamed &- found)
         if bytes == 0 { bytes = min(0, after.bytes &+ deletions.objectBytes &- found &- partials) }
         let entries = (before.entries &- deletions.entries).middle(between.entries) &- report.entries.count
-        parts.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
-        parts.control.noteUsageIsCounted()
+        store.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
+        store.control.noteUsageIsCounted()
         let drift = CollectionReport.Tally(count: Int(Int64(entries).plausible), bytes: bytes.plausible)
         state.value.withLock { $0.report.drift = drift }
     }
@@ -113,7 +113,7 @@ extension Sweep {
     func noteNoEntryWithSpace(since number: UInt64) {
         let isKnown = state.value.withLock { !$0.pass.hasUnreadableEntries && $0.report.entries.bytes == 0 }
         guard isKnown, !request.isDryRun, deletions.skipped(.objects).isEmpty else { return }
-        parts.control.noteNoEntryWithSpace(since: number)
+        store.control.noteNoEntryWithSpace(since: number)
     }
 
     /// Adds the size on disk of the directories and of the files in the root.
@@ -121,7 +121,7 @@ extension Sweep {
     /// Files that the sweep itself writes count with their future size, so that a dry run before it finds the same. Files
     /// whose status can't be read don't count: the sum is a hint. About 20 system calls.
     func addOverhead() {
-        let directory = parts.directory
+        let directory = store.directory
         // The file of the `janitor` lock, which the first sweep fills and a dry run before it does not.
         var bytes = directory.fileSystem.blockSize
         var growing: Int64 = 0
@@ -153,8 +153,8 @@ extension Sweep {
             return (state.pass.overhead, state.pass.hasIndexBlocks)
         }
         if request.isDryRun { return }
-        parts.control.noteOverhead(bytes: sum)
-        parts.control.noteIndexBlocks(hasIndexBlocks)
+        store.control.noteOverhead(bytes: sum)
+        store.control.noteIndexBlocks(hasIndexBlocks)
     }
 }
 

@@ -12,7 +12,7 @@ extension Sweep {
     /// run and the run after it decide the same.
     func freeSpaceGoal() throws(CacheError) -> FreeSpaceGoal? {
         guard let floor = request.limits.minimumFree else { return nil }
-        return FreeSpaceGoal(floor, at: try parts.directory.space())
+        return FreeSpaceGoal(floor, at: try store.directory.space())
     }
 
     /// Plans which of these candidates to evict now; returns nil if none.
@@ -35,13 +35,13 @@ extension Sweep {
     /// If the usage is wrong, there is another pass, or more candidates than necessary.
     func wantedByUsage(_ shortfall: Int64?) -> Int {
         guard !request.expiredOnly, request.limits.areBounding else { return 0 }
-        guard let usage = parts.control.usage, usage.isCounted, usage.entries > 0 else {
+        guard let usage = store.control.usage, usage.isCounted, usage.entries > 0 else {
             // The usage is not known, and much may have to be evicted.
             return 1 << 19
         }
         let present = Occupancy(
             bytes: usage.plausibleBytes,
-            overhead: parts.overhead,
+            overhead: store.overhead,
             entries: usage.plausibleEntries
         )
         var excess = request.limits.excess(of: present)
@@ -108,7 +108,7 @@ extension Sweep {
         in tree: Tree,
         _ removal: @escaping @Sendable (UInt32, SweepState) -> Removal
     ) throws(CacheError) -> Bool {
-        let shards = parts.shards(tree)
+        let shards = store.shards(tree)
         var places = places
         if pacer.isUnlimited {
             places = state.value.withLock { Self.inOrder(places, $0.pass.candidates.entries) }
@@ -188,6 +188,6 @@ extension Sweep {
             return list
         }
         guard let list else { return }
-        CandidateList(stamp: stamp, count: list.count).write(list, in: parts.directory)
+        CandidateList(stamp: stamp, count: list.count).write(list, in: store.directory)
     }
 }

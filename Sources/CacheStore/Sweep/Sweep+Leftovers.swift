@@ -10,11 +10,11 @@ extension Sweep {
         state.value.withLock { $0.report.unrecognised += others }
         guard pacer.mayGoOn() else { return false }
         // Copies that were being written in the root, because a file can't be moved there.
-        _ = try deleteUnlocked(in: parts.directory.root, ".", path: StoreLayout.path(ofTemporary:))
+        _ = try deleteUnlocked(in: store.directory.root, ".", path: StoreLayout.path(ofTemporary:))
         // A process holds the lock of a computation while it computes, and a permit while it has it. A process that acquires
         // one while it is deleted here finds its name missing and creates a new one. The lock is shared, so that such a process
         // does not mistake this one for its holder; there is one collection at a time.
-        _ = try deleteUnlocked(in: parts.directory.locks, StoreLayout.locks, .shared) { name in
+        _ = try deleteUnlocked(in: store.directory.locks, StoreLayout.locks, .shared) { name in
             StoreLayout.isPassingLock(name) ? RelativePath(name) : nil
         }
         if !request.isDryRun { freshenPermanentFiles() }
@@ -27,7 +27,7 @@ extension Sweep {
     private func deleteStaleTemporaries() throws(CacheError) -> [String] {
         let temporaries: TemporaryArea
         do throws(Errno) {
-            temporaries = try TemporaryArea(of: parts.directory)
+            temporaries = try TemporaryArea(of: store.directory)
         } catch {
             // Without the directory there are no temporary files, and puts work without it if they need no names.
             if error == .notDirectory || error == .tooManyLinks { return ["\(StoreLayout.temporaries)"] }
@@ -38,7 +38,7 @@ extension Sweep {
         }
     }
 
-    private func path(of place: RelativePath) -> String { "\(parts.directory.path)/\(place)" }
+    private func path(of place: RelativePath) -> String { "\(store.directory.path)/\(place)" }
 
     /// Deletes the files in `directory` that no process holds locked, if `path` returns a path for their names; returns the
     /// names of the others.
@@ -76,7 +76,7 @@ extension Sweep {
                     if case .deleted(let size) = outcome { tally.add(size) }
                 } catch {
                     // A link, a socket, or a file that this user may not read: the cache has not created it.
-                    if error.tellsOfNoFile || error == .accessDenied {
+                    if error.isNotRegularFile || error == .accessDenied {
                         others.append("\(place)/\(name)")
                     } else if error.concernsOneFile || error == .busy {
                         stuck.append("\(place)/\(name)")
@@ -88,7 +88,7 @@ extension Sweep {
         }
         state.value.withLock { $0.stuckLeftovers += stuck }
         if tally.count > 0 {
-            if !request.isDryRun { parts.counters.add(.sweptTemporary, tally.count) }
+            if !request.isDryRun { store.counters.add(.sweptTemporary, tally.count) }
             state.value.withLock { [tally] in
                 $0.report.removed[.staleTemporary, default: CollectionReport.Tally()] += tally
             }
@@ -106,7 +106,7 @@ extension Sweep {
         // If it fails the next sweep tries again. The file whose time is checked is touched last, so that after a kill halfway
         // the next sweep does all of them.
         bestEffort { () throws(Errno) in
-            let directory = parts.directory
+            let directory = store.directory
             let names = StoreLayout.lockNames + [StoreLayout.requestsLock, StoreLayout.formatLock]
             guard let last = names.last, let status = try directory.locks.presentStatus(of: last),
                 Timestamp.now - status.modified > Self.freshness
@@ -143,7 +143,7 @@ extension Sweep {
         try describing("clean", path(of: StoreLayout.temporaries)) { () throws(Errno) in
             let temporaries: TemporaryArea
             do throws(Errno) {
-                temporaries = try TemporaryArea(of: parts.directory)
+                temporaries = try TemporaryArea(of: store.directory)
             } catch {
                 // No directory has no partial downloads. The sweep has reported it already.
                 guard error == .notDirectory || error == .tooManyLinks else { throw error }
@@ -158,10 +158,10 @@ extension Sweep {
                     if request.isDryRun, !isHeld, !mayBeResumed(status) { continue }
                     bytes.allocated += status.allocatedSize
                     bytes.mostCounted +=
-                        isHeld ? PartialFile.mostCounted(status, in: parts.directory) : status.allocatedSize
+                        isHeld ? PartialFile.mostCounted(status, in: store.directory) : status.allocatedSize
                 } catch {
                     // The file was deleted, was not created by the cache, or is left alone and reported.
-                    guard error == .noEntry || error.tellsOfNoFile || error.concernsOneFile else {
+                    guard error == .noEntry || error.isNotRegularFile || error.concernsOneFile else {
                         throw error
                     }
                 }
@@ -196,7 +196,7 @@ extension Sweep {
         if isPartial, mayBeResumed(status) { return .spared }
         if !request.isDryRun {
             try directory.unlink(path)
-            if isPartial { parts.control.addUsage(bytes: -status.allocatedSize, entries: 0) }
+            if isPartial { store.control.addUsage(bytes: -status.allocatedSize, entries: 0) }
         }
         return .deleted(status.allocatedSize)
     }

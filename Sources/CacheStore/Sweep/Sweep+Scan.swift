@@ -22,8 +22,8 @@ extension Sweep {
     // MARK: Entries
 
     /// Reads the entries of one shard; all listed keys are added to `filter`.
-    mutating func readEntries(inShard shard: Int, noting filter: KeyFilter?) throws(CacheError) -> Bool {
-        var files: [StoreParts.File] = []
+    mutating func readEntries(inShard shard: Int, noting filter: BloomFilter?) throws(CacheError) -> Bool {
+        var files: [Store.File] = []
         guard let directory = try list(.entries, shard: shard, &files) else { return true }
         if let filter { for file in files { filter.insert(file.digest) } }
         return try forEachPiece(of: files, in: directory) { $0.note($1) }
@@ -31,14 +31,14 @@ extension Sweep {
 
     /// Deletes the entries of one shard whose objects are missing; all objects have been listed.
     mutating func deleteDangling(inShard shard: Int) throws(CacheError) -> Bool {
-        var files: [StoreParts.File] = []
+        var files: [Store.File] = []
         guard let directory = try list(.entries, shard: shard, &files, isFirst: false) else { return true }
         return try forEachPiece(of: files, in: directory) { $0.dangling($1) }
     }
 
     /// Reads entries, and deletes those that `note` returns.
     private mutating func forEachPiece(
-        of files: [StoreParts.File],
+        of files: [Store.File],
         in directory: borrowing Directory,
         _ note: (inout SweepState, [SweepState.Sighting]) -> [Removal]
     ) throws(CacheError) -> Bool {
@@ -55,11 +55,11 @@ extension Sweep {
 
     /// Returns the entries of `files` that were read, and whether the time ran out before the last of them.
     private mutating func read(
-        _ files: ArraySlice<StoreParts.File>,
+        _ files: ArraySlice<Store.File>,
         in directory: borrowing Directory
     ) throws(CacheError) -> (sightings: [SweepState.Sighting], isOver: Bool) {
         // Computed once for all files, as it is not free.
-        let (now, parts) = (now, parts)
+        let (now, store) = (now, store)
         var sightings: [SweepState.Sighting] = []
         sightings.reserveCapacity(files.count)
         var watch = RuleWatch()
@@ -68,7 +68,7 @@ extension Sweep {
             guard pacer.mayGoOn() else { return (sightings, true) }
             let key = file.digest
             do throws(CacheError) {
-                guard let (bytes, status) = try parts.entry(key, in: directory) else { continue }
+                guard let (bytes, status) = try store.entry(key, in: directory) else { continue }
                 let record = RecordCodec.decode(bytes, for: key)
                 var entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
                 if let record { try judge(&entry, record, bytes, status, now, &watch) }
@@ -113,7 +113,7 @@ extension Sweep {
 
     /// Checks the objects of one shard, and deletes those that no entry names; all entries have been read.
     mutating func lookAtObjects(inShard shard: Int) throws(CacheError) -> Bool {
-        var files: [StoreParts.File] = []
+        var files: [Store.File] = []
         guard let directory = try list(.objects, shard: shard, &files) else { return true }
         let listed = files
         var (asked, unreferenced) = state.value.withLock { state in
@@ -133,7 +133,7 @@ extension Sweep {
 
     /// Returns the status of each object that exists, or nil if the time ran out.
     private mutating func statuses(
-        of files: [StoreParts.File],
+        of files: [Store.File],
         in directory: borrowing Directory
     ) throws(CacheError) -> [(digest: Digest, status: FileStatus)]? {
         var found: [(digest: Digest, status: FileStatus)] = []
@@ -143,9 +143,9 @@ extension Sweep {
             guard pacer.mayGoOn() else { return nil }
             let digest = file.digest
             do throws(CacheError) {
-                let status = try parts.status(of: digest, .objects, in: directory)
+                let status = try store.status(of: digest, .objects, in: directory)
                 guard let status, status.kind == .regular else { continue }
-                hasIndexBlocks = hasIndexBlocks || parts.control.hasIndexBlocks(status)
+                hasIndexBlocks = hasIndexBlocks || store.control.hasIndexBlocks(status)
                 found.append((digest, status))
             } catch {
                 try noteUnreadable(.objects, error)
@@ -166,10 +166,10 @@ extension Sweep {
         let sweep = self
         var names: [Digest: String] = [:]
         let (outcomes, failure) = deletions.run(removals, stripe: first.digest.stripe, &pacer) {
-            (removal) throws(CacheError) in
+            (removal, lock: borrowing StripeLock) throws(CacheError) in
             // The record must be read before it is deleted.
             let name = try sweep.name(of: removal, in: shard)
-            guard try sweep.delete(removal, in: shard) else { return false }
+            guard try sweep.delete(removal, in: shard, under: lock) else { return false }
             if let name { names[removal.digest] = name }
             return true
         }
@@ -184,7 +184,7 @@ extension Sweep {
     /// Returns the key of an entry before its deletion, if a handler is set; nil also if the record lacks the key.
     private func name(of removal: Removal, in shard: borrowing Directory) throws(CacheError) -> String? {
         guard request.onRemoval != nil, let entry = removal.entry,
-            let bytes = try parts.recordBytes(of: entry.key, in: shard)
+            let bytes = try store.recordBytes(of: entry.key, in: shard)
         else { return nil }
         return RecordCodec.decode(bytes, for: entry.key)?.key
     }
@@ -209,30 +209,44 @@ extension Sweep {
         }
     }
 
-    /// Checks a file again under the lock that excludes writers, and deletes it; returns false if it stays.
-    private func delete(_ removal: Removal, in shard: borrowing Directory) throws(CacheError) -> Bool {
-        guard try isAsSeen(removal, in: shard) else { return false }
-        return request.isDryRun ? true : try parts.delete(removal.digest, removal.tree, in: shard)
+    /// Checks a file again, with all writers excluded, and deletes it; returns false if it stays.
+    private func delete(
+        _ removal: Removal,
+        in shard: borrowing Directory,
+        under lock: borrowing StripeLock
+    ) throws(CacheError) -> Bool {
+        guard try isAsSeen(removal, in: shard, under: lock) else { return false }
+        return request.isDryRun ? true : try store.delete(removal.digest, removal.tree, in: shard)
     }
 
     /// Returns whether the file is as the sweep saw it.
     ///
     /// One system call for an object, and for an entry whose change time shows that it was not accessed since the sweep
     /// began; two if the record must be read again.
-    private func isAsSeen(_ removal: Removal, in shard: borrowing Directory) throws(CacheError) -> Bool {
-        guard let status = try parts.status(of: removal.digest, removal.tree, in: shard),
+    private func isAsSeen(
+        _ removal: Removal,
+        in shard: borrowing Directory,
+        under lock: borrowing StripeLock
+    ) throws(CacheError) -> Bool {
+        guard let status = try store.status(of: removal.digest, removal.tree, in: shard),
             status.kind == .regular
         else { return false }
         guard let entry = removal.entry else {
-            if parts.control.hasIndexBlocks(status) { parts.control.noteIndexBlocks(true) }
-            return try parts.isUntouched(removal.digest, status, stamp, isDryRun: request.isDryRun)
+            if store.control.hasIndexBlocks(status) { store.control.noteIndexBlocks(true) }
+            return try store.isUntouched(
+                removal.digest,
+                status,
+                stamp,
+                isDryRun: request.isDryRun,
+                under: lock
+            )
         }
         if removal.reason != .dangling, stamp.isUntouched(entry, status) { return true }
-        guard let bytes = try parts.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
+        guard let bytes = try store.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
         else { return false }
         guard removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: entry.key)
         else { return true }
-        return try parts.object(record.content.digest) == nil
+        return try store.object(record.content.digest) == nil
     }
 
     // MARK: Shards
@@ -243,12 +257,12 @@ extension Sweep {
     private func list(
         _ tree: Tree,
         shard: Int,
-        _ files: inout [StoreParts.File],
+        _ files: inout [Store.File],
         isFirst: Bool = true
     ) throws(CacheError) -> Directory? {
         do throws(CacheError) {
-            var listing = StoreParts.Listing()
-            let found = try parts.list(tree, shard: shard, into: &listing)
+            var listing = Store.Listing()
+            let found = try store.list(tree, shard: shard, into: &listing)
             files = listing.files
             guard isFirst else { return found }
             state.value.withLock { [unrecognised = listing.unrecognised] state in
@@ -274,7 +288,7 @@ extension Sweep {
     /// Opens a shard to delete files in it; returns nil if it is missing or can't be opened.
     func open(_ tree: Tree, shard: Int) throws(CacheError) -> Directory? {
         do throws(CacheError) {
-            return try parts.open(tree, shard: shard)
+            return try store.open(tree, shard: shard)
         } catch {
             try noteUnreadable(tree, error)
             return nil
@@ -284,7 +298,7 @@ extension Sweep {
     /// Records an error that concerns a single file or shard, and rethrows any other, which ends the sweep.
     private func noteUnreadable(_ tree: Tree, _ error: CacheError) throws(CacheError) {
         guard error.concernsOneFile else { throw error }
-        let path = parts.directory.relativePath(error)
+        let path = store.directory.relativePath(error)
         state.value.withLock { state in
             state.report.unreadable.append(path)
             if tree == .entries { state.pass.hasUnreadableEntries = true }

@@ -16,7 +16,7 @@ package import Platform
 /// deleted is counted before a decision. Within a step threads work on different files, and a thread holds one stripe at
 /// most, for a millisecond. To other processes it is a sweep that takes the same steps in another order.
 package struct Sweep: Sendable {
-    let parts: StoreParts
+    let store: Store
     let request: SweepRequest
     /// The time at which the sweep was requested, by the caller's clock and by a monotonic one.
     let begin: (time: Timestamp, instant: ContinuousClock.Instant)
@@ -30,19 +30,19 @@ package struct Sweep: Sendable {
 
     init(
         _ request: SweepRequest,
-        on parts: StoreParts,
+        on store: Store,
         now: Timestamp,
-        clock: ClockWitness = ClockWitness()
+        clock: ClockCheck = ClockCheck()
     ) {
-        self.parts = parts
+        self.store = store
         self.request = request
         begin = (now, ContinuousClock.now)
-        let fileSystem = parts.directory.fileSystem
+        let fileSystem = store.directory.fileSystem
         let blockSize = fileSystem.kind.givesSmallFilesTheirBlocks ? fileSystem.blockSize : nil
         state = Locked.Box(SweepState(blockSize: blockSize, expiredOnly: request.expiredOnly))
-        deletions = Deletions(parts: parts, request: request, now: now)
+        deletions = Deletions(store: store, request: request, now: now)
         stamp = SweepStamp(clock: clock, datesAttributes: fileSystem.kind.datesAttributes)
-        pacer = SweepPacer(request.pace, in: parts.control)
+        pacer = SweepPacer(request.pace, in: store.control)
     }
 
     /// Sweeps the store as it is at `now`.
@@ -58,16 +58,16 @@ package struct Sweep: Sendable {
     ///   with nothing to evict, 89 MB with a limit, 143 MB when half of them were evicted; for 10 million 400 MB and 800 MB.
     package static func run(
         _ request: SweepRequest,
-        on parts: StoreParts,
+        on store: Store,
         now: Timestamp
     ) throws(CacheError) -> CollectionReport {
         let rest = request.pace.deadline.map { max(.zero, $0 - ContinuousClock.now) }
-        var wait = JanitorWait(for: parts.janitor, patience: min(request.patience, rest ?? request.patience))
+        var wait = JanitorWait(for: store.janitor, patience: min(request.patience, rest ?? request.patience))
         repeat {
-            let report = try runIfDue(request, on: parts, now: now) { _ in true }
+            let report = try runIfDue(request, on: store, now: now) { _ in true }
             if let report { return report }
         } while try wait.pause()
-        let (path, hindrance) = (parts.janitor.path, wait.hindrance)
+        let (path, hindrance) = (store.janitor.path, wait.hindrance)
         throw CacheError(.busy, to: "collect garbage in", path: path, cause: .timedOut, detail: hindrance)
     }
 
@@ -79,14 +79,14 @@ package struct Sweep: Sendable {
     /// Three system calls if another process sweeps.
     package static func runIfDue(
         _ request: SweepRequest,
-        on parts: StoreParts,
+        on store: Store,
         now: Timestamp,
         isDue: (SweepRecord?) -> Bool
     ) throws(CacheError) -> CollectionReport? {
-        guard let lock = try parts.janitor.take() else { return nil }
+        guard let lock = try store.janitor.take() else { return nil }
         let last = SweepRecord.read(from: lock.descriptor)
         guard isDue(last) else { return nil }
-        var sweep = Sweep(request, on: parts, now: now)
+        var sweep = Sweep(request, on: store, now: now)
         return try sweep.run(under: lock, after: last)
     }
 
@@ -111,8 +111,8 @@ package struct Sweep: Sendable {
         if !request.isDryRun { record.write(to: lock.descriptor) }
         if let failure { throw failure }
         if !request.isDryRun {
-            if let age = report.evictionAge { parts.control.noteHorizon(age) }
-            if isComplete { parts.counters.add(.sweep) }
+            if let age = report.evictionAge { store.control.noteHorizon(age) }
+            if isComplete { store.counters.add(.sweep) }
         }
         return report
     }
@@ -156,7 +156,7 @@ package struct Sweep: Sendable {
                     return false
                 }
                 position += plan.count
-                if space?.canLearn ?? false { space?.learn(try parts.directory.space()) }
+                if space?.canLearn ?? false { space?.learn(try store.directory.space()) }
             }
             // The next pass finds the candidates for which there was no room. If all were spared it would find the same ones.
             let hasEvicted = state.value.withLock { $0.pass.deletions.evictions > 0 }
@@ -175,7 +175,7 @@ package struct Sweep: Sendable {
     /// The order matters: the stamp before the barrier, the barrier before the entries, and the entries before the objects
     /// (see ``Store``).
     private mutating func mark(isFirst: Bool) throws(CacheError) -> Bool {
-        let control = parts.control
+        let control = store.control
         let withSpace = control.recordsWithSpace
         guard try passBarrier() else { return false }
         let garbage = control.markGarbage(at: begin.time)
@@ -214,14 +214,14 @@ package struct Sweep: Sendable {
     ///
     /// Waits for the next tick, so that everything that was done before the sweep began is older than the stamp.
     private func fileSystemTime(by lock: borrowing LockFile) throws(CacheError) -> Timestamp {
-        try describing("take a time stamp", parts.directory.path) { () throws(Errno) in
+        try describing("take a time stamp", store.directory.path) { () throws(Errno) in
             let start = try lock.descriptor.touched()
             let deadline = ContinuousClock.now + Self.longestTick
             while true {
                 let stamp = try lock.descriptor.touched()
                 // After the deadline the clock must have been set back. An early stamp spares too many files, which is safe.
                 if stamp > start || ContinuousClock.now > deadline { return stamp }
-                parts.control.noteSweepStep()
+                store.control.noteSweepStep()
                 sleepThread(for: .microseconds(500))
             }
         }
@@ -233,8 +233,8 @@ package struct Sweep: Sendable {
     /// Waits until each put that held a stripe at the beginning has ended; false if the time ran out.
     private mutating func passBarrier() throws(CacheError) -> Bool {
         request.progress(CacheProgress(.waiting, done: 0, total: StoreLayout.stripeCount))
-        let control = parts.control
-        let skipped = try parts.objects.stripes.barrier { count in
+        let control = store.control
+        let skipped = try store.objects.stripes.barrier { count in
             control.noteSweepStep()
             return pacer.mayGoOn() ? deletions.patience(pacer, after: count) : nil
         } held: { stripe in
@@ -245,8 +245,8 @@ package struct Sweep: Sendable {
     }
 
     private mutating func readEntries() throws(CacheError) -> Bool {
-        let file = request.isDryRun ? nil : parts.control.fileToComplete
-        let filter = file.map { KeyFilter(in: $0.words) }
+        let file = request.isDryRun ? nil : store.control.fileToComplete
+        let filter = file.map { BloomFilter(in: $0.words) }
         let isDone = try scan(.entries) { (sweep, shard) throws(CacheError) in
             try sweep.readEntries(inShard: shard, noting: filter)
         }
@@ -274,7 +274,7 @@ package struct Sweep: Sendable {
     /// Runs `task` for each shard of one tree; false if the time ran out.
     private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(CacheError) -> Bool {
         let progress = request.progress
-        return try share(parts.shards(tree), task) { number in
+        return try share(store.shards(tree), task) { number in
             let done = tree == .entries ? number : StoreLayout.shardCount + number
             progress(CacheProgress(.scanning, done: done, total: 2 * StoreLayout.shardCount))
         }
@@ -289,9 +289,9 @@ package struct Sweep: Sendable {
         _ task: @escaping ShardTask,
         began: (Int) -> Void
     ) throws(CacheError) -> Bool {
-        let threads = pacer.isSparing ? 1 : SweepCrew.usualSize
+        let threads = pacer.isSparing ? 1 : ShardWorkers.usualSize
         let lanes = shards.map(StoreLayout.stripe(ofShard:))
-        return try SweepCrew.run(lanes, threads: threads, worker: &self, progress: began) {
+        return try ShardWorkers.run(lanes, threads: threads, worker: &self, progress: began) {
             (sweep, number) throws(CacheError) in try task(&sweep, shards[number])
         }
     }

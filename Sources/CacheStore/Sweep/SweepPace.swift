@@ -13,7 +13,7 @@ package struct SweepPace: Sendable {
     /// Called between any two files; returns whether to end early.
     ///
     /// If it is nil, the sweep is never called off.
-    package var isCalledOff: (@Sendable () -> Bool)?
+    package var isCancelled: (@Sendable () -> Bool)?
     /// Rests for at most the given time; returns false to end the sweep.
     package var pause: @Sendable (Duration) -> Bool = { time in
         sleepThread(for: time)
@@ -59,7 +59,7 @@ struct SweepPacer {
     init(_ pace: SweepPace, in control: Control) {
         self.pace = pace
         self.control = control
-        isUnlimited = pace.deadline == nil && pace.slice == nil && pace.isCalledOff == nil
+        isUnlimited = pace.deadline == nil && pace.slice == nil && pace.isCancelled == nil
     }
 
     /// The time worked so far.
@@ -84,7 +84,7 @@ struct SweepPacer {
         steps &+= 1
         if steps.isMultiple(of: Self.stepsPerNote) { control.noteSweepStep() }
         if isUnlimited { return true }
-        hasEnded = isOver || pace.isCalledOff?() ?? false
+        hasEnded = isOver || pace.isCancelled?() ?? false
         let now = ContinuousClock.now
         if !hasEnded, let slice = pace.slice, now - sliceBegin >= slice {
             worked += now - sliceBegin

@@ -18,7 +18,7 @@ extension Verification {
         case .dangling: report(.danglingEntry(key))
         }
         _ = try repair { (patience) throws(CacheError) in
-            try parts.deleteEntry(key, ifStill: stored.bytes, patience: patience)
+            try store.deleteEntry(key, ifStill: stored.bytes, patience: patience)
         }
     }
 
@@ -28,11 +28,11 @@ extension Verification {
     /// not make an entry damaged.
     private func entry(_ key: Digest) throws(CacheError) -> StoredEntry? {
         if rulesAreKnown {
-            guard let stored = try parts.entry(key)?.stored else { return nil }
+            guard let stored = try store.entry(key)?.stored else { return nil }
             if !stored.isUndecided { return stored }
         }
-        guard try parts.directory.status(of: key, .entries)?.kind == .regular else { return nil }
-        return try parts.entries.recordBytes(key).map { StoredEntry(of: key, $0) }
+        guard try store.directory.status(of: key, .entries)?.kind == .regular else { return nil }
+        return try store.entries.recordBytes(key).map { StoredEntry(of: key, $0) }
     }
 
     private enum Condition {
@@ -49,13 +49,13 @@ extension Verification {
         case .agrees, .corrupt: return .sound
         case .unread: return try conditionOfUnread(key, stored, content)
         case .nothing where options.sample != nil:
-            let status = try parts.directory.status(of: content.digest, .objects)
+            let status = try store.directory.status(of: content.digest, .objects)
             if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
             return try conditionOfUnread(key, stored, content)
         // Absent when the objects were listed: written since, swept since, or missing before.
         case .nothing, .differs: break
         }
-        guard let present = try parts.objects.content(ofObject: content.digest)?.content else {
+        guard let present = try store.objects.content(ofObject: content.digest)?.content else {
             return try conditionWithoutObject(key, stored)
         }
         return present.digest != content.digest || present == content ? .sound : .corrupt
@@ -66,7 +66,7 @@ extension Verification {
         _ stored: StoredEntry
     ) throws(CacheError) -> Condition {
         // It may have been swept because the entry was overwritten: then the new entry is judged next time.
-        try parts.entries.recordBytes(key) == stored.bytes ? .dangling : .sound
+        try store.entries.recordBytes(key) == stored.bytes ? .dangling : .sound
     }
 
     /// Compares a deferred object with the entry that names it, and reads no more of it than the length in the entry.
@@ -75,7 +75,7 @@ extension Verification {
         _ stored: StoredEntry,
         _ content: Content
     ) throws(CacheError) -> Condition {
-        let read = try parts.objects.content(ofObject: content.digest, atMost: content.length)
+        let read = try store.objects.content(ofObject: content.digest, atMost: content.length)
         guard let (present, status) = read else { return try conditionWithoutObject(key, stored) }
         let isLonger = status.size > Int64(present.length)
         if present.digest == content.digest, !isLonger {
@@ -87,7 +87,7 @@ extension Verification {
         return try condemning.value.withLock { _ throws(CacheError) -> Condition in
             // Another thread may have judged it for another entry.
             if objects.compare(content) == .corrupt { return .sound }
-            guard try parts.directory.status(of: content.digest, .objects) != nil else {
+            guard try store.directory.status(of: content.digest, .objects) != nil else {
                 return try conditionWithoutObject(key, stored)
             }
             guard try condemn(content.digest, expecting: content.length) else {

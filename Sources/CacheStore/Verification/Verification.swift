@@ -26,7 +26,7 @@ package struct Verification: Sendable {
         var share = 0.0
     }
 
-    let parts: StoreParts
+    let store: Store
     let options: VerifyOptions
     private let found: @Sendable (VerifyReport.Finding) -> Void
     private let progress: @Sendable (CacheProgress) -> Void
@@ -52,12 +52,12 @@ package struct Verification: Sendable {
     ///   count.
     package static func run(
         _ options: VerifyOptions,
-        on parts: StoreParts,
+        on store: Store,
         found: @escaping @Sendable (VerifyReport.Finding) -> Void = { _ in },
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> VerifyReport {
-        var verification = Verification(parts: parts, options: options, found: found, progress: progress)
-        verification.rulesAreKnown = try parts.control.rulesAreKnown()
+        var verification = Verification(store: store, options: options, found: found, progress: progress)
+        verification.rulesAreKnown = try store.control.rulesAreKnown()
         verification.sample = try verification.chosenSample()
         try verification.verifyAll(.objects)
         try verification.verifyAll(.entries)
@@ -72,7 +72,7 @@ package struct Verification: Sendable {
         }
         showProgress()
         let shards = Array(0..<StoreLayout.shardCount)
-        try SweepCrew.run(shards, threads: options.threads, worker: &self, progress: { _ in }) {
+        try ShardWorkers.run(shards, threads: options.threads, worker: &self, progress: { _ in }) {
             (verification, shard) throws(CacheError) in
             try verification.verify(tree, inShard: shard)
             return true
@@ -153,9 +153,9 @@ package struct Verification: Sendable {
 
     private func verifyObject(_ digest: Digest) throws(CacheError) {
         // A file that was lengthened by a terabyte takes no time to make, and ten minutes to read.
-        let status = try parts.directory.status(of: digest, .objects)
+        let status = try store.directory.status(of: digest, .objects)
         if status?.hasLargeHoles == true { return objects.noteUnread(digest) }
-        guard let content = try parts.objects.content(ofObject: digest)?.content else { return }
+        guard let content = try store.objects.content(ofObject: digest)?.content else { return }
         count(content)
         if content.digest == digest {
             objects.note(digest, content)
@@ -176,7 +176,7 @@ package struct Verification: Sendable {
     func condemn(_ digest: Digest, expecting length: Int?) throws(CacheError) -> Bool {
         report(.corruptObject(digest))
         return try repair { (patience) throws(CacheError) in
-            try parts.objects.deleteIfCorrupt(digest, expecting: length, patience: patience) == .deleted
+            try store.objects.deleteIfCorrupt(digest, expecting: length, patience: patience) == .deleted
         }
     }
 
@@ -205,8 +205,8 @@ package struct Verification: Sendable {
     }
 
     /// Lists a shard; returns nil if it can't be listed, which is recorded.
-    private func listing(_ tree: Tree, shard: Int) throws(CacheError) -> StoreParts.Listing? {
-        try passingOver { () throws(CacheError) in try parts.digests(tree, shard: shard) }
+    private func listing(_ tree: Tree, shard: Int) throws(CacheError) -> Store.Listing? {
+        try passingOver { () throws(CacheError) in try store.digests(tree, shard: shard) }
     }
 
     /// Records a failure that concerns a single file or shard and returns nil; rethrows any other, which ends the
@@ -217,7 +217,7 @@ package struct Verification: Sendable {
             return try body()
         } catch {
             guard error.concernsOneFile else { throw error }
-            let path = parts.directory.relativePath(error)
+            let path = store.directory.relativePath(error)
             state.value.withLock { $0.report.unreadable.append(path) }
             return nil
         }

@@ -19,7 +19,7 @@ public struct VerifyOptions: Sendable {
     public init() {}
 
     /// The number of threads that read.
-    package var threads = SweepCrew.usualSize
+    package var threads = ShardWorkers.usualSize
 }
 
 /// The result of a verification.

@@ -31,13 +31,13 @@ extension Flight {
     }
 
     /// The outcome of a wait whose deadline has passed.
-    private var timedOutOutcome: FlightSeat.Outcome? {
+    private var timedOutOutcome: FlightWaiter.Outcome? {
         waiting.isOver ? waiting.seat?.wait(until: .now) : nil
     }
 
     /// Ends without computing, and releases its lock and its lead.
     ///
-    /// Must not be called for requests that compute in any case (``FlightCourse/Kind/value``).
+    /// Must not be called for requests that compute in any case (``FlightStateMachine/Kind/value``).
     mutating func abandon() {
         while course.action != .finish {
             switch course.action {

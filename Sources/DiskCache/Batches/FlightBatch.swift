@@ -57,7 +57,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
 
     /// Looks up all these keys, on the calling thread.
     init(_ keys: [String], in source: Source, _ terms: PutOptions, _ options: ReadOptions) {
-        let kind: FlightCourse.Kind = options.failsAtWaitLimit ? .valueInTime : .cancellable
+        let kind: FlightStateMachine.Kind = options.failsAtWaitLimit ? .valueInTime : .cancellable
         var request = Request(source, "", terms, options, kind)
         request.deadline = options.waitLimit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
         request.askingEnd = source.cache.remote.map { ContinuousClock.now + $0.tier.limit }
@@ -166,7 +166,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
 
     private func flight(to place: Place) -> Flight<Source, any Error>? {
         let request = asking(for: place.key)
-        var course = FlightCourse(request.kind)
+        var course = FlightStateMachine(request.kind)
         course.proceed(place.aging == nil ? .miss : .agingHit)
         let flight = Flight(request, course, place.aging)
         return place.aging == nil ? flight : flight.refresh()

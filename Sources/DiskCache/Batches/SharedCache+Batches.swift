@@ -169,15 +169,15 @@ extension SharedCache {
     ) -> [String: CacheHit<Codec.Value>] {
         var hits: [String: CacheHit<Codec.Value>] = [:]
         for key in keys {
-            let hit = findRemotely(key, codec, until: end)
-            hits[key] = hit.flatMap { $0.held.record.isOlder(than: reading.oldest(at: now)) ? nil : $0 }
+            guard let hit = findRemotely(key, codec, until: end) else { continue }
+            if !hit.isOlder(than: reading.oldest(at: now)) { hits[key] = hit }
         }
         return hits
     }
 
     /// The maximum time for asking remote servers; nil if they are not asked.
     private func askingLimit(_ reading: ReadOptions) -> Duration? {
-        reading.asksRemote && reading.source != .memory ? remote?.tier.limit : nil
+        reading.mayAskRemote ? remote?.tier.limit : nil
     }
 
     /// Returns the values that a get finds, without blocking the task's thread.
@@ -221,7 +221,7 @@ extension FlightSource {
         if batch.asksOthers { batch.add(batch.sharedByOthers()) }
         if let refresh = batch.refresh {
             // If no thread is free, the next call tries again.
-            _ = Lane.refreshing.pool.runIfFree { [refresh] in
+            _ = WorkerPool.refreshing.pool.runIfFree { [refresh] in
                 var refresh = refresh
                 // Its failures are reported as events.
                 _ = try? refresh.run(compute)

@@ -8,7 +8,7 @@ import Synchronization
 extension CacheCore {
     /// The result of checking a value that may be returned, at ``moment``.
     private struct Judgement {
-        let stamp: MemoryStamp
+        let validity: MemoryValidity
         let moment: Timestamp
         /// Whether an access must be recorded.
         let isAccessDue: Bool
@@ -27,7 +27,7 @@ extension CacheCore {
         _ form: ObjectIdentifier,
         as type: Value.Type,
         mayRestore: Bool = true
-    ) -> (held: HeldValue<Value>, moment: Timestamp)? {
+    ) -> (held: MemoryValue<Value>, moment: Timestamp)? {
         guard let tier else { return nil }
         // Read before the tier's lock is taken: the clock may be user code, which must run under no lock.
         let now = coarseNow
@@ -35,24 +35,24 @@ extension CacheCore {
         let item = tier.use { tier in
             tier.find(key, in: space, form, at: now) { item in judge(item, now, &judgement) }
         }
-        guard let item, let held = HeldValue<Value>.known(item) else { return nil }
+        guard let item, let held = MemoryValue<Value>.known(item) else { return nil }
         guard let judgement else { return (held, now) }
         return confirmed(held, judgement, mayRestore).map { ($0, now) }
     }
 
     /// Returns why a value may not be returned, if more than its generation must be checked; nil if it may.
     @inline(never)
-    private func judge(_ item: HeldItem, _ now: Timestamp, _ judgement: inout Judgement?) -> CacheEvent
-        .RemovalCause?
+    private func judge(_ item: MemoryEntry, _ now: Timestamp, _ judgement: inout Judgement?)
+        -> MemoryRemovalCause?
     {
         let store = store
-        let isCurrent = store.isCurrent(item.stamp.generation)
+        let isCurrent = store.isCurrent(item.validity.generation)
         if isCurrent == false, configuration.checksGenerations { return .invalidated }
-        if isOver(item.stamp, now) || now < item.start { return .expired }
-        let isAccessDue = !(now < item.stamp.accessDue)
-        if isAccessDue { item.stamp.accessDue = now.advanced(byNanoseconds: store.accesses.granularity) }
+        if isOver(item.validity, now) || now < item.start { return .expired }
+        let isAccessDue = !(now < item.validity.accessDue)
+        if isAccessDue { item.validity.accessDue = now.advanced(byNanoseconds: store.accesses.granularity) }
         judgement = Judgement(
-            stamp: item.stamp,
+            validity: item.validity,
             moment: now,
             isAccessDue: isAccessDue,
             isCurrent: isCurrent != nil
@@ -62,10 +62,10 @@ extension CacheCore {
 
     /// Returns the checked value, complete and identical to the one on disk; nil if it may not be returned.
     private func confirmed<Value>(
-        _ held: HeldValue<Value>,
+        _ held: MemoryValue<Value>,
         _ judgement: Judgement,
         _ mayRestore: Bool
-    ) -> HeldValue<Value>? {
+    ) -> MemoryValue<Value>? {
         let store = store
         if !judgement.isCurrent, !isStillStored(held, in: store) {
             memory?.remove(held.key, in: held.space, cause: .invalidated)
@@ -76,25 +76,25 @@ extension CacheCore {
         if !held.isWhole {
             guard mayRestore, let restored = held.restored() else { return nil }
             // A frozen tier would not admit it, and would lose the value that it holds.
-            if let memory, !memory.isFrozen { memory.keep(restored, by: judgement.stamp) }
+            if let memory, !memory.isFrozen { memory.keep(restored, by: judgement.validity) }
             whole = restored
         }
         store.counters.add(.memoryHit)
         return whole
     }
 
-    /// Returns whether the stamp has ended.
-    private func isOver(_ stamp: MemoryStamp, _ coarseNow: Timestamp) -> Bool {
+    /// Returns whether the validity has ended.
+    private func isOver(_ validity: MemoryValidity, _ coarseNow: Timestamp) -> Bool {
         // Near the end the exact clock decides. A configured clock is not read again.
-        if stamp.isBeforeEnd(coarseNow) { return false }
-        return !((configuration.now == nil ? .now : coarseNow) < stamp.end)
+        if validity.isBeforeEnd(coarseNow) { return false }
+        return !((configuration.now == nil ? .now : coarseNow) < validity.end)
     }
 
     var coarseNow: Timestamp {
         configuration.now.map { Timestamp($0()) } ?? .coarseNow
     }
 
-    private func isStillStored(_ held: HeldValue<some Sendable>, in store: Store) -> Bool {
+    private func isStillStored(_ held: MemoryValue<some Sendable>, in store: Store) -> Bool {
         // The get from disk that follows fails in the same way and reports it.
         (try? store.entries.read(held.entryName)?.record == held.makeRecord()) ?? false
     }
@@ -102,26 +102,20 @@ extension CacheCore {
     /// Keeps a value in memory that was just read or written.
     ///
     /// - Parameters:
-    ///   - generation: the generation to check it by later; nil if its record must be compared with the one on disk.
+    ///   - validity: without a generation its record is compared with the one on disk at each use.
     ///   - isOnly: whether the value is stored nowhere else; it is then admitted however unlikely a hit is.
-    func hold(
-        _ item: HeldItem,
-        _ generation: Generation?,
-        until end: Timestamp?,
-        of store: Store,
-        isOnly: Bool = false
-    ) {
+    func hold(_ item: MemoryEntry, by validity: MemoryValidity, of store: Store, isOnly: Bool = false) {
         guard let memory else { return }
         let now = coarseNow
         let age = followLongestAge(of: store, memory)
-        let accessDue = now.advanced(byNanoseconds: store.accesses.granularity)
-        var stamp = MemoryStamp(generation: generation, heldUntil: end, accessDue: accessDue)
+        var validity = validity
+        validity.accessDue = now.advanced(byNanoseconds: store.accesses.granularity)
         if age != .max {
-            stamp.end = min(stamp.end, item.created.advanced(byNanoseconds: age))
+            validity.end = min(validity.end, item.created.advanced(byNanoseconds: age))
             // Past the age limit; on disk it stays until the next collection.
-            if !(now < stamp.end) { return }
+            if !(now < validity.end) { return }
         }
-        memory.keep(item, by: stamp, isOnly: isOnly, upToAge: age)
+        memory.keep(item, by: validity, isOnly: isOnly, upToAge: age)
     }
 
     /// Applies the directory's current age limit to the values in memory.
@@ -172,7 +166,7 @@ final class SystemMemory: Sendable {
 
 extension StoreCounters.Event {
     /// Creates the event that counts a removal from the memory tier.
-    init(_ cause: CacheEvent.RemovalCause) {
+    init(_ cause: MemoryRemovalCause) {
         self =
             switch cause {
             case .explicit: .memoryExplicit

@@ -5,35 +5,16 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// Stores `bytes` on disk, and the item that `held` makes in memory, if there is a memory tier and the terms allow it.
-    func publish(
-        _ bytes: Span<UInt8>,
-        _ key: Digest,
-        _ record: Record,
-        _ room: RoomTerms = RoomTerms(),
-        _ terms: MemoryTerms = MemoryTerms(),
-        _ held: (Record) -> HeldItem
-    ) throws(CacheError) {
-        let generation = try describingFailures { (store) throws(CacheError) in
-            try store.put(bytes, for: key, record, room)
-        }
-        // Made only if it can be kept, as it costs two allocations.
-        if memory != nil, let generation, terms.keeps != .diskOnly {
-            let end = terms.end(record.heldUntil, from: record.created)
-            hold(held(record), generation, until: end, of: store)
-        }
-    }
-
     /// Removes the value on disk, and keeps `held` in memory, if there is a memory tier.
     ///
     /// As with a put on disk, it is kept only if no other writer was active meanwhile.
     ///
     /// - Parameter isComputed: whether other processes keep their values of the key in memory if there is no entry on disk.
     func keepInMemory(
-        _ held: HeldItem,
+        _ held: MemoryEntry,
         _ key: Digest,
         _ record: Record,
-        _ terms: MemoryTerms,
+        _ terms: MemoryPolicy,
         isComputed: Bool
     ) throws(CacheError) {
         let generation = try describingFailures { (store) throws(CacheError) in
@@ -46,7 +27,7 @@ extension CacheCore {
         if isComputed { memory.remove(held.key, in: held.space, cause: .replaced) }
         // Accesses can't be recorded on disk, so they don't extend it.
         let end = terms.end(record.expires, from: record.created)
-        hold(held, generation, until: end, of: store, isOnly: true)
+        hold(held, by: MemoryValidity(generation: generation, heldUntil: end), of: store, isOnly: true)
     }
 
     /// Publishes a queued put; reports a failure as an event.
@@ -65,16 +46,17 @@ extension CacheCore {
                 }
             }
             if write.terms.keeps == .diskOnly { memory?.remove(write.key, in: write.space, cause: .replaced) }
-            guard memory != nil, let generation, write.terms.keeps != .diskOnly else { return }
-            let held = HeldValue(
+            guard memory != nil, let validity = write.terms.validity(of: record, writtenAt: generation) else {
+                return
+            }
+            let held = MemoryValue(
                 write.data,
                 key: write.key,
                 in: write.space,
                 record: record,
                 cost: write.terms.cost ?? write.data.count
             )
-            let end = write.terms.end(record.heldUntil, from: record.created)
-            hold(held, generation, until: end, of: store)
+            hold(held, by: validity, of: store)
         } catch {
             store.counters.add(.publishFailure)
             memory?.remove(write.key, in: write.space, cause: .invalidated)

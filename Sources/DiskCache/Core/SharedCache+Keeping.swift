@@ -7,23 +7,25 @@ import Platform
 // How computed values are stored.
 
 extension SharedCache {
-    /// Stores `data` on disk and, if there is a memory tier and the options allow it, in memory in the form that `hold`
-    /// makes.
+    /// Stores a computed value, encoded as `data`, on disk and, if there is a memory tier and the options allow it, in
+    /// memory.
     func keep<Value: Sendable>(
-        _ data: Data,
+        _ value: Value,
+        _ form: ObjectIdentifier,
+        encoded data: Data,
         forKey key: String,
+        cost: Int,
         _ options: PutOptions,
-        _ room: RoomTerms,
-        _ hold: (Record) -> HeldValue<Value>
-    ) throws(CacheError) -> HeldValue<Value> {
+        _ wait: SpaceWait
+    ) throws(CacheError) -> MemoryValue<Value> {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         let bytes = data.span
         let record = try record(of: Content(of: bytes), key: key, options, now: now)
-        // As before any put: until this one is on disk, gets must see the earlier one.
-        writeBehind.settle(digest)
-        let held = hold(record)
-        try publish(bytes, forKey: key, digest, record, options, room) { _ in held }
+        let held = MemoryValue(value, key: key, in: space, form: form, record: record, cost: cost)
+        if let validity = try write(bytes, forKey: key, digest, record, options, wait) {
+            core.hold(held, by: validity, of: core.store)
+        }
         return held
     }
 
@@ -36,7 +38,7 @@ extension SharedCache {
         _ codec: Codec,
         _ options: PutOptions,
         isComputed: Bool
-    ) throws(CacheError) -> HeldValue<Codec.Value> {
+    ) throws(CacheError) -> MemoryValue<Codec.Value> {
         // A pending put of this process is published first, and then removed like any other.
         let digest = try settledDigest(ofKey: key)
         let unknown = Content(digest: digest, length: 0, checksum: 0)
@@ -52,7 +54,7 @@ extension SharedCache {
     func keepNothing(
         forKey key: String,
         for span: Duration,
-        _ room: RoomTerms
+        _ wait: SpaceWait
     ) throws(CacheError) {
         guard span > .zero else {
             try remove(forKey: key)
@@ -61,7 +63,7 @@ extension SharedCache {
         let digest = try settledDigest(ofKey: key)
         let (record, nothing) = (try recordOfNothing(forKey: key, for: span), Data())
         try withStore { (store, _) throws(CacheError) in
-            _ = try store.put(nothing.span, for: digest, record, room)
+            _ = try store.put(nothing.span, for: digest, record, wait)
         }
         forget(key, .replaced)
     }
@@ -89,7 +91,7 @@ extension SharedCache {
     /// Gives the value of `key` with the record `previous` new options, as of now, without writing its bytes.
     ///
     /// - Parameters:
-    ///   - room: what to do if the disk is full.
+    ///   - wait: how to wait if the disk is full.
     ///   - hold: makes the item for memory from the new record.
     /// - Returns: the result of `hold`, and whether it is the latest value: false if another writer has stored another
     ///   value, which stays. nil if there is no value any more, so that it must be stored again.
@@ -97,9 +99,9 @@ extension SharedCache {
         _ previous: Record,
         forKey key: String,
         _ options: PutOptions,
-        _ room: RoomTerms,
-        _ hold: (Record) -> HeldValue<Value>
-    ) throws(CacheError) -> (held: HeldValue<Value>, isLatest: Bool)? {
+        _ wait: SpaceWait,
+        _ hold: (Record) -> MemoryValue<Value>
+    ) throws(CacheError) -> (held: MemoryValue<Value>, isLatest: Bool)? {
         let digest = try settledDigest(ofKey: key)
         let renewal = try repeatingConflicts { () throws(CacheError) -> Renewal? in
             try withStore { (store, now) throws(CacheError) -> Renewal? in
@@ -111,8 +113,8 @@ extension SharedCache {
                 guard present.content == previous.content, present.created == previous.created else {
                     return .replaced(record)
                 }
-                switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now, room) {
-                case .published(let generation): return .renewed(record, generation)
+                switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now, wait) {
+                case .written(let generation): return .renewed(record, generation)
                 case .conflict: return nil
                 case .objectMissing: return .gone
                 }
@@ -124,11 +126,11 @@ extension SharedCache {
             forget(key, .replaced)
             return (hold(record), false)
         case .renewed(let record, let generation):
-            let (held, terms) = (hold(record), configuration.memory.terms(of: options))
+            let held = hold(record)
             forget(key, .replaced)
-            if let generation, terms.keeps != .diskOnly {
-                let end = terms.end(record.heldUntil, from: record.created)
-                core.hold(held, generation, until: end, of: core.store)
+            let terms = configuration.memory.terms(of: options)
+            if let validity = terms.validity(of: record, writtenAt: generation) {
+                core.hold(held, by: validity, of: core.store)
             }
             return (held, true)
         }

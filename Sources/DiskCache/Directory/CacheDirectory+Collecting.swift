@@ -28,9 +28,9 @@ extension CacheDirectory {
                 var request = request
                 let rest = request.pace.pause
                 // While this holds the lock, no other process can make the space that writers wait for.
-                request.pace.pause = { store.room.isPressed || rest($0) }
+                request.pace.pause = { store.isPressed || rest($0) }
                 request.progress = progress
-                return try Sweep.run(request, on: store.parts, now: now)
+                return try Sweep.run(request, on: store, now: now)
             }
         } catch {
             guard error.code == .busy else { throw error }
@@ -80,7 +80,7 @@ extension CacheDirectory {
         default: break
         }
         return try withStore { (store, _) throws(CacheError) in
-            try Verification.run(options, on: store.parts, found: found, progress: progress)
+            try Verification.run(options, on: store, found: found, progress: progress)
         }
     }
 }

@@ -44,7 +44,7 @@ extension CacheDirectory {
                 do throws(CacheError) {
                     try change(&limits)
                     try limits.check(against: before)
-                    try limits.checkRoom(beside: store.parts.overhead, path, against: before)
+                    try limits.checkRoom(beside: store.overhead, path, against: before)
                 } catch {
                     // Not thrown here: an error of `change` about some other full disk would evict values.
                     refusal = error

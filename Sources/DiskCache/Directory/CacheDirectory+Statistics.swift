@@ -17,10 +17,10 @@ extension CacheDirectory {
             var statistics = CacheStatistics()
             var named: Set<Digest> = []
             for shard in 0..<StoreLayout.shardCount {
-                for key in try store.parts.digests(.entries, shard: shard).digests {
+                for key in try store.digests(.entries, shard: shard).digests {
                     let entry: (stored: StoredEntry, status: FileStatus)?
                     do throws(CacheError) {
-                        entry = try store.parts.entry(key)
+                        entry = try store.entry(key)
                     } catch {
                         guard error.concernsOneFile else { throw error }
                         if selection == .all { statistics.unreadableEntries += 1 }
@@ -42,9 +42,9 @@ extension CacheDirectory {
                 }
             }
             for shard in 0..<StoreLayout.shardCount {
-                for digest in try store.parts.digests(.objects, shard: shard).digests {
+                for digest in try store.digests(.objects, shard: shard).digests {
                     guard selection == .all || named.contains(digest),
-                        let object = try store.parts.object(digest)
+                        let object = try store.object(digest)
                     else { continue }
                     statistics.objects += 1
                     statistics.objectBytes += object.allocatedSize

@@ -12,7 +12,7 @@ public enum CacheEvent: Sendable {
     /// It may still be on disk. `value` is the value, `Data` or the value of a typed view, if
     /// ``CacheConfiguration/Memory/eventsCarryValues`` is set; otherwise nil. A value that has dropped a part
     /// (``DiscardableValue``) comes without it.
-    case removedFromMemory(key: String, cause: RemovalCause, cost: Int, value: (any Sendable)?)
+    case removedFromMemory(key: String, cause: MemoryRemovalCause, cost: Int, value: (any Sendable)?)
     /// A value that was put with write-behind could not be published, and is lost.
     case publishFailed(key: String, error: CacheError)
     /// A background computation, for a value that was returned stale or early, failed with an error of this description.
@@ -40,25 +40,4 @@ public enum CacheEvent: Sendable {
     ///
     /// It counted as a miss, and is removed from the server if this process may write.
     case remoteValueWrong(keyDigest: Digest, server: String, reason: String)
-}
-
-extension CacheEvent {
-    /// Why a value left the memory tier.
-    @nonexhaustive
-    public enum RemovalCause: String, Sendable, CaseIterable, Codable, CodingKeyRepresentable {
-        /// It was removed by a call.
-        case explicit
-        /// This process stored another value for its key.
-        case replaced
-        /// It expired, or its time in memory was over.
-        case expired
-        /// Other values needed its space.
-        case cost
-        /// There were more values than the count limit.
-        case count
-        /// Another process has changed its key, or a key that shares its word in the table of generations.
-        case invalidated
-        /// The system ran short of memory.
-        case pressure
-    }
 }

@@ -187,7 +187,7 @@ final class Janitor: Sendable {
 
     /// Makes puts that pass the high mark wake this thread.
     private func attend(_ store: Store) {
-        store.room.onPressure { [weak self] in self?.press() }
+        store.onPressure { [weak self] in self?.press() }
     }
 
     /// Whether a put needs room that this thread has not made yet.
@@ -209,8 +209,8 @@ final class Janitor: Sendable {
         guard store.directory.isWritable else { return }
         var relief = Relief.done
         do throws(CacheError) {
-            while relief == .done, let excess = try store.room.overflow(), !isStopped(within: .zero) {
-                relief = try store.room.relieve(excess, now: core.now, pace: hurried)
+            while relief == .done, let excess = try store.overflow(), !isStopped(within: .zero) {
+                relief = try store.relieve(excess, now: core.now, pace: hurried)
                 lookAround()
             }
         } catch {
@@ -261,15 +261,15 @@ final class Janitor: Sendable {
         guard store.directory.isWritable, looksDue(store) else { return }
         var request = SweepRequest()
         request.limits = store.configuration.limits
-        if store.room.isPressed { request.partialLife = .zero }
+        if store.isPressed { request.partialLife = .zero }
         // Making room for waiting writers comes first; the sweep starts over after it.
         request.pace = .sparing { [core] in
-            self.pause($0) && core.store === store && !store.room.isPressed
+            self.pause($0) && core.store === store && !store.isPressed
         }
         let schedule = schedule
         do throws(CacheError) {
             let note = SweepRecord.lastNote(in: store.directory)
-            let report = try Sweep.runIfDue(request, on: store.parts, now: core.now) { last in
+            let report = try Sweep.runIfDue(request, on: store, now: core.now) { last in
                 schedule.isDue(after: last, noted: note, rules: store.rulesMade, at: .now)
             }
             if let report { swept(report) }

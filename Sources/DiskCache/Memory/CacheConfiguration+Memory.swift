@@ -108,8 +108,8 @@ extension CacheConfiguration {
         var isEnabled: Bool { costLimit.bytes > 0 && countLimit != 0 }
 
         /// Returns how a put with these options is kept.
-        func terms(of options: PutOptions) -> MemoryTerms {
-            MemoryTerms(
+        func terms(of options: PutOptions) -> MemoryPolicy {
+            MemoryPolicy(
                 keeps: options.keeps ?? keeps,
                 lifetime: options.memoryLifetime ?? lifetime,
                 cost: options.memoryCost ?? valueCost
@@ -117,7 +117,7 @@ extension CacheConfiguration {
         }
 
         /// How values that were read from disk are kept.
-        var terms: MemoryTerms { MemoryTerms(keeps: keeps, lifetime: lifetime, cost: valueCost) }
+        var terms: MemoryPolicy { MemoryPolicy(keeps: keeps, lifetime: lifetime, cost: valueCost) }
     }
 
     /// Where a value is kept.
@@ -151,7 +151,7 @@ extension CacheConfiguration {
 }
 
 /// How one value is kept in memory.
-struct MemoryTerms: Sendable {
+struct MemoryPolicy: Sendable {
     var keeps = CacheConfiguration.Keeping.memoryAndDisk
     /// The maximum time in memory.
     var lifetime: Duration?
@@ -164,5 +164,12 @@ struct MemoryTerms: Sendable {
     func end(_ end: Timestamp?, from start: Timestamp) -> Timestamp? {
         guard let lifetime else { return end }
         return min(end ?? .distantFuture, start + max(.zero, lifetime))
+    }
+
+    /// Returns the validity of a value that was written; nil if memory may not hold it.
+    func validity(of record: Record, writtenAt generation: Generation?) -> MemoryValidity? {
+        guard let generation, keeps != .diskOnly else { return nil }
+        let end = end(record.heldUntil, from: record.created)
+        return MemoryValidity(generation: generation, heldUntil: end)
     }
 }

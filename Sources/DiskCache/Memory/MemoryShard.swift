@@ -16,7 +16,7 @@ struct MemoryShard: ~Copyable, Sendable {
     /// A slot of the table.
     struct Place: Sendable {
         /// The item; nil if the slot is free.
-        var item: UncountedReference<HeldItem>?
+        var item: UncountedReference<MemoryEntry>?
         /// The lower bits of the hash: some select the item's preferred slot, the others rule out most other items.
         var tag: UInt32 = 0
         /// The index of the item's word in the generation table.
@@ -65,8 +65,8 @@ struct MemoryShard: ~Copyable, Sendable {
         _ key: String,
         _ form: ObjectIdentifier,
         at now: Timestamp,
-        judge: (HeldItem) -> CacheEvent.RemovalCause?
-    ) -> (item: HeldItem, cause: CacheEvent.RemovalCause?)? {
+        judge: (MemoryEntry) -> MemoryRemovalCause?
+    ) -> (item: MemoryEntry, cause: MemoryRemovalCause?)? {
         guard let position = position(of: name, key, form), let item = table[position].item else {
             return nil
         }
@@ -80,7 +80,7 @@ struct MemoryShard: ~Copyable, Sendable {
             }
             // Stored only if it changes; otherwise threads would contend for the item's cache line.
             let frequency = item.frequency.load(ordering: .relaxed)
-            if frequency < EvictionQueues<HeldItem>.highestFrequency {
+            if frequency < EvictionQueues<MemoryEntry>.highestFrequency {
                 item.frequency.store(frequency &+ 1, ordering: .relaxed)
             }
             return (item, nil)
@@ -89,8 +89,8 @@ struct MemoryShard: ~Copyable, Sendable {
 
     /// Returns whether only the generation must be checked and is current; the hit is then counted for all processes.
     @inline(__always)
-    private func isSettled(_ item: HeldItem, _ word: Int, at now: Timestamp) -> Bool {
-        guard now < item.due, !(now < item.start), let store, let generation = item.stamp.generation else {
+    private func isSettled(_ item: MemoryEntry, _ word: Int, at now: Timestamp) -> Bool {
+        guard now < item.due, !(now < item.start), let store, let generation = item.validity.generation else {
             return false
         }
         return store.use { $0.countsHit(generation.word, at: word, of: generation.mapping) }
@@ -100,7 +100,7 @@ struct MemoryShard: ~Copyable, Sendable {
     func contains(_ name: KeyBytes, _ key: String) -> Bool { position(of: name, key, nil) != nil }
 
     /// Removes and returns the item of this key, in this form; nil matches any form.
-    mutating func take(_ name: KeyBytes, _ key: String, _ form: ObjectIdentifier?) -> HeldItem? {
+    mutating func take(_ name: KeyBytes, _ key: String, _ form: ObjectIdentifier?) -> MemoryEntry? {
         guard let position = position(of: name, key, form) else { return nil }
         let item = table[position].item?.use { $0 }
         vacate(position)
@@ -108,7 +108,7 @@ struct MemoryShard: ~Copyable, Sendable {
     }
 
     /// Removes an item; returns false if it is no longer here.
-    mutating func remove(_ item: HeldItem) -> Bool {
+    mutating func remove(_ item: MemoryEntry) -> Bool {
         guard let position = position(of: item) else { return false }
         vacate(position)
         return true
@@ -117,19 +117,19 @@ struct MemoryShard: ~Copyable, Sendable {
     /// Adds an item.
     ///
     /// There must be no item of its key and form, and others must keep it alive while it is here.
-    mutating func add(_ item: HeldItem) {
+    mutating func add(_ item: MemoryEntry) {
         count += 1
         if count * 2 > table.count { grow() }
-        firstEnd = min(firstEnd, item.stamp.end)
-        let word = UInt32(truncatingIfNeeded: item.stamp.generation?.index ?? 0)
+        firstEnd = min(firstEnd, item.validity.end)
+        let word = UInt32(truncatingIfNeeded: item.validity.generation?.index ?? 0)
         let tag = UInt32(truncatingIfNeeded: item.name.hash)
         place(Place(item: unsafe UncountedReference(item), tag: tag, word: word))
     }
 
     /// Replaces an item with a smaller form of its value; returns false if the item is no longer here.
-    mutating func replace(_ item: HeldItem, by lesser: HeldItem) -> Bool {
+    mutating func replace(_ item: MemoryEntry, by lesser: MemoryEntry) -> Bool {
         guard let position = position(of: item) else { return false }
-        (lesser.name, lesser.handle, lesser.stamp) = (item.name, item.handle, item.stamp)
+        (lesser.name, lesser.handle, lesser.validity) = (item.name, item.handle, item.validity)
         lesser.frequency.store(item.frequency.load(ordering: .relaxed), ordering: .relaxed)
         table[position].item = unsafe UncountedReference(lesser)
         return true
@@ -138,7 +138,7 @@ struct MemoryShard: ~Copyable, Sendable {
     /// Makes the next access to each value due by `moment`.
     mutating func advanceAccesses(to moment: Timestamp) {
         for position in 0..<table.count {
-            table[position].item?.use { if moment < $0.stamp.accessDue { $0.stamp.accessDue = moment } }
+            table[position].item?.use { if moment < $0.validity.accessDue { $0.validity.accessDue = moment } }
         }
     }
 
@@ -147,7 +147,7 @@ struct MemoryShard: ~Copyable, Sendable {
         for position in 0..<table.count {
             table[position].item?.use { item in
                 let end = item.created.advanced(byNanoseconds: age)
-                if end < item.stamp.end { item.stamp.end = end }
+                if end < item.validity.end { item.validity.end = end }
                 firstEnd = min(firstEnd, end)
             }
         }
@@ -157,16 +157,16 @@ struct MemoryShard: ~Copyable, Sendable {
     ///
     /// Scans all slots, but only if there may be such an item, and not within 16 s of the last scan: if all values live for
     /// a short time, not every call scans.
-    mutating func expired(at now: Timestamp) -> [HeldItem] {
+    mutating func expired(at now: Timestamp) -> [MemoryEntry] {
         // If the clock was set back, the time of the last scan is meaningless.
         let isRested = now < lastLook || !(now < lastLook.advanced(byNanoseconds: Self.restBetweenLooks))
         guard !(now < firstEnd), isRested else { return [] }
         lastLook = now
         firstEnd = .distantFuture
-        var expired: [HeldItem] = []
+        var expired: [MemoryEntry] = []
         for position in 0..<table.count {
             guard let item = table[position].item else { continue }
-            let end = item.use { $0.stamp.end }
+            let end = item.use { $0.validity.end }
             if now < end { firstEnd = min(firstEnd, end) } else { expired.append(item.use { $0 }) }
         }
         return expired
@@ -185,7 +185,7 @@ struct MemoryShard: ~Copyable, Sendable {
         firstEnd = .distantFuture
     }
 
-    private func position(of item: HeldItem) -> Int? {
+    private func position(of item: MemoryEntry) -> Int? {
         let mask = table.count - 1
         var position = Int(truncatingIfNeeded: item.name.hash) & mask
         while let other = table[position].item {

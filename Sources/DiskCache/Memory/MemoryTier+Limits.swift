@@ -40,16 +40,16 @@ extension MemoryTier {
     }
 
     /// Returns all values that are not bytes, some of which may be discardable; the oldest last.
-    private func decoded() -> [HeldItem] {
+    private func decoded() -> [MemoryEntry] {
         ledger.withLock { ledger in
-            var items: [HeldItem] = []
-            ledger.queues.forEachOldestFirst { if $0.form != HeldItem.bytes { items.append($0) } }
+            var items: [MemoryEntry] = []
+            ledger.queues.forEachOldestFirst { if $0.form != MemoryEntry.bytes { items.append($0) } }
             items.reverse()
             return items
         }
     }
 
-    private func discard(_ item: HeldItem) {
+    private func discard(_ item: MemoryEntry) {
         guard let lesser = item.discarded(), lesser.cost < item.cost else { return }
         ledger.withLock { ledger in
             // It may have been removed meanwhile: no lock was held while its smaller form was made.

@@ -18,13 +18,13 @@ import Synchronization
 final class MemoryTier: Sendable {
     /// The eviction order of the held values, and their limits.
     struct Ledger: Sendable {
-        var queues = EvictionQueues<HeldItem>()
+        var queues = EvictionQueues<MemoryEntry>()
         var limits: MemoryLimits
         var isFrozen = false
     }
 
     /// The removed items and their causes.
-    typealias Removals = [(item: HeldItem, cause: CacheEvent.RemovalCause)]
+    typealias Removals = [(item: MemoryEntry, cause: MemoryRemovalCause)]
 
     private static let shardCount = 64
 
@@ -33,7 +33,7 @@ final class MemoryTier: Sendable {
     private let seed = HashSeed()
     /// Keeps alive the store that the shards use.
     private let store = Locked<Store?>(nil)
-    private let onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)?
+    private let onRemoval: (@Sendable (MemoryEntry, MemoryRemovalCause) -> Void)?
     /// Hits that must be recorded on disk.
     let dueAccesses = Locked(DueAccesses())
     /// The maximum age of held values, in nanoseconds since they were stored; `Int64.max` for no limit.
@@ -43,7 +43,7 @@ final class MemoryTier: Sendable {
     ///
     /// `onRemoval` is called for every removed value, on the thread that removed it, with no lock held, in no certain order
     /// between threads; nil costs nothing.
-    init(limits: MemoryLimits, onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)? = nil) {
+    init(limits: MemoryLimits, onRemoval: (@Sendable (MemoryEntry, MemoryRemovalCause) -> Void)? = nil) {
         shards = LockArray(count: Self.shardCount) { MemoryShard() }
         ledger = Locked(Ledger(limits: limits))
         self.onRemoval = onRemoval
@@ -68,16 +68,16 @@ final class MemoryTier: Sendable {
     /// Returns the value of this key and form, if one may be returned at `now`.
     ///
     /// `now` may lag as the coarse clock does. If more than the value's generation must be checked, `judge` returns why the
-    /// value may not be returned (nil if it may), and can change its stamp. A value that may not be returned is removed. No
+    /// value may not be returned (nil if it may), and can change its validity. A value that may not be returned is removed. No
     /// allocation and no system call on a hit.
     @inline(__always)
     func find(
         _ key: String,
         in space: KeySpace,
-        _ form: ObjectIdentifier = HeldItem.bytes,
+        _ form: ObjectIdentifier = MemoryEntry.bytes,
         at now: Timestamp,
-        judge: (HeldItem) -> CacheEvent.RemovalCause?
-    ) -> HeldItem? {
+        judge: (MemoryEntry) -> MemoryRemovalCause?
+    ) -> MemoryEntry? {
         let name = name(of: key, in: space)
         // The caller keeps the tier alive; `self`, used after the lock, would be reference-counted for each hit.
         let tier = unsafe UncountedReference(self)
@@ -109,28 +109,28 @@ final class MemoryTier: Sendable {
     /// - Parameter isOnly: whether the value is stored nowhere else; it is then admitted even if a hit is unlikely.
     /// - Returns: false if the value is not held, in which case no value of its key and form is.
     @discardableResult
-    func keep(_ item: HeldItem, by stamp: MemoryStamp, isOnly: Bool = false) -> Bool {
+    func keep(_ item: MemoryEntry, by validity: MemoryValidity, isOnly: Bool = false) -> Bool {
         item.name = name(of: item.key, in: item.space)
-        item.stamp = stamp
+        item.validity = validity
         return change { ledger, removed in admit(item, isOnly: isOnly, &ledger, &removed) }
     }
 
     /// Holds a value that ends at this age at the latest, in nanoseconds.
-    func keep(_ item: HeldItem, by stamp: MemoryStamp, isOnly: Bool, upToAge age: Int64) {
-        keep(item, by: stamp, isOnly: isOnly)
+    func keep(_ item: MemoryEntry, by validity: MemoryValidity, isOnly: Bool, upToAge age: Int64) {
+        keep(item, by: validity, isOnly: isOnly)
         // If the limit was lowered meanwhile, this value was not in the tier yet.
         let present = longestAge.load(ordering: .sequentiallyConsistent)
         if present < age { endValues(at: present) }
     }
 
     private func admit(
-        _ item: HeldItem,
+        _ item: MemoryEntry,
         isOnly: Bool,
         _ ledger: inout Ledger,
         _ removed: inout Removals
     ) -> Bool {
         let number = Self.shard(of: item.name)
-        var queue: EvictionQueues<HeldItem>.Queue?
+        var queue: EvictionQueues<MemoryEntry>.Queue?
         if let old = shards.withLock(at: number, { $0.take(item.name, item.key, item.form) }) {
             // It stays in the queue of the value that it replaces, with its frequency: a write does not make a key less used.
             queue = ledger.queues.remove(old.handle)
@@ -141,7 +141,7 @@ final class MemoryTier: Sendable {
         guard !ledger.isFrozen, item.cost <= limits.largestCost, limits.count > 0 else { return false }
         let fingerprint = item.name.hash ^ UInt64(UInt(bitPattern: item.form))
         let (cost, count) = (
-            limits.cost - item.cost, min(limits.count, EvictionQueues<HeldItem>.capacity) - 1
+            limits.cost - item.cost, min(limits.count, EvictionQueues<MemoryEntry>.capacity) - 1
         )
         if queue == nil, !isOnly, ledger.queues.cost > cost || ledger.queues.count > count {
             guard ledger.queues.admits(fingerprint) else { return false }
@@ -175,7 +175,7 @@ final class MemoryTier: Sendable {
     /// Removes all forms of a key's value.
     ///
     /// One short critical section if none is held.
-    func remove(_ key: String, in space: KeySpace, cause: CacheEvent.RemovalCause = .explicit) {
+    func remove(_ key: String, in space: KeySpace, cause: MemoryRemovalCause = .explicit) {
         let name = name(of: key, in: space)
         let number = Self.shard(of: name)
         guard shards.withLock(at: number, { $0.contains(name, key) }) else { return }
@@ -189,7 +189,7 @@ final class MemoryTier: Sendable {
 
     /// Removes a value that was found invalid, unless it was removed meanwhile.
     @inline(never)
-    private func remove(_ item: HeldItem, _ cause: CacheEvent.RemovalCause) {
+    private func remove(_ item: MemoryEntry, _ cause: MemoryRemovalCause) {
         change { ledger, removed in
             guard shards.withLock(at: Self.shard(of: item.name), { $0.remove(item) }) else { return }
             ledger.queues.remove(item.handle)
@@ -198,7 +198,7 @@ final class MemoryTier: Sendable {
     }
 
     /// Removes all values, and forgets the keys of evicted ones.
-    func removeAll(cause: CacheEvent.RemovalCause = .explicit) {
+    func removeAll(cause: MemoryRemovalCause = .explicit) {
         change { ledger, removed in
             ledger.queues.forEachOldestFirst { removed.append(($0, cause)) }
             for number in 0..<shards.count { shards.withLock(at: number) { $0.removeAll() } }

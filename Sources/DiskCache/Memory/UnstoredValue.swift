@@ -5,7 +5,7 @@ import FoundationEssentials
 import Platform
 
 /// A value that is not on disk: it is encoded and hashed only when its entry is requested.
-final class UnstoredValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked Sendable {
+final class UnstoredValue<Codec: CacheCodec>: MemoryValue<Codec.Value>, @unchecked Sendable {
     private let codec: Codec
     /// The value's content, once it was requested.
     ///
@@ -53,7 +53,7 @@ final class UnstoredValue<Codec: CacheCodec>: HeldValue<Codec.Value>, @unchecked
         return made
     }
 
-    override func replacing(_ value: Codec.Value, cost: Int, wholeCost: Int?) -> HeldValue<Codec.Value> {
+    override func replacing(_ value: Codec.Value, cost: Int, wholeCost: Int?) -> MemoryValue<Codec.Value> {
         UnstoredValue(value, key: key, in: space, codec, draft: record, cost: cost, wholeCost: wholeCost)
     }
 }

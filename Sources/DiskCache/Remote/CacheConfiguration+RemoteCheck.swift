@@ -17,7 +17,10 @@ extension CacheConfiguration.Remote {
                 throw Self.fault("servers", "\(address.name): kind and scheme do not go together")
             }
             guard server.weight >= 0, server.weight.isFinite else {
-                throw Self.fault("servers", "\(address.name): \(server.weight) is no weight: give 1, or 2.5")
+                throw Self.fault(
+                    "servers",
+                    "\(address.name): invalid weight \(server.weight): give 0 or more"
+                )
             }
         }
         _ = try paths
@@ -35,7 +38,7 @@ extension CacheConfiguration.Remote {
         get throws(ConfigurationFault) {
             guard namespace.isEmpty || RemotePaths.isNamespace(namespace) else {
                 let rule = "give at most 64 letters, digits, -, _ and ., and no . in front"
-                throw Self.fault("namespace", "'\(namespace)' is no namespace: \(rule)")
+                throw Self.fault("namespace", "invalid namespace '\(namespace)': \(rule)")
             }
             var text = path
             if namespace.isEmpty {
@@ -47,7 +50,7 @@ extension CacheConfiguration.Remote {
             let content = text.replacing("{kind}", with: "cas")
             let entry = text.replacing("{kind}", with: "ac")
             if let paths = RemotePaths(content: content, entry: entry, namespace: namespace) { return paths }
-            throw Self.fault("path", "'\(path)' is no path: write it like \(Self.defaultPath)")
+            throw Self.fault("path", "invalid path '\(path)': write it like \(Self.defaultPath)")
         }
     }
 

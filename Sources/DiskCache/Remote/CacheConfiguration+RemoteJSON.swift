@@ -75,7 +75,7 @@ extension CacheConfiguration.Remote {
         credentials = document.credentials
         if let text = document.limit {
             guard let span = Self.duration(text) else {
-                throw Self.bad("limit: \(text) is no time: say 250ms")
+                throw Self.bad("limit: invalid duration \(text): write it like 250ms")
             }
             limit = span
         }

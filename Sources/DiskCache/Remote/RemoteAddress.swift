@@ -22,7 +22,7 @@ package struct RemoteAddress: Sendable, Hashable {
             schemes.contains(url[..<separator.lowerBound].lowercased())
         else {
             let form = "write it like http://cache:8080/ or redis://cache:6379/0"
-            throw Self.fault("\(shown) is no server: \(form)")
+            throw Self.fault("invalid server \(shown): \(form)")
         }
         scheme = url[..<separator.lowerBound].lowercased()
         let rest = url[separator.upperBound...]

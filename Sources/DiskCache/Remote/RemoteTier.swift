@@ -50,7 +50,7 @@ package struct RemoteValue: Sendable {
 }
 
 /// The cache that a tier belongs to.
-package struct RemoteHost: Sendable {
+package struct RemoteContext: Sendable {
     /// The directory's store; another object after the directory was replaced.
     package let store: @Sendable () -> Store
     /// The clock by which values expire.

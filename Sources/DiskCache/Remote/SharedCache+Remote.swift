@@ -14,7 +14,7 @@ extension SharedCache {
         forKey key: String,
         sharedIf selection: KeySelection
     ) throws(CacheError) -> CacheHit<Data>? {
-        if let hit = try find(key, BytesCodec(), allowingStale: false) { return hit }
+        if let hit = try findHere(key, BytesCodec(), acceptsStale: false) { return hit }
         guard selection.mayInclude(key: key) else { return nil }
         return findRemotely(key, BytesCodec(), among: selection)
     }
@@ -41,7 +41,7 @@ extension SharedCache {
             counters.add(.remoteSkipped)
             return nil
         }
-        guard remote.enter(digest, until: deadline) else { return findHere(key, codec) }
+        guard remote.enter(digest, until: deadline) else { return storedMeanwhile(key, codec) }
         defer { remote.leave(digest) }
         do throws(CacheError) {
             return try ask(remote.tier, key, digest, codec, among: selection, until: deadline)
@@ -63,11 +63,14 @@ extension SharedCache {
         }
     }
 
-    /// Returns this machine's current value; a failure is only a miss, and is counted.
-    private func findHere<Codec: CacheCodec>(_ key: String, _ codec: Codec) -> CacheHit<Codec.Value>? {
+    /// Returns the value that another caller has stored on this machine; a failure is only a miss, and is counted.
+    private func storedMeanwhile<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec
+    ) -> CacheHit<Codec.Value>? {
         do throws(CacheError) {
             guard try isWorthGetting(key) else { return nil }
-            return try find(key, codec, allowingStale: false)
+            return try findHere(key, codec, acceptsStale: false)
         } catch {
             counters.add(.cacheFailure)
             return nil
@@ -95,7 +98,7 @@ extension SharedCache {
         defer { store.requestLocks.release(digest) }
         // If another caller has received a value, it is here.
         guard !hasWaited, let absence = try store.absence(of: digest, now: now) else {
-            return findHere(key, codec)
+            return storedMeanwhile(key, codec)
         }
         guard let value = tier.look(digest, until: deadline), selection.includes(value.record, of: key) else {
             return nil
@@ -122,30 +125,31 @@ extension SharedCache {
         )
         guard let held = held(value.bytes, key, codec, record) else { return nil }
         let hit = CacheHit(held, from: .remote, isStale: false, at: moment)
-        let outcome: PublishOutcome
+        let outcome: WriteResult
         do throws(CacheError) {
-            // Room is made at once or not at all: the value is available anyway.
+            // Space is made at once or not at all: the value is available anyway.
             outcome = try store.adopt(
                 value.bytes.span,
                 for: digest,
                 record,
                 since: absence,
                 now: moment,
-                RoomTerms(patience: .zero)
+                SpaceWait(patience: .zero)
             )
         } catch {
             // The value can't be stored, but is valid if the key has not changed since.
             counters.add(.cacheFailure)
-            guard store.isCurrent(absence) else { return findHere(key, codec) }
+            guard store.isCurrent(absence) else { return storedMeanwhile(key, codec) }
             counters.add(.remoteHit)
             return hit
         }
-        guard case .published(let generation) = outcome else { return findHere(key, codec) }
+        guard case .written(let generation) = outcome else { return storedMeanwhile(key, codec) }
         counters.add(.remoteHit)
         tier.adopted(value, for: digest)
         let terms = configuration.memory.terms
         if let generation, terms.keeps != .diskOnly {
-            core.hold(held, generation, until: terms.end(record.heldUntil, from: moment), of: store)
+            let end = terms.end(record.heldUntil, from: moment)
+            core.hold(held, by: MemoryValidity(generation: generation, heldUntil: end), of: store)
         }
         return hit
     }

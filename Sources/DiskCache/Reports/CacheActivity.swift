@@ -102,7 +102,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     /// Removals by collections, by reason; reasons without removals are omitted.
     public internal(set) var collected: [RemovalReason: Int] = [:]
     /// Values that left the memory of their process, by cause; causes that did not occur are omitted.
-    public internal(set) var leftMemory: [CacheEvent.RemovalCause: Int] = [:]
+    public internal(set) var leftMemory: [MemoryRemovalCause: Int] = [:]
 
     /// Creates counts of 0.
     init() {}

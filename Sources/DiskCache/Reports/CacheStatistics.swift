@@ -58,7 +58,7 @@ extension CacheStatistics {
         init?(of store: Store) {
             guard let counts = store.cumulative, let usage = store.control.usage else { return nil }
             activity = CacheActivity { counts[$0] }
-            self.usage = Usage(usage, overhead: store.parts.overhead)
+            self.usage = Usage(usage, overhead: store.overhead)
             limits = store.configuration.limits
             evictionAge = store.control.horizon
             since = store.control.countedSince?.date

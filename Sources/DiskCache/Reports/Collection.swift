@@ -47,7 +47,7 @@ public struct CollectionOptions: Sendable {
     /// A callback that returns true to end the collection early, as if its time was up; nil to never end it early.
     ///
     /// It is called from time to time, on any thread.
-    public var isCalledOff: (@Sendable () -> Bool)?
+    public var isCancelled: (@Sendable () -> Bool)?
 
     /// A callback for each key that is removed, with the reason, or that would be removed in a dry run; nil for none.
     ///
@@ -99,7 +99,7 @@ public struct CollectionOptions: Sendable {
                 return true
             }
         }
-        request.pace.isCalledOff = isCalledOff
+        request.pace.isCancelled = isCancelled
         request.onRemoval = onRemoval
         if let timeLimit {
             request.pace.deadline = .now + .nanoseconds(max(0, timeLimit.saturatingNanoseconds))

@@ -4,6 +4,51 @@ import Platform
 
 // Both forms carry out the same course: one on the calling thread, the other without blocking it.
 
+extension FlightRequest {
+    /// Runs the request on the calling thread and returns its outcome.
+    func end(_ work: Work) -> End {
+        guard isOwn else { return unshared(work.run(Computation(of: key), terms)) }
+        let hit = firstLook()
+        var course = FlightStateMachine(kind)
+        course.proceed(verdict(on: hit))
+        if let hit, course.action == .finish { return .success(hit) }
+        if hit == nil, remembersNothing() { return .success(nil) }
+        var flight = Flight(self, course, hit)
+        let end = flight.run(work)
+        if case .failure(.timedOut) = end { return .failure(.timedOut(holder())) }
+        return end
+    }
+
+    /// Runs the request without blocking a thread and returns its outcome.
+    func end(_ work: AsyncWork) async -> End {
+        guard isOwn else { return unshared(await work.run(Computation(of: key), terms)) }
+        var hit: Hit?
+        if !options.recomputes {
+            do throws(CacheError) {
+                hit = try await source.get(forKey: key, reading: .here(acceptsStale: allowsStale))
+            } catch {
+                source.cache.count(.cacheFailure)
+            }
+        }
+        var course = FlightStateMachine(kind)
+        if let hit, hit.isStale {
+            course.proceed(await offload { verdict(on: hit) })
+        } else {
+            course.proceed(verdict(on: hit))
+        }
+        if let hit, course.action == .finish { return .success(hit) }
+        if hit == nil, takesNothing, await offload(on: .reading, { remembersNothing() }) {
+            return .success(nil)
+        }
+        var flight = Flight(self, course, hit)
+        let end = await flight.run(work)
+        if case .failure(.timedOut) = end {
+            return .failure(.timedOut(await offload(on: .reading) { holder() }))
+        }
+        return end
+    }
+}
+
 extension Flight {
     /// Runs the whole course on the calling thread.
     mutating func run(_ work: Request.Work) -> Request.End {
@@ -18,7 +63,7 @@ extension Flight {
                 guard request.isOwn else { return end }
             case .refresh:
                 if var refresh = refresh() {
-                    let isBegun = Lane.refreshing.pool.runIfFree { [refresh] in
+                    let isBegun = WorkerPool.refreshing.pool.runIfFree { [refresh] in
                         var refresh = refresh
                         _ = refresh.run(work)
                     }
@@ -92,7 +137,7 @@ extension Flight {
         return Computation(key: request.key, reason: reason, previous: making.previous)
     }
 
-    private mutating func pause() async -> FlightCourse.Event {
+    private mutating func pause() async -> FlightStateMachine.Event {
         guard let pause = nextPause() else { return .timedOut }
         // `sleep` throws only if the task is cancelled.
         return (try? await Task.sleep(for: pause)) == nil ? .cancelled : .done
@@ -109,7 +154,7 @@ extension Flight {
     }
 
     /// The lane of the next action; nil if the action does not block a thread.
-    private var lane: Lane? {
+    private var lane: WorkerPool? {
         switch course.action {
         // A refresh looks up the entry, which publishes a pending put.
         case .attempt, .lookAgain, .release:

@@ -13,7 +13,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     /// The state of a request's wait: for the leader in its process, or as leader for another process.
     struct Waiting {
         var deadline: ContinuousClock.Instant?
-        var seat: FlightSeat?
+        var seat: FlightWaiter?
         /// The seat's number in the table.
         var number: UInt64 = 0
         var backoff: Backoff?
@@ -40,7 +40,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     let request: Request
-    private(set) var course: FlightCourse
+    private(set) var course: FlightStateMachine
     /// The result so far, to be handed over and returned.
     private(set) var end = Request.End.failure(.cancelled)
     /// The key of the flight that a request joins before any of its waits has timed out.
@@ -52,7 +52,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     var making = Making()
 
     /// Creates the flight of a request whose first lookup returned `hit`.
-    init(_ request: Request, _ course: FlightCourse, _ hit: Request.Hit?) {
+    init(_ request: Request, _ course: FlightStateMachine, _ hit: Request.Hit?) {
         self.request = request
         self.course = course
         key = FlightKey(digest: request.source.cache.name(ofKey: request.key), form: request.source.form)
@@ -73,7 +73,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     /// Advances to the next action.
-    mutating func proceed(_ event: FlightCourse.Event) {
+    mutating func proceed(_ event: FlightStateMachine.Event) {
         switch event {
         case .timedOut: end = .failure(.timedOut(nil))
         case .cancelled: end = .failure(.cancelled)
@@ -87,7 +87,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         proceed(outcome())
     }
 
-    private mutating func outcome() -> FlightCourse.Event {
+    private mutating func outcome() -> FlightStateMachine.Event {
         switch course.action {
         case .enter: return enter()
         case .wait: return seated(waiting.seat?.wait(until: waiting.deadline))
@@ -115,7 +115,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     /// Closes the flight, then looks up the value again.
     ///
     /// A request that joins during the lookup may have started after the value was removed.
-    private mutating func lookAgain() -> FlightCourse.Event {
+    private mutating func lookAgain() -> FlightStateMachine.Event {
         if let aging { return request.isRefreshed(since: aging) ? .hit : .miss }
         flights.table.withLock { $0.close(place) }
         var stored = request.storedMeanwhile()
@@ -134,11 +134,11 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
 
     // MARK: Waiting
 
-    private mutating func enter() -> FlightCourse.Event {
+    private mutating func enter() -> FlightStateMachine.Event {
         if course.impatience == 0, let failure = rememberedFailure() { return failed(.computation(failure)) }
         waiting = Waiting(deadline: deadline)
         if flights.table.withLock({ $0.begin(place) }) { return .leads }
-        let seat = FlightSeat()
+        let seat = FlightWaiter()
         guard let number = flights.table.withLock({ $0.enter(place, seat) }) else { return .leads }
         waiting.seat = seat
         waiting.number = number
@@ -153,12 +153,12 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     /// Waits on the seat, if there is one, without blocking the thread.
-    func waitOffThread() async -> FlightSeat.Outcome? {
+    func waitOffThread() async -> FlightWaiter.Outcome? {
         await waiting.seat?.wait(until: waiting.deadline)
     }
 
     /// Processes the outcome of the wait.
-    mutating func seated(_ outcome: FlightSeat.Outcome?) -> FlightCourse.Event {
+    mutating func seated(_ outcome: FlightWaiter.Outcome?) -> FlightStateMachine.Event {
         switch outcome {
         case .value(let answer):
             // All seats of one form have the same value type; for any other type this request computes the value.
@@ -173,7 +173,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     /// Processes the leader's result.
-    private mutating func joined(_ hit: Request.Hit?) -> FlightCourse.Event {
+    private mutating func joined(_ hit: Request.Hit?) -> FlightStateMachine.Event {
         guard let hit else {
             guard request.takesNothing else { return .miss }
             end = .success(nil)
@@ -184,13 +184,13 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         return .hit
     }
 
-    private mutating func attempt() -> FlightCourse.Event {
+    private mutating func attempt() -> FlightStateMachine.Event {
         let request = request
         let attempt = request.withoutFailing { () throws(CacheError) -> FlightLock.Attempt? in
             if lock == nil { lock = try cache.flightLock(forKey: request.key) }
             return try lock?.attempt()
         }
-        return attempt.map(FlightCourse.Event.attempted) ?? .unavailable
+        return attempt.map(FlightStateMachine.Event.attempted) ?? .unavailable
     }
 
     /// Returns the pause before the next attempt at the lock; nil if no time is left.
@@ -253,7 +253,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         }
     }
 
-    private mutating func store() -> FlightCourse.Event {
+    private mutating func store() -> FlightStateMachine.Event {
         guard let made = making.made.take() else { return .unstored }
         // Once the value is stored another caller may remove it, and requests made after the removal must not receive it.
         if course.isLeading { flights.table.withLock { $0.close(place) } }
@@ -278,7 +278,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     func refresh() -> Flight? {
         guard rememberedFailure() == nil, flights.table.withLock({ $0.begin(key) }) else { return nil }
         var refresh = self
-        refresh.course = FlightCourse(.refresh)
+        refresh.course = FlightStateMachine(.refresh)
         refresh.end = .failure(.cancelled)
         return refresh
     }
@@ -300,7 +300,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         flights.failures.withLock { $0.note(error, of: key, for: span, now: now) }
     }
 
-    private mutating func failed(_ failure: FlightFailure<Failure>) -> FlightCourse.Event {
+    private mutating func failed(_ failure: FlightFailure<Failure>) -> FlightStateMachine.Event {
         end = .failure(failure)
         if course.kind == .refresh {
             // No caller waits for a refresh, so only an event can report its failure.

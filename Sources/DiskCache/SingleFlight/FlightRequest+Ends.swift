@@ -34,22 +34,22 @@ extension FlightRequest {
         holding lock: FlightLock?
     ) -> StoredOutcome<Value> {
         let patience = min(source.cache.configuration.roomPatience, patience)
-        let room = RoomTerms(patience: patience) { lock?.release(isStored: false) }
+        let wait = SpaceWait(patience: patience) { lock?.release(isStored: false) }
         do throws(CacheError) {
             switch made {
             case .value(let value, let asked):
                 let terms = options.terms(usual(asked), computeTime: cost)
                 // Written through even if puts are queued: after the flight other callers would compute again if the value
                 // were not on disk.
-                let held = try source.keep(value, forKey: key, terms, room)
+                let held = try source.keep(value, forKey: key, terms, wait)
                 return StoredOutcome(hit: computed(held), isForAll: isForAll(terms))
             case .unkept: return StoredOutcome(hit: unstored(made, previous), isForAll: false)
             case .unchanged(let asked):
                 guard let previous else { return StoredOutcome(hit: nil, isForAll: false) }
-                let (held, isLatest) = try renew(previous, asked, cost, room)
+                let (held, isLatest) = try renew(previous, asked, cost, wait)
                 return StoredOutcome(hit: computed(held), isForAll: isForAll(asked), isLatest: isLatest)
             case .nothing(let span):
-                try source.cache.keepNothing(forKey: key, for: span, room)
+                try source.cache.keepNothing(forKey: key, for: span, wait)
                 return StoredOutcome(hit: nil, isForAll: true)
             }
         } catch {
@@ -79,8 +79,8 @@ extension FlightRequest {
         _ previous: Hit,
         _ asked: PutOptions,
         _ cost: Duration,
-        _ room: RoomTerms
-    ) throws(CacheError) -> (held: HeldValue<Value>, isLatest: Bool) {
+        _ wait: SpaceWait
+    ) throws(CacheError) -> (held: MemoryValue<Value>, isLatest: Bool) {
         let terms = options.terms(usual(asked).filled(from: previous.held.record), computeTime: cost)
         let (cache, value) = (source.cache, previous.held.value)
         let memory = cache.configuration.memory.terms(of: terms)
@@ -88,9 +88,9 @@ extension FlightRequest {
         if memory.keeps != .memoryOnly {
             let old = previous.held.makeRecord()
             let size = old.content.length
-            let renewed = try cache.renew(old, forKey: key, terms, room) { (record) -> HeldValue<Value> in
+            let renewed = try cache.renew(old, forKey: key, terms, wait) { (record) -> MemoryValue<Value> in
                 let cost = memory.cost ?? source.codec.cost(of: value, encodedSize: size)
-                return HeldValue(
+                return MemoryValue(
                     value,
                     key: key,
                     in: cache.space,
@@ -101,13 +101,13 @@ extension FlightRequest {
             }
             if let renewed { return renewed }
         }
-        return (try source.keep(value, forKey: key, terms, room), true)
+        return (try source.keep(value, forKey: key, terms, wait), true)
     }
 
     /// Returns the closure's options, or those of the request if it gave none.
     private func usual(_ asked: PutOptions) -> PutOptions { asked == PutOptions() ? terms : asked }
 
-    private func computed(_ held: HeldValue<Value>) -> Hit {
+    private func computed(_ held: MemoryValue<Value>) -> Hit {
         CacheHit(held, from: .computed, isStale: false, at: source.cache.now)
     }
 

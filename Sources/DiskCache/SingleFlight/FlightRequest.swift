@@ -18,7 +18,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// The options for a value that the closure returns without any.
     let terms: PutOptions
     let options: ReadOptions
-    let kind: FlightCourse.Kind
+    let kind: FlightStateMachine.Kind
     /// The time before which a stored value is too old; nil if none is.
     let oldest: Timestamp?
     /// The deadline of the wait for another caller's computation; nil if the limit counts from the start of the wait.
@@ -32,7 +32,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         _ key: String,
         _ terms: PutOptions,
         _ options: ReadOptions,
-        _ kind: FlightCourse.Kind = .value
+        _ kind: FlightStateMachine.Kind = .value
     ) {
         self.source = source
         self.key = key
@@ -46,49 +46,6 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         } else {
             oldest = options.maximumAge == nil ? nil : options.oldest(at: source.cache.now)
         }
-    }
-
-    /// Runs the request on the calling thread and returns its outcome.
-    func end(_ work: Work) -> End {
-        guard isOwn else { return unshared(work.run(Computation(of: key), terms)) }
-        let hit = firstLook()
-        var course = FlightCourse(kind)
-        course.proceed(verdict(on: hit))
-        if let hit, course.action == .finish { return .success(hit) }
-        if hit == nil, remembersNothing() { return .success(nil) }
-        var flight = Flight(self, course, hit)
-        let end = flight.run(work)
-        if case .failure(.timedOut) = end { return .failure(.timedOut(holder())) }
-        return end
-    }
-
-    /// Runs the request without blocking a thread and returns its outcome.
-    func end(_ work: AsyncWork) async -> End {
-        guard isOwn else { return unshared(await work.run(Computation(of: key), terms)) }
-        var hit: Hit?
-        if !options.recomputes {
-            do throws(CacheError) {
-                hit = try await source.get(forKey: key, reading: .here(acceptsStale: allowsStale))
-            } catch {
-                source.cache.count(.cacheFailure)
-            }
-        }
-        var course = FlightCourse(kind)
-        if let hit, hit.isStale {
-            course.proceed(await offload { verdict(on: hit) })
-        } else {
-            course.proceed(verdict(on: hit))
-        }
-        if let hit, course.action == .finish { return .success(hit) }
-        if hit == nil, takesNothing, await offload(on: .reading, { remembersNothing() }) {
-            return .success(nil)
-        }
-        var flight = Flight(self, course, hit)
-        let end = await flight.run(work)
-        if case .failure(.timedOut) = end {
-            return .failure(.timedOut(await offload(on: .reading) { holder() }))
-        }
-        return end
     }
 
     /// Whether this process has opened the cache.
@@ -123,7 +80,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     /// Whether the first lookup accepts a stale value.
-    private var allowsStale: Bool { options.acceptsStale || options.staleWhileRevalidate > .zero }
+    var allowsStale: Bool { options.acceptsStale || options.staleWhileRevalidate > .zero }
 
     /// Whether the absence of a value is an acceptable outcome.
     var takesNothing: Bool { kind != .value }
@@ -151,7 +108,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     ///
     /// A flight's leader calls this before it computes, and a batch for keys that it must not compute.
     func sharedByOthers() -> End? {
-        if options.recomputes || options.source == .memory || !options.asksRemote { return nil }
+        if options.recomputes || !options.mayAskRemote { return nil }
         let hit = source.cache.findRemotely(key, source.codec, until: askingEnd)
         guard let hit, isYoungEnough(hit.created) else { return nil }
         return .success(hit)
@@ -185,8 +142,8 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// Returns how this request may use the value that was found.
     ///
     /// If the value has expired and accesses extend it, this publishes a pending put and reads from disk.
-    func verdict(on hit: Hit?) -> FlightCourse.Event {
-        guard let hit, !hit.held.record.isOlder(than: oldest) else { return .miss }
+    func verdict(on hit: Hit?) -> FlightStateMachine.Event {
+        guard let hit, !hit.isOlder(than: oldest) else { return .miss }
         guard hit.isStale else {
             guard options.earlyRefresh > 0 else { return .hit }
             let now = source.cache.now
@@ -211,7 +168,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
 
     /// Returns whether the leader's value is usable: it was computed since this request joined, or is not too old.
     func accepts(_ hit: Hit) -> Bool {
-        hit.source == .computed || !hit.held.record.isOlder(than: oldest)
+        hit.source == .computed || !hit.isOlder(than: oldest)
     }
 
     private func isExpired(_ entry: CacheEntry, forLessThan span: Duration) -> Bool {

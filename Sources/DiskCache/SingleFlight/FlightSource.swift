@@ -25,8 +25,8 @@ protocol FlightSource: Sendable {
         _ value: Codec.Value,
         forKey key: String,
         _ options: PutOptions,
-        _ room: RoomTerms
-    ) throws(CacheError) -> HeldValue<Codec.Value>
+        _ wait: SpaceWait
+    ) throws(CacheError) -> MemoryValue<Codec.Value>
 }
 
 extension FlightSource {
@@ -49,15 +49,13 @@ extension SharedCache: FlightSource {
         _ value: Data,
         forKey key: String,
         _ options: PutOptions,
-        _ room: RoomTerms
-    ) throws(CacheError) -> HeldValue<Data> {
+        _ wait: SpaceWait
+    ) throws(CacheError) -> MemoryValue<Data> {
         let held = try withIndicesFromZero(value)
         if keepsInMemoryAlone(options) {
             return try keepInMemory(held, forKey: key, codec, options, isComputed: true)
         }
         let cost = memoryCost(options) ?? held.count
-        return try keep(held, forKey: key, options, room) {
-            HeldValue(held, key: key, in: space, record: $0, cost: cost)
-        }
+        return try keep(held, form, encoded: held, forKey: key, cost: cost, options, wait)
     }
 }

@@ -74,7 +74,7 @@ enum FlightFailure<Failure: Error>: Error {
     /// A description for events, used if no caller waits for the result.
     var reason: String {
         switch self {
-        case .timedOut, .cancelled: "it was given up"
+        case .timedOut, .cancelled: "it was cancelled"
         case .refused(let error): "\(error)"
         case .computation(let error): "\(error)"
         }

@@ -4,7 +4,7 @@ import Platform
 
 /// The single-flight computations of one cache in this process.
 final class Flights: Sendable {
-    let table = Locked(FlightTable<FlightSeat>())
+    let table = Locked(InFlightTable<FlightWaiter>())
     let failures = Locked(FailureMemory())
 
     /// Delivers a flight's result, if it succeeded, to the requests that joined before it was closed, and hands over the

@@ -7,16 +7,16 @@ import Platform
 /// A value returned by the cache, with its origin and metadata.
 public struct CacheHit<Value: Sendable>: Sendable {
     /// The origin of the value.
-    public let source: SharedCache.Source
+    public let source: HitSource
     /// Whether the value has expired, which is possible only if the caller accepts stale values, or allows them as a
     /// fallback.
     public let isStale: Bool
     /// A single reference, so that creating, inspecting and dropping a hit changes no other reference count.
-    let held: HeldValue<Value>
+    let held: MemoryValue<Value>
     /// When the value was found.
     let moment: Timestamp
 
-    init(_ held: HeldValue<Value>, from source: SharedCache.Source, isStale: Bool, at moment: Timestamp) {
+    init(_ held: MemoryValue<Value>, from source: HitSource, isStale: Bool, at moment: Timestamp) {
         self.held = held
         self.source = source
         self.isStale = isStale
@@ -41,6 +41,13 @@ public struct CacheHit<Value: Sendable>: Sendable {
 
     /// When the value was stored.
     var created: Timestamp { held.record.created }
+
+    /// Returns whether the value was stored before `oldest`; nil is before all times.
+    @inline(__always)
+    func isOlder(than oldest: Timestamp?) -> Bool {
+        guard let oldest else { return false }
+        return created < oldest
+    }
 }
 
 extension CacheHit where Value == Data {
@@ -51,19 +58,17 @@ extension CacheHit where Value == Data {
     }
 }
 
-extension SharedCache {
-    /// The origin of a value.
-    @nonexhaustive
-    public enum Source: String, Sendable {
-        /// This process's memory.
-        case memory
-        /// The directory that all processes share.
-        case disk
-        /// Another machine, through a remote server.
-        case remote
-        /// The closure of this call.
-        case computed
-        /// The closure of another call in this process, for which this call waited.
-        case joined
-    }
+/// The origin of a value.
+@nonexhaustive
+public enum HitSource: String, Sendable {
+    /// This process's memory.
+    case memory
+    /// The directory that all processes share.
+    case disk
+    /// Another machine, through a remote server.
+    case remote
+    /// The closure of this call.
+    case computed
+    /// The closure of another call in this process, for which this call waited.
+    case joined
 }

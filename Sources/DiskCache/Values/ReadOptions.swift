@@ -129,15 +129,14 @@ extension ReadOptions {
         return options
     }
 
-    /// Whether a get may return any value that the tiers have, without further checks.
-    ///
-    /// Checked on every get, so that most gets skip the other options.
-    @inline(__always)
-    var takesAnyAge: Bool { maximumAge == nil && source != .memory }
+    /// Whether remote servers are asked for a value that this machine does not have.
+    var mayAskRemote: Bool { asksRemote && source != .memory }
 
     /// Returns the time before which a stored value is too old for a read that begins at `now`; nil if none is.
-    func oldest(at now: Timestamp) -> Timestamp? {
-        maximumAge.map { now.advanced(byNanoseconds: -max(0, $0.saturatingNanoseconds)) }
+    @inline(__always)
+    func oldest(at now: @autoclosure () -> Timestamp) -> Timestamp? {
+        guard let maximumAge else { return nil }
+        return now().advanced(byNanoseconds: -max(0, maximumAge.saturatingNanoseconds))
     }
 
     /// Returns the options to store a computed value with: the requested ones, the time it took, and a stale period that is

@@ -32,7 +32,7 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
             _ = try cache.keepInMemory(value, forKey: key, codec, options, isComputed: false)
             return
         }
-        _ = try keep(value, forKey: key, options, RoomTerms())
+        _ = try keep(value, forKey: key, options, SpaceWait())
     }
 
     /// Stores a value without blocking the thread: encoding and system calls happen on library threads.
@@ -45,10 +45,11 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
         _ value: Codec.Value,
         forKey key: String,
         _ options: PutOptions,
-        _ room: RoomTerms
-    ) throws(CacheError) -> HeldValue<Codec.Value> {
+        _ wait: SpaceWait
+    ) throws(CacheError) -> MemoryValue<Codec.Value> {
         if let data = bytes(value),
-            let held = try cache.keep(data, forKey: key, options, room) as HeldItem as? HeldValue<Codec.Value>
+            let held = try cache.keep(data, forKey: key, options, wait) as MemoryEntry
+                as? MemoryValue<Codec.Value>
         {
             return held
         }
@@ -57,9 +58,7 @@ struct CodecSource<Codec: CacheCodec>: FlightSource {
         }
         let data = try encode(value, forKey: key)
         let cost = cache.memoryCost(options) ?? codec.cost(of: value, encodedSize: data.count)
-        return try cache.keep(data, forKey: key, options, room) {
-            HeldValue(value, key: key, in: cache.space, form: form, record: $0, cost: cost)
-        }
+        return try cache.keep(value, form, encoded: data, forKey: key, cost: cost, options, wait)
     }
 
     /// Encodes a value.

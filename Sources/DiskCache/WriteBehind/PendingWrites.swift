@@ -5,10 +5,10 @@ import FoundationEssentials
 import Platform
 
 /// A queued put, whose caller no longer waits for it.
-final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
+final class PendingWrite: MemoryValue<Data>, @unchecked Sendable {
     let keyDigest: Digest
     /// How the value is kept in memory once it is published.
-    let terms: MemoryTerms
+    let terms: MemoryPolicy
     private let stage = Locked(Stage.queued)
 
     /// The progress of publishing.
@@ -44,7 +44,7 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
         in space: KeySpace,
         _ keyDigest: Digest,
         draft: Record,
-        _ terms: MemoryTerms = MemoryTerms()
+        _ terms: MemoryPolicy = MemoryPolicy()
     ) {
         self.keyDigest = keyDigest
         self.terms = terms

@@ -56,23 +56,25 @@ struct Proposals {
 
     /// Creates the proposals for a command line.
     ///
-    /// - Parameter line: The words after the program's name; the last one is incomplete, and may be empty.
-    init(for line: [String]) {
+    /// - Parameters:
+    ///   - line: The words after the program's name; the last one is incomplete, and may be empty.
+    ///   - commands: The subcommands.
+    init(for line: [String], among commands: [any Command.Type]) {
         last = line.last ?? ""
-        complete(line)
+        complete(line, commands)
     }
 
-    private mutating func complete(_ line: [String]) {
+    private mutating func complete(_ line: [String], _ commands: [any Command.Type]) {
         // Scanned as the command itself would, with an option in place of the last word: the result shows which kind of word
         // is possible there.
-        var options = DiskCacheTool.options
+        var options = Overview.options
         let probed = Array(line.dropLast()) + [Self.probe]
         guard var scanned = Self.scan(probed, options, operandsBeforeCommand: 0) else { return }
         var arguments = Arguments(scanned, options: options, command: "", directory: nil)
         var command: (any Command.Type)?
         if let name = scanned.operands.first, scanned.operands.count > 1 {
-            command = DiskCacheTool.shown.first { $0.name == name }
-            if name == "help", scanned.operands.count == 2 { add(DiskCacheTool.shown.map { $0.name }) }
+            command = commands.first { $0.name == name }
+            if name == "help", scanned.operands.count == 2 { add(commands.map { $0.name }) }
             guard let command else { return }
             options = command.options + Option.common
             let rest = Array(scanned.operands.dropFirst())
@@ -87,7 +89,7 @@ struct Proposals {
         }
         if !isEnded, last.hasPrefix("-") { return add(options, scanned, arguments) }
         guard let command else {
-            for shown in DiskCacheTool.shown { add([shown.name], shown.summary) }
+            for command in commands { add([command.name], command.summary) }
             return add(["help"], "show what a command does")
         }
         let place = scanned.operands.count - (isEnded ? 1 : 0)

@@ -31,18 +31,3 @@ enum CompletionsCommand: Command {
         return .done
     }
 }
-
-/// `diskcache complete -- WORD…`, which the shells' scripts call: prints a line with ``Proposals/kind``, then
-/// ``Proposals/words``.
-enum CompleteCommand: Command {
-    static let name = "complete"
-    static let operands = "[--] [WORD]…"
-    static let summary = "list the words that could stand at the end of a command line"
-
-    static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let proposals = Proposals(for: arguments.operands)
-        let lines = ([proposals.kind] + proposals.words).map { $0 + "\n" }
-        try Output.draw(lines.joined(), to: Terminal.standardOutput)
-        return .done
-    }
-}

@@ -7,7 +7,7 @@ import Platform
 /// The policy of `doctor`: a table of checks, each with its level, subject, condition, state and advice.
 ///
 /// For each subject the first check that applies is reported.
-extension DirectoryFacts {
+extension DirectoryInspection {
     /// The first check that applies, for each subject.
     var findings: [Finding] {
         let checks = [

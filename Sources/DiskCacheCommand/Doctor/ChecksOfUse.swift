@@ -5,7 +5,7 @@ import DiskCache
 import Platform
 
 /// Checks of the clocks, of collections, and of space, limits and evictions.
-extension DirectoryFacts {
+extension DirectoryInspection {
     /// The largest clock skew that is acceptable.
     ///
     /// The kernel's time stamps lag by up to 10 ms, and network file systems use their server's clock. A collection is

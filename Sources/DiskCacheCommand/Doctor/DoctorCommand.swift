@@ -37,7 +37,7 @@ enum DoctorCommand: Command {
         // Before opening the cache, which replaces another version's control file.
         let version = ControlVersion.foreign(in: try arguments.directory())
         let cache = try arguments.requireCache()
-        var facts = try DirectoryFacts(of: cache)
+        var facts = try DirectoryInspection(of: cache)
         facts.replacedControlVersion = version
         let findings = try facts.findings + RemoteChecks.findings(of: cache, arguments)
         try arguments.print(

@@ -4,10 +4,11 @@ import Platform
 
 /// The manual page, made from the help texts.
 enum Manual {
-    static var page: String {
+    /// Returns the page about these commands.
+    static func page(of commands: [any Command.Type]) -> String {
         let lines = [
             // No date: the same sources make the same page.
-            ".TH DISKCACHE 1 \"\" \(quoted("diskcache \(DiskCacheTool.version)")) \(quoted("User Commands"))",
+            ".TH DISKCACHE 1 \"\" \(quoted("diskcache \(Overview.version)")) \(quoted("User Commands"))",
             // Hyphenation is off, so that searches find words. The macros restore it from HY at each heading.
             ".nr HY 0", ".nh", ".ad l", ".SH NAME",
             Roff.escaped("diskcache") + " \\- "
@@ -17,14 +18,14 @@ enum Manual {
         let sections = [
             section(
                 "DESCRIPTION",
-                Roff.paragraphs(DiskCacheTool.promise + "\n\n" + DiskCacheTool.conventions)
+                Roff.paragraphs(Overview.promise + "\n\n" + Overview.conventions)
             ),
             section(
                 "OPTIONS",
                 [".PP", Roff.prose("Before the command; `--dir` and `--help` also after it:")]
-                    + DiskCacheTool.options.flatMap(item)
+                    + Overview.options.flatMap(item)
             ),
-            section("COMMANDS", DiskCacheTool.shown.flatMap { command($0) }),
+            section("COMMANDS", commands.flatMap { command($0) }),
             section("ENVIRONMENT", items(environment, Roff.bold)),
             section("FILES", items(files, Roff.italic)),
             section("EXIT STATUS", items(statuses, Roff.bold)),
@@ -90,7 +91,7 @@ enum Manual {
 
     /// Exit statuses from the overview's text: "0 done; 1 a miss".
     private static var statuses: String {
-        let text = DiskCacheTool.statuses.split(separator: "\n").joined(separator: " ")
+        let text = Overview.statuses.split(separator: "\n").joined(separator: " ")
         return text.split(separator: "; ").map { "\($0)." }.joined(separator: "\n")
     }
 
@@ -139,15 +140,4 @@ enum Manual {
         "cron(8)", "curl(1)", "flock(2)", "sha256sum(1)", "systemd.timer(5)", "tar(1)", "xattr(7)",
     ]
     .map { "\(Roff.bold(String($0.dropLast(3))))\($0.suffix(3))" }.joined(separator: ",\n")
-}
-
-/// `diskcache man-page`, for `make install`.
-enum ManualCommand: Command {
-    static let name = "man-page"
-    static let summary = "print the page of the manual, as man(1) reads it"
-
-    static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try Output.print(Manual.page)
-        return .done
-    }
 }

@@ -36,7 +36,7 @@ enum NetworkProgram {
             }
         }
         let list = places.joined(separator: ", ")
-        let looked = places.isEmpty ? "nothing tells where to look" : "neither is there: \(list)"
+        let looked = places.isEmpty ? "its place can't be determined" : "not found: \(list)"
         return Failure(
             .unavailable,
             "the network needs the program \(name): \(looked): `make install` installs it with this one"

@@ -80,7 +80,7 @@ struct RunOrder {
 
     private static func span(_ text: String) throws(Failure) -> Duration {
         let span = try Quantity.duration(text)
-        if span == .zero { throw .usage("\(text) keeps nothing: give more than 0") }
+        if span == .zero { throw .usage("invalid lifetime \(text): give more than 0") }
         return span
     }
 

@@ -11,7 +11,7 @@ struct RunSession: ~Copyable {
     private let cache: SharedCache?
     /// Called before the command is run, because another machine may have the result.
     private let share: () -> Void
-    private var course: FlightCourse
+    private var course: FlightStateMachine
     private var lock: FlightLock?
     private var waiting: RunWaiting?
     /// The outcome of the command; nil if it was not run.
@@ -25,7 +25,7 @@ struct RunSession: ~Copyable {
     private var end = SpawnedProcess.End.exited(0)
 
     init(
-        _ kind: FlightCourse.Kind,
+        _ kind: FlightStateMachine.Kind,
         _ order: RunOrder,
         _ cache: SharedCache?,
         share: @escaping () -> Void
@@ -33,7 +33,7 @@ struct RunSession: ~Copyable {
         self.order = order
         self.cache = cache
         self.share = share
-        course = FlightCourse(kind)
+        course = FlightStateMachine(kind)
     }
 
     /// Replays the result or runs the command, and returns how this process must end.
@@ -59,7 +59,7 @@ struct RunSession: ~Copyable {
         return end
     }
 
-    private mutating func carryOut() throws -> FlightCourse.Event {
+    private mutating func carryOut() throws -> FlightStateMachine.Event {
         switch (course.action, cache) {
         case (.look, let cache?): return try replay(from: cache)
         case (.attempt, let cache?): return try attempt(cache)
@@ -81,7 +81,7 @@ struct RunSession: ~Copyable {
 
     // MARK: Using the cache
 
-    private mutating func attempt(_ cache: SharedCache) throws -> FlightCourse.Event {
+    private mutating func attempt(_ cache: SharedCache) throws -> FlightStateMachine.Event {
         if waiting == nil {
             let limit = order.waitLimit
             waiting = try doing("receive signals") { () throws(Errno) in try RunWaiting(within: limit) }
@@ -91,7 +91,7 @@ struct RunSession: ~Copyable {
         return .attempted(try cache.attempt(lock))
     }
 
-    private mutating func pause(_ cache: SharedCache) throws -> FlightCourse.Event {
+    private mutating func pause(_ cache: SharedCache) throws -> FlightStateMachine.Event {
         if waiting?.pauses == 0 { cache.count(.wait) }
         if waiting?.isOver ?? false {
             waiting = nil
@@ -120,14 +120,14 @@ struct RunSession: ~Copyable {
         return .cancelled
     }
 
-    private func lookAgain(in cache: SharedCache) throws -> FlightCourse.Event {
+    private func lookAgain(in cache: SharedCache) throws -> FlightStateMachine.Event {
         if order.isForced { return .miss }
         guard try find(in: cache, body: { _ in })?.verdict == .fresh else { return .miss }
         // In a refresh no caller waits for a replay.
         return course.kind == .refresh ? .hit : .storedMeanwhile
     }
 
-    private mutating func replay(from cache: SharedCache) throws -> FlightCourse.Event {
+    private mutating func replay(from cache: SharedCache) throws -> FlightStateMachine.Event {
         // From here on signals have their normal effect.
         waiting = nil
         if order.isForced { return .miss }
@@ -183,7 +183,7 @@ struct RunSession: ~Copyable {
 
     // MARK: Running
 
-    private mutating func compute() throws -> FlightCourse.Event {
+    private mutating func compute() throws -> FlightStateMachine.Event {
         waiting = nil
         let signals: HeldSignals
         do throws(Errno) {
@@ -219,7 +219,7 @@ struct RunSession: ~Copyable {
     }
 
     /// Replaces this process by the command: without a free descriptor, or signals, its output can't be read.
-    private mutating func computeUnheard(_ error: Errno) -> FlightCourse.Event {
+    private mutating func computeUnheard(_ error: Errno) -> FlightStateMachine.Event {
         Notice.warn(
             "the result is not stored: read the command's output: \(error): \(CacheError.advice(on: error))"
         )
@@ -235,7 +235,7 @@ struct RunSession: ~Copyable {
     }
 
     /// Reports why the command could not be started, with the exit statuses of env(1) and shells.
-    private mutating func unstartable(_ error: Errno) -> FlightCourse.Event {
+    private mutating func unstartable(_ error: Errno) -> FlightStateMachine.Event {
         let advice =
             switch error {
             case .noEntry: "check its name and $PATH"

@@ -12,7 +12,7 @@ struct LineInput {
 
     private static let separator = UInt8(ascii: "\n")
 
-    private let end: EndRequest
+    private let end: ShutdownSignal
     private var buffer: [UInt8] = []
     /// The offset of the first byte in the buffer that was not consumed yet.
     private var start = 0
@@ -24,7 +24,7 @@ struct LineInput {
     /// Creates the input.
     ///
     /// - Parameter end: The request that ends the input early.
-    init(until end: EndRequest) {
+    init(until end: ShutdownSignal) {
         self.end = end
     }
 

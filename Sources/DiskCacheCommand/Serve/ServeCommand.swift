@@ -61,7 +61,7 @@ enum ServeCommand: Command {
         // Requests behind a put that waits for space must not wait for a minute.
         configuration.roomPatience = .seconds(5)
         // Before another thread starts that could receive a signal.
-        let end = try doing("receive signals") { () throws(Errno) in try EndRequest() }
+        let end = try doing("receive signals") { () throws(Errno) in try ShutdownSignal() }
         // If the output has no reader, the cache must still be closed.
         Signal.brokenPipe.ignore()
         let cache = try arguments.open(arguments.directory(), configuration, sharing: true)

@@ -9,7 +9,7 @@ struct ServeLoop {
     private var input: LineInput
     private var answers = ServeAnswers()
 
-    init(_ operations: ServeOperations, until end: EndRequest) {
+    init(_ operations: ServeOperations, until end: ShutdownSignal) {
         self.operations = operations
         input = LineInput(until: end)
     }

@@ -35,7 +35,7 @@ struct ServeOperations {
         case let name?:
             let version = Self.protocolVersion
             throw ServeFault(.unknownOperation, "protocol \(version) has no operation '\(name)'")
-        case nil: throw ServeFault(.badRequest, "there is no operation: give op")
+        case nil: throw ServeFault(.badRequest, "the field op is missing: give an operation")
         }
     }
 
@@ -142,7 +142,7 @@ struct ServeOperations {
         }
         guard selections.count == 1 else {
             let fields = "prefix, tag, or \"all\": true"
-            throw ServeFault(.badRequest, "it must be said what to remove: give one of \(fields)")
+            throw ServeFault(.badRequest, "nothing is selected: give one of \(fields)")
         }
         try cache.removeAll(selections[0])
         return ["done": true]
@@ -159,7 +159,7 @@ struct ServeOperations {
 
     private var hello: JSON.Object {
         [
-            "protocol": Self.protocolVersion, "version": DiskCacheTool.version, "path": cache.path,
+            "protocol": Self.protocolVersion, "version": Overview.version, "path": cache.path,
             "longestLine": LineInput.longestLine, "longestValue": longestValue,
         ]
     }

@@ -26,16 +26,11 @@ struct ServeRequest: Decodable {
     /// An error found while decoding.
     var fault: ServeFault?
 
-    enum Name: String, CodingKey {
-        case id, op, length, key, keys, file, prefix, tag, all, stale, entry, scan
-        case ttl, expiresAt, renew, staleFor, ifAbsent, etag, lastModified, contentType, tags, metadata
-    }
-
     /// Decodes a request.
     ///
     /// - Throws: Only if the line is not an object.
     init(from decoder: any Decoder) throws {
-        var fields = ServeFields(try decoder.container(keyedBy: Name.self))
+        var fields = ServeFields(try decoder.container(keyedBy: ServeField.self))
         id = fields.read(.id, "a whole number or a string")
         length = fields.length()
         operation = fields.read(.op, "a string")
@@ -105,37 +100,6 @@ struct ServeRequest: Decodable {
             case .number(let number): try value.encode(number)
             case .text(let text): try value.encode(text)
             }
-        }
-    }
-}
-
-/// The fields of a request, with the first error among them.
-struct ServeFields {
-    private let container: KeyedDecodingContainer<ServeRequest.Name>
-    private(set) var fault: ServeFault?
-
-    init(_ container: KeyedDecodingContainer<ServeRequest.Name>) {
-        self.container = container
-    }
-
-    /// Returns a field; nil if it is missing, null or invalid.
-    ///
-    /// - Parameter what: The expected value, for the message.
-    mutating func read<Value: Decodable>(_ name: ServeRequest.Name, _ what: String) -> Value? {
-        do {
-            return try container.decodeIfPresent(Value.self, forKey: name)
-        } catch {
-            if fault == nil { fault = ServeFault(.badRequest, "\(name.rawValue) must be \(what)") }
-            return nil
-        }
-    }
-
-    /// Returns the number of bytes after the line; negative if it is invalid.
-    func length() -> Int? {
-        do {
-            return try container.decodeIfPresent(Int.self, forKey: .length)
-        } catch {
-            return -1
         }
     }
 }

@@ -155,7 +155,7 @@ struct StatsCounter {
             }
     }
 
-    private static func words(_ cause: CacheEvent.RemovalCause) -> String {
+    private static func words(_ cause: MemoryRemovalCause) -> String {
         switch cause {
         case .explicit: "removed"
         case .replaced: "replaced"

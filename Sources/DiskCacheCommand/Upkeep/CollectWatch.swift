@@ -13,7 +13,7 @@ enum CollectWatch {
         var request = request
         // Another collecting process does the same work, and a signal could not end the wait.
         request.patience = .zero
-        request.isCalledOff = { stop.hasArrived }
+        request.isCancelled = { stop.hasArrived }
         var due = ContinuousClock.now
         repeat {
             try collect(arguments, request)

@@ -140,7 +140,7 @@ extension Quantity {
             throw .usage("invalid percentage '\(text)': write it like 1% or 0.5%, above 0 and up to 100%")
         }
         let count = try count(text)
-        guard count > 0 else { throw .usage("0 checks nothing: write it like 1000 or 1%") }
+        guard count > 0 else { throw .usage("the sample must be at least 1: write it like 1000 or 1%") }
         return .count(count)
     }
 }

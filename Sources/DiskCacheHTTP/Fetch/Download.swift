@@ -24,7 +24,7 @@ final class Download: Sendable {
     struct Terms: Sendable {
         var policy: HTTPCachePolicy
         var request: HTTPRequest
-        var seal: Seal
+        var hasher: CredentialHasher
         var mostBytes: Int
     }
 
@@ -109,7 +109,7 @@ final class Download: Sendable {
             let head = StoredHead(String(decoding: note, as: UTF8.self))
         else { return nil }
         let response = head.response(.part(0..<length, of: head.length))
-        let isWanted = terms.policy.matches(response, terms.request, seal: { terms.seal($0) })
+        let isWanted = terms.policy.matches(response, terms.request, hasher: { terms.hasher($0) })
         return isWanted && length <= head.length ?? .max ? response : nil
     }
 
@@ -229,7 +229,7 @@ final class Download: Sendable {
         else { return }
         let length = response.contentLength
         let stored = StoredResponse(
-            fields: KeptFields.of(response.fields),
+            fields: StoredFields.of(response.fields),
             requested: requested,
             received: now,
             variant: variant,
@@ -242,7 +242,7 @@ final class Download: Sendable {
 
     /// Returns the variant of the response, or nil if no request may match it.
     func variant(of response: HTTPResponse) -> Variant? {
-        terms.policy.variant(of: response.fields, to: terms.request, seal: { terms.seal($0) })
+        terms.policy.variant(of: response.fields, to: terms.request, hasher: { terms.hasher($0) })
     }
 
     // MARK: After the transfer
@@ -266,7 +266,7 @@ final class Download: Sendable {
         switch beginning.resumption(by: response, received: now) {
         case .append(let expected):
             try checkLength(expected, response)
-            var fields = KeptFields.updated(beginning.fields, with: response.fields)
+            var fields = StoredFields.updated(beginning.fields, with: response.fields)
             fields.set("Content-Length", String(try length))
             return .whole(HTTPResponse(200, fields))
         case .complete: return .whole(HTTPResponse(200, beginning.fields))

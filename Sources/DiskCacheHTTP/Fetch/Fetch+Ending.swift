@@ -9,8 +9,8 @@ import Platform
 
 extension Fetch {
     func conclude(
-        _ ending: FetchCourse.Ending,
-        _ course: FetchCourse,
+        _ ending: FetchStateMachine.Ending,
+        _ course: FetchStateMachine,
         _ download: Download,
         _ found: Found
     ) async throws -> Served {
@@ -20,14 +20,14 @@ extension Fetch {
         switch ending {
         case .fail(let error): throw error
         case .stale(let answer, let error):
-            await http.blocking { () throws(Never) in download.abandon() }
+            await context.blocking { () throws(Never) in download.abandon() }
             var stale = CacheStatus(staleAfter: error)
             stale.forwardStatus = course.status
             if let served = try await serve(answer, found.stored, stale) { return served }
             let words = "\(asked.url.place): status \(course.status ?? 0)"
             throw error ?? FetchError(.other, words, status: course.status)
         case .renew(let response, let answer):
-            await http.blocking { () throws(Never) in download.abandon() }
+            await context.blocking { () throws(Never) in download.abandon() }
             return try await renewed(response, answer, found, status)
         case .pass(let response, let removes):
             return try await passed(response, removes: removes, download, found, status)
@@ -46,11 +46,11 @@ extension Fetch {
         var status = status
         var stored = found.stored
         let terms = terms(response)
-        let shelf = shelf
+        let responses = responses
         let (old, choice, url) = (found.stored, found.choice, asked.url)
         let renewed = await attempt { () throws -> Stored? in
             guard let old else { return nil }
-            return try shelf.renew(old, as: response, url, choice, terms)
+            return try responses.renew(old, as: response, url, choice, terms)
         }
         if let renewed {
             stored = renewed
@@ -69,7 +69,7 @@ extension Fetch {
         _ found: Found,
         _ status: CacheStatus
     ) async throws -> Served {
-        let shelf = shelf
+        let responses = responses
         let outdated = limits.policy.invalidated(by: response, to: asked)
         let old = removes ? found.stored : nil
         let isBody = (200..<300).contains(response.status) && asked.method != "HEAD"
@@ -79,12 +79,12 @@ extension Fetch {
             throw FetchError(.digestMismatch, "\(place): a part of the body came, which has another digest")
         }
         var served = Served(response, asked.url, status)
-        served.body = try await http.blocking { () throws -> FetchedBody in
+        served.body = try await context.blocking { () throws -> FetchedBody in
             do throws(CacheError) {
-                if let old { try shelf.cache.remove(forKey: old.key) }
-                for url in outdated { try shelf.invalidate(url) }
+                if let old { try responses.cache.remove(forKey: old.key) }
+                for url in outdated { try responses.invalidate(url) }
             } catch {
-                shelf.cache.count(.cacheFailure)
+                responses.cache.count(.cacheFailure)
             }
             do {
                 let body = try download.body()
@@ -114,28 +114,28 @@ extension Fetch {
         }
         let kept = StoredResponse(
             status: response.status,
-            fields: KeptFields.of(response.fields),
+            fields: StoredFields.of(response.fields),
             requested: requested,
             received: received,
             variant: variant,
             body: .complete(0)
         )
-        let (shelf, url, choice, terms) = (shelf, asked.url, found.choice, terms(kept))
+        let (responses, url, choice, terms) = (responses, asked.url, found.choice, terms(kept))
         let expected = (200..<300).contains(response.status) ? limits.digest : nil
-        let file = try await http.blocking { try download.body() }
+        let file = try await context.blocking { try download.body() }
         let mismatch = Locked<Digest?>.Box(nil)
         let stored = await attempt { () throws -> Stored? in
-            try shelf.store(partial, kept, url, seen: choice, terms) { (digest) throws(CacheError) in
+            try responses.store(partial, kept, url, seen: choice, terms) { (digest) throws(CacheError) in
                 guard let expected, digest != expected else { return }
                 mismatch.value.withLock { $0 = digest }
                 throw CacheError(.invalidArgument, "store \(url.place): it has another digest")
             }
         }
         // Discards nothing if the file has become an object.
-        await http.blocking { () throws(Never) in download.release() }
+        await context.blocking { () throws(Never) in download.release() }
         if let digest = mismatch.value.withLock({ $0 }) { throw Self.mismatch(digest, url.place) }
         var served = Served(response, asked.url, status)
-        served.fields = KeptFields.of(response.fields)
+        served.fields = StoredFields.of(response.fields)
         served.body = file
         if let stored {
             served.cacheStatus.isStored = true
@@ -148,15 +148,15 @@ extension Fetch {
 
     // MARK: Parts
 
-    private func terms(_ response: StoredResponse) -> Shelf.Terms {
-        let freshness = limits.policy.freshness(of: response, now: shelf.date)
-        return Shelf.Terms(fresh: max(0, freshness.remaining), tags: request.tags)
+    private func terms(_ response: StoredResponse) -> ResponseStore.Terms {
+        let freshness = limits.policy.freshness(of: response, now: responses.date)
+        return ResponseStore.Terms(fresh: max(0, freshness.remaining), tags: request.tags)
     }
 
     /// Runs `body`; a failure of the cache is counted, and does not fail the fetch.
     private func attempt<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value?) async -> Value? {
-        let cache = shelf.cache
-        return await http.blocking { () throws(Never) -> Value? in
+        let cache = responses.cache
+        return await context.blocking { () throws(Never) -> Value? in
             do {
                 return try body()
             } catch {

@@ -11,17 +11,17 @@ import Transport
 extension Fetch {
     /// Sends `forwarded`, with retries if necessary, and returns the resulting answer.
     func exchange(_ forwarded: ForwardedRequest, _ found: Found) async throws -> Served {
-        let inquiry = FetchCourse.Inquiry(
+        let inquiry = FetchStateMachine.Inquiry(
             policy: limits.policy,
             request: asked,
             judged: limits.judged(asked),
             stored: found.stored?.response,
             mode: request.mode,
             retries: max(0, request.retries),
-            longestPause: http.options.longestRetryPause
+            longestPause: context.options.longestRetryPause
         )
-        var course = FetchCourse(inquiry, forwarded)
-        let download = try await makeDownload(shelf.flightKey(asked, found.choice, seal))
+        var course = FetchStateMachine(inquiry, forwarded)
+        let download = try await makeDownload(responses.flightKey(asked, found.choice, hasher))
         do {
             while true {
                 switch course.action {
@@ -33,7 +33,7 @@ extension Fetch {
                 }
             }
         } catch {
-            await http.blocking { () throws(Never) in download.abandon(after: error) }
+            await context.blocking { () throws(Never) in download.abandon(after: error) }
             throw error
         }
     }
@@ -42,21 +42,21 @@ extension Fetch {
         let terms = Download.Terms(
             policy: limits.policy,
             request: asked,
-            seal: seal,
+            hasher: hasher,
             mostBytes: limits.mostBytes
         )
-        let shelf = shelf
+        let responses = responses
         let isGet = asked.method == "GET" && !asked.fields.contains("Range")
-        return try await http.blocking { () throws -> Download in
+        return try await context.blocking { () throws -> Download in
             var partial: PartialFile?
             do throws(CacheError) {
-                partial = isGet ? try shelf.cache.partialFile(forKey: key) : nil
+                partial = isGet ? try responses.cache.partialFile(forKey: key) : nil
             } catch {
                 // A cache that can't be written does not prevent the fetch.
-                shelf.cache.count(.cacheFailure)
+                responses.cache.count(.cacheFailure)
             }
             do throws(Errno) {
-                return try Download(partial, in: shelf.cache, terms)
+                return try Download(partial, in: responses.cache, terms)
             } catch {
                 throw FetchError(writing: "a file for the body", error)
             }
@@ -68,29 +68,31 @@ extension Fetch {
     private func send(
         _ request: HTTPRequest,
         _ download: Download,
-        _ course: inout FetchCourse
+        _ course: inout FetchStateMachine
     ) async throws {
         let origin = request.url.origin
-        guard try await http.gate.enter(origin, until: limits.deadline) else {
+        guard try await context.limiter.enter(origin, until: limits.deadline) else {
             return course.failed(FetchError(.timedOut, "\(request.url.place): not done in time"), at: moment)
         }
-        defer { http.gate.leave(origin) }
-        let shelf = shelf
+        defer { context.limiter.leave(origin) }
+        let responses = responses
         do {
             try limits.check(request)
-            let resuming = try await http.blocking { try download.prepare(request) }
-            let requested = shelf.date
+            let resuming = try await context.blocking { try download.prepare(request) }
+            let requested = responses.date
             let call = call(request, resuming, download, requested)
-            let answer = try await http.transport.perform(call)
+            let answer = try await context.transport.perform(call)
             let response = HTTPResponse(answer)
-            let receipt = try await http.blocking { try download.receipt(of: response, now: shelf.date) }
+            let receipt = try await context.blocking {
+                try download.receipt(of: response, now: responses.date)
+            }
             switch receipt {
             case .again: course.beginAnew()
             case .whole(let response): course.received(response, requested: requested, at: moment)
             }
         } catch let error as TransportError {
             if error.code == .cancelled { throw CancellationError() }
-            course.failed(try await http.blocking { try download.failure(error) }, at: moment)
+            course.failed(try await context.blocking { try download.failure(error) }, at: moment)
         } catch let error as Errno {
             course.failed(FetchError(writing: "a file for the body", error), at: moment)
         } catch let error as FetchError {
@@ -98,8 +100,8 @@ extension Fetch {
         }
     }
 
-    private var moment: FetchCourse.Moment {
-        FetchCourse.Moment(date: shelf.date, left: limits.left, jitter: Double.random(in: 0...1))
+    private var moment: FetchStateMachine.Moment {
+        FetchStateMachine.Moment(date: responses.date, left: limits.left, jitter: Double.random(in: 0...1))
     }
 
     private func call(
@@ -121,14 +123,14 @@ extension Fetch {
         call.timeLimit = limits.left
         call.connectLimit = limits.connectLimit
         call.stallLimit = limits.stallLimit
-        call.security = http.security
-        let shelf = shelf
+        call.security = context.security
+        let responses = responses
         call.disposition = { answer in
-            download.disposition(HTTPResponse(answer), requested: requested, now: shelf.date)
+            download.disposition(HTTPResponse(answer), requested: requested, now: responses.date)
         }
         call.mayGrow = { download.mayGrow($0) }
         // At least 64 MiB, since each call is a collection. A body that will not be stored does not evict stored values.
-        call.makeSpace = { download.partial != nil && shelf.cache.makeSpace(max($0, 64 << 20)) }
+        call.makeSpace = { download.partial != nil && responses.cache.makeSpace(max($0, 64 << 20)) }
         return call
     }
 }

@@ -8,7 +8,7 @@ import Platform
 /// A single request, from the lookup of a stored response to the answer; each redirect is another request.
 struct Fetch: Sendable {
     /// The outcome of a download that other callers share.
-    enum Lead: Sendable {
+    enum FlightOutcome: Sendable {
         /// This caller has sent the request to the origin server.
         case served(Served)
         /// The response is stored now.
@@ -37,15 +37,15 @@ struct Fetch: Sendable {
         var length: Int64?
     }
 
-    let http: HTTPCache
+    let context: FetchContext
     let request: FetchRequest
     let asked: HTTPRequest
     let limits: FetchLimits
-    let seal: Seal
+    let hasher: CredentialHasher
     /// The key of the download in progress, for progress reports.
     let watched: Locked<String?>.Box
 
-    var shelf: Shelf { http.shelf }
+    var responses: ResponseStore { context.responses }
 
     /// Returns the answer.
     ///
@@ -64,7 +64,7 @@ struct Fetch: Sendable {
                 stored: stored?.response,
                 hasVariants: found.hasVariants,
                 mode: request.mode,
-                now: shelf.date
+                now: responses.date
             )
             switch decision {
             case .unavailable: return .unavailable(asked.url)
@@ -72,13 +72,13 @@ struct Fetch: Sendable {
                 if let served = try await serve(answer, stored, CacheStatus(hit: answer)) { return served }
                 progress.losses += 1
             case .answerAndRevalidate(let answer, _):
-                if let served = try await serve(answer, stored, CacheStatus(hit: answer)) {
-                    http.refresh(self)
+                if var served = try await serve(answer, stored, CacheStatus(hit: answer)) {
+                    served.needsRevalidation = true
                     return served
                 }
                 progress.losses += 1
             case .forward(let forwarded):
-                try http.requireThreads()
+                try context.requireThreads()
                 guard isShareable(forwarded), !progress.isAlone else {
                     return try await exchange(forwarded, found)
                 }
@@ -92,7 +92,7 @@ struct Fetch: Sendable {
     /// Returns the stored response that this request can use.
     private func find() async -> Found {
         let wantsBytes = request.output == .memory && asked.method == "GET"
-        var found = await shelf.find(asked, limits.policy, seal, wantsBytes: wantsBytes)
+        var found = await responses.find(asked, limits.policy, hasher, wantsBytes: wantsBytes)
         if let digest = limits.digest, let stored = found.stored, (200..<300).contains(stored.head.status),
             stored.entry.digest != digest
         {
@@ -122,10 +122,10 @@ struct Fetch: Sendable {
             served.body = .data(isWhole ? value : Data(value[begin..<begin + bytes.count]))
             return served
         }
-        let shelf = shelf
-        let file = try await http.blocking { () throws -> OpenFile? in
+        let responses = responses
+        let file = try await context.blocking { () throws -> OpenFile? in
             do {
-                return try shelf.open(stored)
+                return try responses.open(stored)
             } catch is CacheError {
                 // Treated as removed.
                 return nil
@@ -139,7 +139,7 @@ struct Fetch: Sendable {
     /// Returns the answer from a response that was stored after the beginning, or nil without one.
     private func arrived(_ found: Found, _ progress: Progress) async throws -> Served? {
         guard let stored = found.stored, stored.head.issue != progress.first?.issue else { return nil }
-        let (policy, now) = (limits.policy, shelf.date)
+        let (policy, now) = (limits.policy, responses.date)
         guard let answer = policy.answer(asked, from: stored.response, now: now, isValidated: true) else {
             return nil
         }
@@ -153,7 +153,7 @@ struct Fetch: Sendable {
     private func replacing(_ error: FetchError, _ found: Found) async throws -> Served {
         let judged = limits.judged(asked)
         guard error.tellsOfServer, let stored = found.stored,
-            let answer = limits.policy.replacement(for: judged, stored: stored.response, now: shelf.date),
+            let answer = limits.policy.replacement(for: judged, stored: stored.response, now: responses.date),
             let served = try await serve(answer, stored, CacheStatus(staleAfter: error))
         else { throw error }
         return served
@@ -172,7 +172,7 @@ struct Fetch: Sendable {
         _ found: Found,
         _ progress: inout Progress
     ) async throws -> Served? {
-        let key = shelf.flightKey(asked, found.choice, seal)
+        let key = responses.flightKey(asked, found.choice, hasher)
         watched.value.withLock { $0 = key }
         switch try await lead(key, &progress) {
         case .served(let served): return served
@@ -192,8 +192,8 @@ struct Fetch: Sendable {
     ///
     /// The value of the flight is only the outcome, for the followers in this process; followers in other processes find the
     /// stored response.
-    private func lead(_ key: String, _ progress: inout Progress) async throws -> Lead {
-        let own = Locked<Lead?>.Box(nil)
+    private func lead(_ key: String, _ progress: inout Progress) async throws -> FlightOutcome {
+        let own = Locked<FlightOutcome?>.Box(nil)
         let first = progress.first
         // The first check comes early, since it takes two checks to see whether the download makes progress.
         let stall = limits.stallLimit
@@ -202,7 +202,7 @@ struct Fetch: Sendable {
         var reading = ReadOptions(waitLimit: wait, failsAtWaitLimit: true)
         reading.asksRemote = false
         do {
-            let hit = try await shelf.cache.hit(forKey: key, reading: reading) {
+            let hit = try await responses.cache.hit(forKey: key, reading: reading) {
                 (_: Computation<Data>) async throws -> Computed<Data> in
                 let lead = try await flown(since: first)
                 own.value.withLock { $0 = lead }
@@ -211,12 +211,12 @@ struct Fetch: Sendable {
             if let lead = own.value.withLock({ $0 }) { return lead }
             // The stored value is not the result of a flight.
             guard let hit, hit.source == .computed || hit.source == .joined else { return .alone }
-            return Lead(word: hit.value, terms: limits.terms)
+            return FlightOutcome(word: hit.value, terms: limits.terms)
         } catch let error as CacheError where error.code == .timedOut {
             // The leader may be slow, or stopped.
             try limits.check(asked)
-            let shelf = shelf
-            let state = try await http.blocking { try shelf.cache.partialState(forKey: key) }
+            let responses = responses
+            let state = try await context.blocking { try responses.cache.partialState(forKey: key) }
             let length = state?.length ?? -1
             let goesOn = progress.length.map { length > $0 } ?? true
             progress.length = length
@@ -227,7 +227,7 @@ struct Fetch: Sendable {
     }
 
     /// Sends the request for all waiters, unless the response has been stored meanwhile.
-    private func flown(since first: StoredHead?) async throws -> Lead {
+    private func flown(since first: StoredHead?) async throws -> FlightOutcome {
         let found = await find()
         if let stored = found.stored, stored.head.issue != first?.issue { return .arrived }
         let decision = limits.policy.decide(
@@ -235,7 +235,7 @@ struct Fetch: Sendable {
             stored: found.stored?.response,
             hasVariants: found.hasVariants,
             mode: request.mode,
-            now: shelf.date
+            now: responses.date
         )
         guard case .forward(let forwarded) = decision else { return .arrived }
         do {
@@ -247,7 +247,7 @@ struct Fetch: Sendable {
     }
 }
 
-extension Fetch.Lead {
+extension Fetch.FlightOutcome {
     /// The outcome in the form that followers get.
     var word: Data {
         switch self {

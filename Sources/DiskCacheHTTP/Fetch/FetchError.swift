@@ -105,7 +105,7 @@ extension FetchError {
 
     /// Returns the error of a write, to the destination of the body or to a temporary file.
     init(writing place: String, isDestination: Bool = false, _ cause: Errno) {
-        let isFull = cause.tellsOfFullDisk
+        let isFull = cause.isDiskFull
         let advice = isFull ? "make space there" : "check the path and its permissions"
         let code: Code = isFull && !isDestination ? .noSpace : .outputFailed
         self.init(code, "write \(place): \(cause): \(advice)", cause: cause)

@@ -117,7 +117,10 @@ extension HTTPRequest {
         // The host is part of the target (RFC 9110, section 7.2) and so of the key, which takes it from the URL.
         let host = url.host + (url.port.map { ":\($0)" } ?? "")
         if let own = fields.first("Host"), HTTPText.lowercased(own) != host {
-            throw FetchError(.invalidRequest, "\(url.place): another host as a field: put it into the URL")
+            throw FetchError(
+                .invalidRequest,
+                "\(url.place): the field Host differs from the URL: put the host into the URL"
+            )
         }
         fields.remove(["Host"])
         if !fields.contains("Authorization"), let user = Self.user(in: request.url) {

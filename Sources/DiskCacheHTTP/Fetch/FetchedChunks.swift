@@ -7,8 +7,9 @@ import Platform
 struct FetchedChunks: AsyncSequence, Sendable {
     typealias Element = Data
 
-    let http: HTTPCache
-    let request: FetchRequest
+    let context: FetchContext
+    /// Fetches the response, into a file.
+    let fetch: @Sendable () async throws -> Served
 
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(chunks: self) }
 
@@ -25,7 +26,7 @@ struct FetchedChunks: AsyncSequence, Sendable {
             } else {
                 body = try await chunks.fetched()
             }
-            let http = chunks.http
+            let context = chunks.context
             let size = 256 * 1024
             switch body {
             case .nothing:
@@ -36,7 +37,7 @@ struct FetchedChunks: AsyncSequence, Sendable {
                 return data.prefix(size)
             case .file(let file, let range):
                 let end = Swift.min(range.upperBound, range.lowerBound + size)
-                let chunk = try await http.blocking { () throws(Errno) in
+                let chunk = try await context.blocking { () throws(Errno) in
                     try file.bytes(range.lowerBound..<end)
                 }
                 rest = end < range.upperBound ? .file(file, end..<range.upperBound) : .nothing
@@ -46,10 +47,7 @@ struct FetchedChunks: AsyncSequence, Sendable {
     }
 
     func fetched() async throws -> FetchedBody {
-        var request = request
-        // A file instead of the bytes, also for a stored response.
-        request.output = .file("")
-        let served = try await http.follow(request, Locked<String?>.Box(nil))
+        let served = try await fetch()
         guard (200..<300).contains(served.status) else {
             let words = "\(served.url.place): status \(served.status)"
             throw FetchError(.unsuccessful, words, status: served.status)

@@ -22,11 +22,7 @@ import Transport
 /// Request fields that may hold credentials (all but a few known ones, ``FetchRequest/fields``) and `Set-Cookie` are never
 /// stored, and responses to other credentials are never returned.
 public final class HTTPCache: Sendable {
-    let shelf: Shelf
-    let options: HTTPCacheOptions
-    let transport: Transport
-    let gate: HostGate
-    let security: TransportSecurity
+    let context: FetchContext
     /// The background revalidations, by URL.
     private let refreshes = Locked<[String: Task<Void, Never>]>([:])
 
@@ -37,15 +33,7 @@ public final class HTTPCache: Sendable {
     ///     value that is put with such a key is another entry.
     ///   - options: the options for all requests.
     public init(_ cache: SharedCache, options: HTTPCacheOptions = HTTPCacheOptions()) {
-        self.options = options
-        shelf = Shelf(cache: cache, options: options)
-        transport = Transport(mostTransfers: max(1, options.requests))
-        gate = HostGate(limit: options.requestsPerHost)
-        security = TransportSecurity(
-            authorityFile: options.authorityFile,
-            certificateFile: options.certificateFile,
-            keyFile: options.certificateKeyFile
-        )
+        context = FetchContext(cache, options)
     }
 
     /// Returns the response to `request`, from the cache or from its server.
@@ -59,7 +47,7 @@ public final class HTTPCache: Sendable {
         let watch = watch(request, watched)
         do {
             let served = try await follow(request, watched)
-            let response = try await blocking { () throws(FetchError) in
+            let response = try await context.blocking { () throws(FetchError) in
                 try served.delivered(to: request.output)
             }
             watch?.cancel()
@@ -84,23 +72,6 @@ public final class HTTPCache: Sendable {
         try WaitingThread.run { [self] in await result(of: request) }.get()
     }
 
-    /// Throws if threads can't be created, without which a waiting thread could wait forever.
-    func requireThreads() throws(FetchError) {
-        guard WaitingThread.isCurrent else { return }
-        let areThere = Self.hasThreads.withLock { known in
-            known = known || DetachedThread.areAvailable(Self.threadCount)
-            return known
-        }
-        if areThere { return }
-        let reason = "there may be no more threads: raise the limit of processes (ulimit -u, pids.max)"
-        throw FetchError(.other, reason)
-    }
-
-    /// Whether enough threads are known to be available.
-    private static let hasThreads = Locked(false)
-    /// The threads of Swift's pool, which also runs timers, and one that resolves names.
-    private static let threadCount = 4
-
     private func result(of request: FetchRequest) async -> Result<FetchResponse, FetchError> {
         do {
             return .success(try await fetch(request))
@@ -115,7 +86,12 @@ public final class HTTPCache: Sendable {
     /// throws the errors of ``fetch(_:)``, and ``FetchError/Code/unsuccessful`` for a status other than 2xx. The output of
     /// the request is ignored.
     public func body(of request: FetchRequest) -> some AsyncSequence<Data, any Error> & Sendable {
-        FetchedChunks(http: self, request: request)
+        var whole = request
+        // A file instead of the bytes, also for a stored response.
+        whole.output = .file("")
+        return FetchedChunks(context: context) { [self, whole] in
+            try await follow(whole, Locked<String?>.Box(nil))
+        }
     }
 
     /// Waits until no background revalidation is in progress.
@@ -126,31 +102,25 @@ public final class HTTPCache: Sendable {
     /// Whether a background revalidation is in progress.
     package var isRenewing: Bool { refreshes.withLock { !$0.isEmpty } }
 
-    // MARK: For the extensions
-
-    /// Runs `body` on a thread of the library.
-    func blocking<Value: Sendable, Failure: Error>(
-        _ body: @escaping @Sendable () throws(Failure) -> Value
-    ) async throws(Failure) -> Value {
-        try await shelf.cache.blocking { (_: SharedCache) throws(Failure) in try body() }
-    }
+    // MARK: Fetches
 
     /// Follows redirects and returns the final response.
-    func follow(_ request: FetchRequest, _ watched: Locked<String?>.Box) async throws -> Served {
-        let limits = try FetchLimits(request, options)
+    private func follow(_ request: FetchRequest, _ watched: Locked<String?>.Box) async throws -> Served {
+        let limits = try FetchLimits(request, context.options)
         var asked = try HTTPRequest(request)
         var redirects = 0
         while true {
-            let seal = await shelf.seal(for: asked)
+            let hasher = await context.responses.hasher(for: asked)
             let fetch = Fetch(
-                http: self,
+                context: context,
                 request: request,
                 asked: asked,
                 limits: limits,
-                seal: seal,
+                hasher: hasher,
                 watched: watched
             )
             let served = try await fetch.run()
+            if served.needsRevalidation { refresh(fetch) }
             guard request.mostRedirects > 0, let next = try served.redirect(of: asked) else { return served }
             redirects += 1
             guard redirects <= request.mostRedirects else {
@@ -162,7 +132,7 @@ public final class HTTPCache: Sendable {
     }
 
     /// Revalidates the response that `fetch` has returned in the background, unless that is in progress.
-    func refresh(_ fetch: Fetch) {
+    private func refresh(_ fetch: Fetch) {
         let name = fetch.asked.url.text
         refreshes.withLock { tasks in
             guard tasks[name] == nil else { return }
@@ -191,8 +161,8 @@ public final class HTTPCache: Sendable {
     }
 
     private func state(of key: String) async -> FetchProgress? {
-        let cache = shelf.cache
-        return await blocking { () throws(Never) -> FetchProgress? in
+        let cache = context.responses.cache
+        return await context.blocking { () throws(Never) -> FetchProgress? in
             do throws(CacheError) {
                 guard let state = try cache.partialState(forKey: key) else { return nil }
                 let head = state.note.flatMap { StoredHead(String(decoding: $0, as: UTF8.self)) }
@@ -218,11 +188,11 @@ extension Fetch {
         request.output = .file("")
         request.mode = .standard
         return Fetch(
-            http: http,
+            context: context,
             request: request,
             asked: asked,
             limits: limits.renewing(),
-            seal: seal,
+            hasher: hasher,
             watched: Locked<String?>.Box(nil)
         )
     }

@@ -13,6 +13,8 @@ struct Served: Sendable {
     /// In seconds.
     var age: Int?
     var cacheStatus = CacheStatus()
+    /// Whether it is stale and must be revalidated in the background.
+    var needsRevalidation = false
 
     /// Returns a 504: no stored response can be used, and the mode allows no request.
     static func unavailable(_ url: HTTPURL) -> Served {

@@ -146,7 +146,7 @@ extension HTTPCachePolicy {
         if !answer.fields.contains("Date") { answer.fields.set("Date", stored.received.text) }
         if stored.status == 200 || stored.status == 206, stored.isHeld(by: request, now: now) == true {
             answer.status = 304
-            answer.fields.remove(KeptFields.ofBody)
+            answer.fields.remove(StoredFields.ofBody)
             return answer
         }
         guard request.method == "GET" else {

@@ -5,27 +5,29 @@ extension HTTPCachePolicy {
     package func variant(
         of response: HTTPFields,
         to request: HTTPRequest,
-        seal: (String) -> String
+        hasher: (String) -> String
     ) -> Variant? {
         guard case .fields(var names) = VaryRule(response) else { return nil }
         if separatesCredentials { names = Set(names + [Variant.credentials]).sorted() }
-        return Variant(of: request, fields: names, seal: seal)
+        return Variant(of: request, fields: names, hasher: hasher)
     }
 
     /// Returns whether this request selects the stored response.
-    package func matches(_ stored: StoredResponse, _ request: HTTPRequest, seal: (String) -> String) -> Bool {
+    package func matches(_ stored: StoredResponse, _ request: HTTPRequest, hasher: (String) -> String) -> Bool
+    {
         guard case .fields = VaryRule(stored.fields) else { return false }
         if separatesCredentials, !stored.variant.values.keys.contains(Variant.credentials) { return false }
-        return Variant(of: request, fields: stored.variant.values.keys.sorted(), seal: seal) == stored.variant
+        return Variant(of: request, fields: stored.variant.values.keys.sorted(), hasher: hasher)
+            == stored.variant
     }
 
     /// Returns the best match: a response with Vary before those without, then the newest by Date (section 4.1).
     package func choice(
         among candidates: [StoredResponse],
         for request: HTTPRequest,
-        seal: (String) -> String
+        hasher: (String) -> String
     ) -> StoredResponse? {
-        candidates.filter { matches($0, request, seal: seal) }.max { left, right in
+        candidates.filter { matches($0, request, hasher: hasher) }.max { left, right in
             let varies = (left.fields.contains("Vary"), right.fields.contains("Vary"))
             return varies.0 == varies.1 ? left.date < right.date : varies.1
         }

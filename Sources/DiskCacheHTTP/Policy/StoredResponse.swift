@@ -13,7 +13,7 @@ package struct StoredResponse: Sendable, Equatable {
     }
 
     package var status: Int
-    /// Only fields that are kept; see ``KeptFields``.
+    /// Only fields that are kept; see ``StoredFields``.
     package var fields: HTTPFields
     /// When the request was sent.
     package var requested: HTTPDate

@@ -15,7 +15,7 @@ package enum VaryRule: Sendable, Hashable {
 
 /// The request fields that selected a response, with normalized values.
 ///
-/// The value of a field that may hold credentials is replaced by a keyed digest, which the caller supplies as `seal`.
+/// The value of a field that may hold credentials is replaced by a keyed digest, which the caller supplies as `hasher`.
 package struct Variant: Sendable, Hashable {
     /// Represents all fields of the request that may hold credentials; no field has this name.
     package static let credentials = "@credentials"
@@ -27,18 +27,18 @@ package struct Variant: Sendable, Hashable {
     package init() { values = [:] }
 
     /// Creates the variant that the given fields of `request` select.
-    package init(of request: HTTPRequest, fields: [String], seal: (String) -> String) {
+    package init(of request: HTTPRequest, fields: [String], hasher: (String) -> String) {
         var values: [String: String?] = [:]
         for name in fields {
             if name == Self.credentials {
                 let secrets = request.secrets
                 // The length keeps values distinct, whatever they contain.
                 let text = secrets.map { "\($0.name)=\($0.value.utf8.count):\($0.value)\n" }.joined()
-                values.updateValue(secrets.isEmpty ? nil : seal(text), forKey: name)
+                values.updateValue(secrets.isEmpty ? nil : hasher(text), forKey: name)
                 continue
             }
             let value = request.fields.combined(name).map { Self.normalized($0, of: name) }
-            values.updateValue(request.isSecret(name) ? value.map(seal) : value, forKey: name)
+            values.updateValue(request.isSecret(name) ? value.map(hasher) : value, forKey: name)
         }
         self.values = values
     }
@@ -86,7 +86,7 @@ package struct VariantIndex: Sendable, Equatable {
     }
 
     /// Returns the variants that may match `request`, starting with the most recently stored list of fields.
-    package func variants(for request: HTTPRequest, seal: (String) -> String) -> [Variant] {
-        rules.map { Variant(of: request, fields: $0, seal: seal) }
+    package func variants(for request: HTTPRequest, hasher: (String) -> String) -> [Variant] {
+        rules.map { Variant(of: request, fields: $0, hasher: hasher) }
     }
 }

@@ -70,7 +70,7 @@ extension FileDescriptor {
             } catch {
                 // If the data must be copied in another way (a pipe, append mode, another file system), the first call
                 // fails; a later failure is a disk error.
-                if error.tellsOfFullDisk {
+                if error.isDiskFull {
                     // The exact remainder would follow from a file's length, if it does not change.
                     guard makeSpace(Self.chunkSize) else { throw error }
                     copied = true

@@ -20,7 +20,7 @@ extension FileDescriptor {
                 } catch {
                     if error == .wouldBlock {
                         try Readiness.wait(forWriting: rawValue)
-                    } else if !error.tellsOfFullDisk || !makeSpace(rest.count) {
+                    } else if !error.isDiskFull || !makeSpace(rest.count) {
                         throw error
                     }
                 }
@@ -84,5 +84,5 @@ extension FileDescriptor {
 
 extension Errno {
     /// Whether the file system, or the user's quota of it, is full.
-    package var tellsOfFullDisk: Bool { self == .noSpace || self == .quotaExceeded }
+    package var isDiskFull: Bool { self == .noSpace || self == .quotaExceeded }
 }

@@ -76,7 +76,7 @@ package struct RemoteCredentials: Sendable {
             )
         }
         guard let bytes else {
-            let words = "read credentials in \(path): it is no file of credentials: name another"
+            let words = "read credentials in \(path): it is not a file of credentials: name another"
             throw CacheError(.badConfiguration, words, path: path)
         }
         self.init(text: String(decoding: bytes, as: UTF8.self))

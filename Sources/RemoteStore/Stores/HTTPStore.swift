@@ -54,7 +54,7 @@ final class HTTPStore: RemoteClient {
 
     // MARK: Entries
 
-    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel? {
+    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteEntry? {
         guard let body = try fetch(paths.entry(key), until: deadline) else { return nil }
         if form == .plain {
             guard let parcel = Envelope.open(body, for: key) else { throw wrong() }
@@ -63,7 +63,7 @@ final class HTTPStore: RemoteClient {
         let action = try read(body)
         // Other clients may store other entries here.
         guard let value = action.value, !action.standardOutput.isEmpty else { throw wrong() }
-        var parcel = RemoteParcel(record: action.standardOutput, bytes: Data(), digest: value.digest)
+        var parcel = RemoteEntry(record: action.standardOutput, bytes: Data(), digest: value.digest)
         if let contents = value.contents {
             parcel.bytes = Data(contents)
         } else {
@@ -85,12 +85,12 @@ final class HTTPStore: RemoteClient {
     }
 
     private func wrong() -> RemoteFailure {
-        RemoteFailure(.wrong, "\(address.name) has something else than an entry")
+        RemoteFailure(.wrong, "\(address.name) returned data that is not an entry")
     }
 
     func put(
         _ key: Digest,
-        _ parcel: RemoteParcel,
+        _ parcel: RemoteEntry,
         ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {

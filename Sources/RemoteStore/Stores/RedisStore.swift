@@ -48,11 +48,11 @@ final class RedisStore: RemoteClient {
         self.limits = limits
     }
 
-    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel? {
+    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteEntry? {
         switch try ask(RedisCommand.get(bytes(of: key)), until: deadline) {
         case .bulk(let bytes):
             guard let parcel = Envelope.open(Data(bytes), for: key) else {
-                throw RemoteFailure(.wrong, "\(name) has something else than an entry")
+                throw RemoteFailure(.wrong, "\(name) returned data that is not an entry")
             }
             return parcel
         case .null: return nil
@@ -62,7 +62,7 @@ final class RedisStore: RemoteClient {
 
     func put(
         _ key: Digest,
-        _ parcel: RemoteParcel,
+        _ parcel: RemoteEntry,
         ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {

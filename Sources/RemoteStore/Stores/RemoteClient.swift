@@ -5,7 +5,7 @@ package import FoundationEssentials
 import Platform
 
 /// A value with its record, as servers store it under a key.
-package struct RemoteParcel: Sendable, Equatable {
+package struct RemoteEntry: Sendable, Equatable {
     /// The record for the key, as ``RecordCodec`` encodes it.
     package var record: [UInt8]
     package var bytes: Data
@@ -62,13 +62,13 @@ package struct RemoteFailure: Error, Sendable, Equatable {
 /// A new kind of store takes one type that conforms to this protocol, and a line in `RemoteServer.client`.
 package protocol RemoteClient: AnyObject, Sendable {
     /// Returns the entry of a key, unverified, or nil if it is missing.
-    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel?
+    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteEntry?
     /// Stores an entry.
     ///
     /// - Parameter ifMissing: whether an existing entry is kept. A server that does not support such requests replaces it.
     func put(
         _ key: Digest,
-        _ parcel: RemoteParcel,
+        _ parcel: RemoteEntry,
         ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure)
@@ -80,7 +80,7 @@ extension RemoteClient {
     /// Stores the entry, replacing an existing one.
     func put(
         _ key: Digest,
-        _ parcel: RemoteParcel,
+        _ parcel: RemoteEntry,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
         try put(key, parcel, ifMissing: false, until: deadline)
@@ -97,7 +97,7 @@ extension RemoteClient {
 enum Envelope {
     private static let signature = Array("dcr1".utf8)
 
-    static func seal(_ parcel: RemoteParcel) -> [UInt8] {
+    static func seal(_ parcel: RemoteEntry) -> [UInt8] {
         var bytes = signature
         bytes.reserveCapacity(8 + parcel.record.count + parcel.bytes.count)
         let count = UInt32(parcel.record.count)
@@ -110,7 +110,7 @@ enum Envelope {
     /// Returns nil if ``seal(_:)`` did not create these bytes for this key, as far as a checksum can show.
     ///
     /// The digest is the one in the record, and not yet checked against the bytes.
-    static func open(_ bytes: Data, for key: Digest) -> RemoteParcel? {
+    static func open(_ bytes: Data, for key: Digest) -> RemoteEntry? {
         let start = bytes.startIndex
         guard bytes.count >= 8, bytes.prefix(4).elementsEqual(signature) else { return nil }
         var count = 0
@@ -123,6 +123,6 @@ enum Envelope {
         guard content.length == value.count, content.checksum == CRC32C.checksum(value.span) else {
             return nil
         }
-        return RemoteParcel(record: record, bytes: value, digest: content.digest)
+        return RemoteEntry(record: record, bytes: value, digest: content.digest)
     }
 }

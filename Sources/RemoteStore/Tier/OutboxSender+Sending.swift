@@ -123,7 +123,7 @@ extension OutboxSender {
         }
     }
 
-    private func add(_ parcel: RemoteParcel, _ key: Digest, to server: RemoteServer, _ store: Store) {
+    private func add(_ parcel: RemoteEntry, _ key: Digest, to server: RemoteServer, _ store: Store) {
         do throws(RemoteFailure) {
             let present = try server.request(in: store) { () throws(RemoteFailure) in
                 try server.client.get(key, until: deadline)
@@ -144,14 +144,14 @@ extension OutboxSender {
     }
 
     /// Returns the entry that the servers should have, or nil if they should have none.
-    private func makeParcel(_ record: Record, _ value: Data, _ key: Digest) -> RemoteParcel? {
+    private func makeParcel(_ record: Record, _ value: Data, _ key: Digest) -> RemoteEntry? {
         let tags = record.details.tags
         guard !record.isNothing, Int64(value.count) >= configuration.minimumSize,
             Int64(value.count) <= configuration.maximumSize,
             configuration.tags.isEmpty || tags.contains(where: { configuration.tags.contains($0) })
         else { return nil }
         let bytes = RecordCodec.encode(record.forOthers, for: key)
-        var parcel = RemoteParcel(record: bytes, bytes: value, digest: record.content.digest)
+        var parcel = RemoteEntry(record: bytes, bytes: value, digest: record.content.digest)
         if let expires = record.expires { parcel.lifetime = max(.milliseconds(1), expires - host.now()) }
         return parcel
     }
@@ -161,7 +161,7 @@ extension OutboxSender {
     private func tell(
         _ server: RemoteServer,
         _ key: Digest,
-        _ parcel: RemoteParcel?,
+        _ parcel: RemoteEntry?,
         _ store: Store
     ) -> Bool {
         do throws(RemoteFailure) {

@@ -58,7 +58,7 @@ final class OutboxSender: Sendable {
 
     let levels: [RemoteLevel]
     let configuration: CacheConfiguration.Remote
-    let host: RemoteHost
+    let host: RemoteContext
     let view: OutboxView
     private let state = Monitored(State())
     /// The work of the thread so far, for tests.
@@ -75,7 +75,7 @@ final class OutboxSender: Sendable {
     init(
         _ levels: [RemoteLevel],
         _ configuration: CacheConfiguration.Remote,
-        _ host: RemoteHost,
+        _ host: RemoteContext,
         _ view: OutboxView
     ) {
         self.levels = levels

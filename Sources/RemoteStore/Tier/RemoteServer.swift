@@ -12,19 +12,19 @@ final class RemoteServer: Sendable {
     let latency = LatencyCounts()
     /// The hash that selects its word in the control file.
     private let hash: UInt64
-    private let terms: Breaker.Terms
+    private let terms: CircuitBreaker.Terms
     /// Whether it has room, as known to this process, the only one that sends now.
     ///
     /// A full server still gets requests for values.
-    private let room = Locked(Breaker())
+    private let room = Locked(CircuitBreaker())
     /// Whether it allows changes, as known to this process.
     ///
     /// A server that does not still gets requests for values.
-    private let leave = Locked(Breaker())
+    private let leave = Locked(CircuitBreaker())
     /// Whether it is known to answer with a miss for a random key.
     private let isVerified = Locked(false)
 
-    init(_ name: String, _ client: any RemoteClient, _ terms: Breaker.Terms = Breaker.Terms()) {
+    init(_ name: String, _ client: any RemoteClient, _ terms: CircuitBreaker.Terms = CircuitBreaker.Terms()) {
         self.name = name
         self.client = client
         hash = Digest(ofKey: name).word(0) | 1
@@ -34,7 +34,7 @@ final class RemoteServer: Sendable {
     /// Returns whether it would get a request now.
     func mayBeAsked(in control: Control) -> Bool {
         guard let word = control.breaker(ofServer: hash) else { return false }
-        return Breaker(word: word).asking(at: Timestamp.monotonicMilliseconds, terms).ticket != nil
+        return CircuitBreaker(word: word).asking(at: Timestamp.monotonicMilliseconds, terms).ticket != nil
     }
 
     /// Returns whether it would get a change now.
@@ -49,7 +49,7 @@ final class RemoteServer: Sendable {
 
     /// Returns "closed", "open" or "probing".
     func phase(in control: Control) -> String {
-        switch Breaker(word: control.breaker(ofServer: hash) ?? 0).phase {
+        switch CircuitBreaker(word: control.breaker(ofServer: hash) ?? 0).phase {
         case .closed: "closed"
         case .open: "open"
         case .probing: "probing"
@@ -61,11 +61,11 @@ final class RemoteServer: Sendable {
     /// - Parameter denial: how a denied request counts.
     func request<Value>(
         in store: Store,
-        denial: Breaker.Verdict = .fault,
+        denial: CircuitBreaker.Verdict = .fault,
         _ body: () throws(RemoteFailure) -> Value
     ) throws(RemoteFailure) -> Value {
         guard let ticket = ticket(in: store.control) else {
-            throw RemoteFailure(.skipped, "\(name): it has failed a moment ago")
+            throw RemoteFailure(.skipped, "\(name): not contacted: its circuit breaker is open")
         }
         let start = ContinuousClock.now
         do throws(RemoteFailure) {
@@ -134,7 +134,7 @@ final class RemoteServer: Sendable {
 
     /// Runs `body` unless it has failed in this way recently.
     private func attempt(
-        _ breaker: borrowing Locked<Breaker>,
+        _ breaker: borrowing Locked<CircuitBreaker>,
         _ kind: RemoteFailure.Kind,
         _ words: String,
         _ body: () throws(RemoteFailure) -> Void
@@ -152,7 +152,7 @@ final class RemoteServer: Sendable {
         } catch {
             failure = error
         }
-        let verdict: Breaker.Verdict? = failure == nil ? .prompt : failure?.kind == kind ? .fault : nil
+        let verdict: CircuitBreaker.Verdict? = failure == nil ? .prompt : failure?.kind == kind ? .fault : nil
         if let verdict {
             let end = Timestamp.monotonicMilliseconds
             breaker.withLock { $0 = $0.judged(verdict, ticket, at: end, terms) }
@@ -168,21 +168,25 @@ final class RemoteServer: Sendable {
         }
     }
 
-    private func ticket(in control: Control) -> Breaker.Ticket? {
+    private func ticket(in control: Control) -> CircuitBreaker.Ticket? {
         while true {
             guard let word = control.breaker(ofServer: hash) else { return nil }
-            let breaker = Breaker(word: word)
+            let breaker = CircuitBreaker(word: word)
             let (ticket, next) = breaker.asking(at: Timestamp.monotonicMilliseconds, terms)
             let isSame = next.word == word
             if isSame || control.replaceBreaker(ofServer: hash, word, by: next.word) { return ticket }
         }
     }
 
-    private func judge(_ verdict: Breaker.Verdict, _ ticket: Breaker.Ticket, in control: Control) {
+    private func judge(
+        _ verdict: CircuitBreaker.Verdict,
+        _ ticket: CircuitBreaker.Ticket,
+        in control: Control
+    ) {
         while true {
             guard let word = control.breaker(ofServer: hash) else { return }
             let now = Timestamp.monotonicMilliseconds
-            let next = Breaker(word: word).judged(verdict, ticket, at: now, terms)
+            let next = CircuitBreaker(word: word).judged(verdict, ticket, at: now, terms)
             if next.word == word || control.replaceBreaker(ofServer: hash, word, by: next.word) { return }
         }
     }
@@ -212,7 +216,7 @@ extension RemoteServer {
         _ configuration: CacheConfiguration.Remote,
         _ credentials: RemoteCredentials,
         over transport: Transport,
-        _ terms: Breaker.Terms
+        _ terms: CircuitBreaker.Terms
     ) throws(CacheError) {
         do throws(ConfigurationFault) {
             try configuration.check()

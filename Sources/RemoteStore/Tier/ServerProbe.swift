@@ -41,7 +41,7 @@ package enum ServerProbe {
         let transport = Transport(mostTransfers: 1)
         var reports: [Report] = []
         for server in configuration.levels.joined() {
-            let terms = Breaker.Terms()
+            let terms = CircuitBreaker.Terms()
             let remote = try RemoteServer(server, configuration, credentials, over: transport, terms)
             reports.append(examine(remote, configuration))
         }
@@ -86,12 +86,12 @@ package enum ServerProbe {
     }
 
     /// Returns 64 unique bytes with their record.
-    private static func parcel(for key: Digest) -> RemoteParcel {
+    private static func parcel(for key: Digest) -> RemoteEntry {
         let bytes = Data("\(key)".utf8)
         let content = Content(of: bytes.span)
         var record = Record(content: content, created: .now)
         record.expires = Timestamp.now + lifetime
-        return RemoteParcel(
+        return RemoteEntry(
             record: RecordCodec.encode(record, for: key),
             bytes: bytes,
             digest: content.digest,

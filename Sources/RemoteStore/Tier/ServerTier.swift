@@ -12,19 +12,19 @@ import Transport
 package final class ServerTier: RemoteTier {
     private let configuration: CacheConfiguration.Remote
     private let levels: [RemoteLevel]
-    private let host: RemoteHost
+    private let host: RemoteContext
     private let view = OutboxView()
     let sender: OutboxSender
 
     /// Creates the tier of a configuration.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``, ``CacheError/Code/untrusted`` for the file of credentials.
-    package convenience init(_ configuration: CacheConfiguration.Remote, _ host: RemoteHost)
+    package convenience init(_ configuration: CacheConfiguration.Remote, _ host: RemoteContext)
         throws(CacheError)
     {
         let credentials = try RemoteCredentials(from: configuration.credentials)
         let transport = Transport()
-        var terms = Breaker.Terms()
+        var terms = CircuitBreaker.Terms()
         terms.seed = OutboxRecord.freshNumber()
         var levels: [RemoteLevel] = []
         for servers in configuration.levels {
@@ -38,7 +38,7 @@ package final class ServerTier: RemoteTier {
     }
 
     /// Creates the tier of existing servers.
-    init(_ levels: [RemoteLevel], _ configuration: CacheConfiguration.Remote, _ host: RemoteHost) {
+    init(_ levels: [RemoteLevel], _ configuration: CacheConfiguration.Remote, _ host: RemoteContext) {
         self.levels = levels
         self.configuration = configuration
         self.host = host
@@ -124,7 +124,7 @@ package final class ServerTier: RemoteTier {
     /// Returns the value if its bytes match its digest and it may be returned; nil if it has expired, is too old or too
     /// long.
     private func check(
-        _ parcel: RemoteParcel,
+        _ parcel: RemoteEntry,
         _ key: Digest,
         _ server: RemoteServer,
         _ store: Store,
@@ -133,7 +133,7 @@ package final class ServerTier: RemoteTier {
         store.counters.add(.remoteBytesReceived, parcel.bytes.count)
         let content = Content(of: parcel.bytes.span)
         guard content.digest == parcel.digest else {
-            throw RemoteFailure(.wrong, "the bytes are not those of the digest")
+            throw RemoteFailure(.wrong, "the bytes do not match the digest")
         }
         // Its checksum includes the key's digest, so a record of another key does not pass.
         guard let record = RecordCodec.decode(parcel.record, for: key), record.content == content else {

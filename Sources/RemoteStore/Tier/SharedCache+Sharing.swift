@@ -37,7 +37,7 @@ extension SharedCache {
         remote: CacheConfiguration.Remote?
     ) throws(CacheError) {
         try self.init(at: path, configuration: configuration) {
-            (host: RemoteHost) throws(CacheError) -> (any RemoteTier)? in
+            (host: RemoteContext) throws(CacheError) -> (any RemoteTier)? in
             let store = host.store()
             var given = remote
             if given == nil { given = try Self.configured(in: store) }

@@ -39,7 +39,7 @@ package struct StreamSocket: ~Copyable {
         guard case .network(let host, let port, let security?) = place else {
             return unsafe try connect(to: place, until: deadline)
         }
-        let library = try Library.system.get()
+        let library = try LibCurl.system.get()
         let socket = unsafe try connect(to: place, until: deadline)
         // In the form of a URL's host.
         let isNumber = host.contains(":")
@@ -49,7 +49,7 @@ package struct StreamSocket: ~Copyable {
             library.functions,
             "https://\(isNumber ? "[\(host)]" : host):\(port)",
             isNumber ? nil : "\(host):\(port):127.0.0.1",
-            security.authorityFile ?? Surroundings.own.authorityFile,
+            security.authorityFile ?? ProxyEnvironment.own.authorityFile,
             security.certificateFile,
             security.keyFile,
             limit

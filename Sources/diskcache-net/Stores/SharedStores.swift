@@ -23,7 +23,7 @@ final class SharedStores {
     ) throws(CacheError) {
         var made: ServerTier?
         cache = try SharedCache(at: path, configuration: configuration) {
-            (host: RemoteHost) throws(CacheError) -> (any RemoteTier)? in
+            (host: RemoteContext) throws(CacheError) -> (any RemoteTier)? in
             let tier = try ServerTier(remote, host)
             made = tier
             return tier

@@ -24,7 +24,7 @@ import Testing
     }
 
     private func isHeld(_ store: Store) throws -> Bool {
-        try store.get(key, now: .now, allowingStale: false)?.generation != nil
+        try store.get(key, now: .now, allowingStale: false)?.entry.generation != nil
     }
 
     /// Overwrites a word in the file, which the library never does.
@@ -119,7 +119,7 @@ import Testing
         #expect(try put(store, "value") != nil)
         // A store that has the old file mapped must not continue to use it.
         #expect(fixture.store.isCurrent(held) == false)
-        let seen = try #require(try store.get(key, now: .now, allowingStale: false)?.generation)
+        let seen = try #require(try store.get(key, now: .now, allowingStale: false)?.entry.generation)
         _ = try put(fixture.store, "new")
         #expect(store.isCurrent(seen) == false)
     }
@@ -155,7 +155,7 @@ import Testing
         #expect(try put(early, "two") == nil)
         let late = try StoreFixture.open(fixture.path)
         #expect(late.control.file?.identity != early.control.file?.identity)
-        let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.generation)
+        let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.entry.generation)
         _ = try put(early, "three")
         #expect(late.isCurrent(seen) == false)
         #expect(late.control.file?.identity == early.control.file?.identity)
@@ -173,7 +173,7 @@ import Testing
         #expect(fixture.store.isCurrent(held) == false)
         // The other store still has the removed file, which is superseded.
         #expect(try !isHeld(other))
-        let seen = try #require(try fixture.store.get(key, now: .now, allowingStale: false)?.generation)
+        let seen = try #require(try fixture.store.get(key, now: .now, allowingStale: false)?.entry.generation)
         _ = try put(other, "two")
         #expect(fixture.store.isCurrent(seen) == false)
     }
@@ -221,10 +221,10 @@ import Testing
     @Test func `a control file is forming until all writers that began without it have ended`() throws {
         let fixture = try StoreFixture()
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
-        try fixture.store.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
-            let other = try Store(at: fixture.path)
-            #expect(other.control.file?.state == .forming)
-        }
+        let lock = try fixture.store.entries.stripes.lock(.shared, stripe: key.stripe)
+        let other = try Store(at: fixture.path)
+        #expect(other.control.file?.state == .forming)
+        lock.release()
         #expect(try StoreFixture.open(fixture.path).control.file?.state == .ready)
     }
 
@@ -244,7 +244,7 @@ import Testing
         #expect(try early.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
         try FileManager.default.removeItem(atPath: temporaries)
         let late = try StoreFixture.open(fixture.path)
-        let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.generation)
+        let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.entry.generation)
         #expect(try put(early, "two") != nil)
         #expect(late.isCurrent(seen) == false)
         #expect(try isHeld(early))
@@ -334,11 +334,11 @@ struct ControlFileSystemTests {
         let bytes = Array("value".utf8)
         let record = Record(content: Content(of: bytes.span), created: .now)
         #expect(try store.put(bytes.span, for: key, record) == nil)
-        #expect(try store.get(key, now: .now, allowingStale: false)?.generation == nil)
+        #expect(try store.get(key, now: .now, allowingStale: false)?.entry.generation == nil)
         try mount.remount("size=5m")
         let other = try Store(at: mount.path + "/cache")
         #expect(other.control.file?.state == .ready)
-        let seen = try #require(try other.get(key, now: .now, allowingStale: false)?.generation)
+        let seen = try #require(try other.get(key, now: .now, allowingStale: false)?.entry.generation)
         #expect(try store.put(bytes.span, for: key, record) != nil)
         #expect(other.isCurrent(seen) == false)
     }
@@ -358,7 +358,7 @@ struct ControlFileSystemTests {
         try mount.remount("ro")
         let store = try Store(at: mount.path + "/cache")
         let hit = try #require(try store.get(key, now: .now, allowingStale: false))
-        let generation = try #require(hit.generation)
+        let generation = try #require(hit.entry.generation)
         #expect(store.isCurrent(generation) == true)
         #expect(store.counters[.hit] == 1)
         #expect(store.cumulative?[.hit] == 0)

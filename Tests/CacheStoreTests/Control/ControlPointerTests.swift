@@ -26,7 +26,7 @@ import Testing
     }
 
     private func generation(_ store: Store) throws -> Generation? {
-        try store.get(key, now: .now, allowingStale: false)?.generation
+        try store.get(key, now: .now, allowingStale: false)?.entry.generation
     }
 
     /// Returns the path of the words.
@@ -53,7 +53,7 @@ import Testing
         #expect(try fixture.store.control.isCurrent() && other.control.isCurrent())
         // The words are not in the directory, so its overhead does not include them.
         #expect(try fixture.sweep().unrecognised.isEmpty)
-        #expect(fixture.store.parts.overhead < ControlLayout.byteCount + 544 * 4096)
+        #expect(fixture.store.overhead < ControlLayout.byteCount + 544 * 4096)
         try remove(words)
     }
 
@@ -191,7 +191,7 @@ import Testing
         try process.run()
         process.waitUntilExit()
         let other = try open(copy)
-        _ = try Sweep.runIfDue(SweepRequest(), on: other.parts, now: .now) { _ in true }
+        _ = try Sweep.runIfDue(SweepRequest(), on: other, now: .now) { _ in true }
         #expect(other.enact(.remove, .tagged("nothing"), now: .now))
         early.followControl()
         for store in [early, try open(path), other] {

@@ -73,26 +73,26 @@ import Testing
         let store = fixture.store
         let noted = try generation(of: key)
         #expect(store.isLatest(noted), "nobody writes")
-        let own = try #require(try store.control.beginWriting(key))
+        let own = try store.control.beginChange(of: key)
         #expect(store.isLatest(noted), "nobody has ended")
-        store.control.endWriting(own)
+        own.end()
         #expect(store.isLatest(noted), "it has ended, and nobody else has begun")
-        let others = try #require(try other.control.beginWriting(key))
+        let others = try other.control.beginChange(of: key)
         #expect(!store.isLatest(noted), "another may have published")
-        other.control.endWriting(others)
+        others.end()
         #expect(!store.isLatest(noted))
     }
 
     @Test func `a put that starts during another write is not known to be the latest`() throws {
         let store = fixture.store
-        let others = try #require(try other.control.beginWriting(key))
+        let others = try other.control.beginChange(of: key)
         let noted = try generation(of: key)
         #expect(store.isLatest(noted), "it is not written yet")
-        let own = try #require(try store.control.beginWriting(key))
+        let own = try store.control.beginChange(of: key)
         #expect(!store.isLatest(noted), "the other may have written over it by now")
-        other.control.endWriting(others)
+        others.end()
         #expect(!store.isLatest(noted))
-        store.control.endWriting(own)
+        own.end()
         #expect(!store.isLatest(noted))
     }
 
@@ -129,13 +129,13 @@ import Testing
                 let live = try #require(try store.liveEntry(key, now: .now, allowingStale: false))
                 var record = live.record
                 record.expires = .now + .seconds(60)
-                #expect(try store.rewrite(record, for: key, ifStill: live.stored, now: .now).isPublished)
+                #expect(try store.rewrite(record, for: key, ifStill: live.stored, now: .now).isWritten)
             },
             { store in
                 let seen = try store.observe(key, now: .now).stored
                 let record = fixture.record("three")
                 #expect(
-                    try store.put(Array("three".utf8).span, for: key, record, ifStill: seen).isPublished
+                    try store.put(Array("three".utf8).span, for: key, record, ifStill: seen).isWritten
                 )
             },
             { store in
@@ -144,14 +144,14 @@ import Testing
             },
             { store in
                 try putIn(store, "four")
-                let generation = try #require(try hit().generation)
+                let generation = try #require(try hit().entry.generation)
                 let seen = try #require(try store.observe(key, now: .now).stored)
                 #expect(try store.remove(key, ifStill: seen))
                 #expect(!isCurrent(generation))
             },
         ]
         for (index, change) in changes.enumerated() {
-            let generation = try fixture.store.get(key, now: .now, allowingStale: false)?.generation
+            let generation = try fixture.store.get(key, now: .now, allowingStale: false)?.entry.generation
             let held = try generation ?? self.generation(of: key)
             #expect(isCurrent(held))
             try change(other)
@@ -165,7 +165,7 @@ import Testing
 
     @Test func `a put returns the generation that hits have until the next put`() throws {
         let written = try #require(try putByOther("one"))
-        #expect(try hit().generation?.word == written.word)
+        #expect(try hit().entry.generation?.word == written.word)
         #expect(other.isCurrent(written) == true)
         try fixture.put("two", "key")
         #expect(other.isCurrent(written) == false)
@@ -176,7 +176,7 @@ import Testing
 
     @Test func `operations without a change leave held values valid`() throws {
         try fixture.put("one", "key")
-        let generation = try #require(try hit().generation)
+        let generation = try #require(try hit().entry.generation)
         let seen = try #require(try other.observe(key, now: .now).stored)
         let record = fixture.record("two")
         #expect(try other.put([1].span, for: key, record, ifStill: nil) == .conflict)
@@ -192,7 +192,7 @@ import Testing
 
     @Test func `removing an evicted key raises its generation, as others may hold the value`() throws {
         try fixture.put("one", "key")
-        let generation = try #require(try hit().generation)
+        let generation = try #require(try hit().entry.generation)
         try fixture.sweep { $0.limits.maximumEntries = 0 }
         #expect(isCurrent(generation))
         #expect(try !other.remove(key))
@@ -202,10 +202,10 @@ import Testing
     @Test func `all versions can be raised at once without a change of the writers`() throws {
         let key = key
         let held = try generation(of: key)
-        let writing = try #require(try other.control.beginWriting(key))
+        let writing = try other.control.beginChange(of: key)
         try fixture.store.control.raiseAll()
         #expect(try generation(of: key).hasWriters)
-        other.control.endWriting(writing)
+        writing.end()
         let after = GenerationWord(rawValue: try generation(of: key).word)
         #expect(after == GenerationWord(version: GenerationWord(rawValue: held.word).version + 2))
         let another = Digest(ofKey: "another")
@@ -214,28 +214,30 @@ import Testing
 
     @Test func `no value may be held by readers or writers during a write`() throws {
         try fixture.put("one", "key")
-        let held = try #require(try hit().generation)
-        let writing = try #require(try other.control.beginWriting(key))
+        let held = try #require(try hit().entry.generation)
+        let writing = try other.control.beginChange(of: key)
         #expect(!isCurrent(held))
-        #expect(try hit().generation == nil)
+        #expect(try hit().entry.generation == nil)
         let bytes: [UInt8] = Array("two".utf8)
         #expect(try fixture.store.put(bytes.span, for: key, fixture.record("two")) == nil)
-        #expect(other.control.endWriting(writing) == nil, "another wrote in between")
-        #expect(try hit().generation != nil)
+        let generation = writing.end()
+        #expect(generation == nil, "another wrote in between")
+        #expect(try hit().entry.generation != nil)
     }
 
     @Test func `a put gets no generation if another writer ends during it`() throws {
-        let first = try #require(try other.control.beginWriting(key))
-        let second = try #require(try fixture.store.control.beginWriting(key))
-        #expect(fixture.store.control.endWriting(second) == nil)
-        #expect(other.control.endWriting(first) == nil)
-        let alone = try #require(try other.control.beginWriting(key))
-        #expect(other.control.endWriting(alone) != nil)
+        let first = try other.control.beginChange(of: key)
+        let second = try fixture.store.control.beginChange(of: key)
+        let generations = (second.end(), first.end())
+        #expect(generations.0 == nil && generations.1 == nil)
+        let alone = try other.control.beginChange(of: key)
+        let own = alone.end()
+        #expect(own != nil)
     }
 
     @Test func `a put that fails raises the version and leaves no writer behind`() throws {
         try fixture.put("one", "key")
-        let held = try #require(try hit().generation)
+        let held = try #require(try hit().entry.generation)
         let shard = fixture.path + "/entries/" + StoreLayout.shard(of: key).description
         try FileManager.default.moveItem(atPath: shard, toPath: shard + "-away")
         makeFile(shard)
@@ -244,7 +246,7 @@ import Testing
         #expect(try !generation(of: key).hasWriters)
         try FileManager.default.removeItem(atPath: shard)
         try FileManager.default.moveItem(atPath: shard + "-away", toPath: shard)
-        #expect(try hit().generation != nil)
+        #expect(try hit().entry.generation != nil)
     }
 
     @Test func `a value read during a put of another store is not current`() throws {
@@ -253,7 +255,7 @@ import Testing
             try other.put(Array("new".utf8).span, for: key, fixture.record("new"))
             return .found(content.length)
         }
-        let generation = try #require(old?.generation)
+        let generation = try #require(old?.entry.generation)
         #expect(!isCurrent(generation))
         #expect(try fixture.get("key") == "new")
     }
@@ -264,14 +266,16 @@ import Testing
         throws
     {
         try fixture.put("one", "key")
-        let held = try #require(try hit().generation)
+        let held = try #require(try hit().entry.generation)
         let before = GenerationWord(rawValue: held.word)
-        _ = try #require(try other.control.beginWriting(key))
-        #expect(try hit().generation == nil)
+        // As a process does that is killed while it writes.
+        let words = try #require(fixture.store.control.writableWords)
+        words.add(GenerationWord.begin, at: ControlLayout.generations + Generation.index(of: key))
+        #expect(try hit().entry.generation == nil)
         try fixture.sweep { $0.isDryRun = true }
-        #expect(try hit().generation == nil)
+        #expect(try hit().entry.generation == nil)
         try fixture.sweep()
-        let after = GenerationWord(rawValue: try #require(try hit().generation).word)
+        let after = GenerationWord(rawValue: try #require(try hit().entry.generation).word)
         #expect(after.version > before.version)
         #expect(!isCurrent(held))
     }
@@ -280,14 +284,14 @@ import Testing
         let store = fixture.store
         let other = other
         let key = key
-        try other.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
-            let writing = try other.control.beginWriting(key)
-            let wait = expectBlocks { _ = try? Sweep.run(SweepRequest(), on: store.parts, now: .now) }
-            // The sweep's patience is a second; less than that has passed.
-            #expect(store.generation(of: key)?.hasWriters == true)
-            if let writing { other.control.endWriting(writing) }
-            _ = wait
-        }
+        let lock = try other.entries.stripes.lock(.shared, stripe: key.stripe)
+        let writing = try other.control.beginChange(of: key)
+        let wait = expectBlocks { _ = try? Sweep.run(SweepRequest(), on: store, now: .now) }
+        // The sweep's patience is a second; less than that has passed.
+        #expect(store.generation(of: key)?.hasWriters == true)
+        writing.end()
+        _ = wait
+        lock.release()
     }
 
     // MARK: How long values may be held
@@ -328,7 +332,7 @@ import Testing
         try fixture.store.put(Array("v".utf8).span, for: key, record)
         let late = start + .seconds(170)
         let stale = try hit(now: late, stale: true)
-        #expect(stale.isStale)
+        #expect(stale.entry.isStale)
         let until = try #require(stale.heldUntil)
         #expect(until <= late)
     }

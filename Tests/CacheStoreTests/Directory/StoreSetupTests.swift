@@ -130,7 +130,7 @@ import Testing
         try fixture.put("value", "key")
         #expect(fixture.store.enact(.remove, .prefix("other"), now: .now))
         let place = fixture.store.directory
-        let clock = ClockWitness(time: .now, uptime: .seconds(9))
+        let clock = ClockCheck(time: .now, uptime: .seconds(9))
         let stamp = SweepStamp(time: .now, clock: clock, datesAttributes: true)
         CandidateList(stamp: stamp, count: 0).write([], in: place)
         let key = LoggedKey(digest: Digest(ofKey: "key"), name: "key")
@@ -327,7 +327,7 @@ import Testing
             try store.get(Digest(ofKey: "key"), now: .now, allowingStale: false)?.value == Data("new".utf8)
         )
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.path + "/locks").count == 131)
-        #expect(try Sweep.run(SweepRequest(), on: store.parts, now: .now).unreadable.isEmpty)
+        #expect(try Sweep.run(SweepRequest(), on: store, now: .now).unreadable.isEmpty)
         if parts != ["tmp"] { #expect(try !fixture.store.directory.isCurrent()) }
         #expect(try store.directory.isCurrent())
     }

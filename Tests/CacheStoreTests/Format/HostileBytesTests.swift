@@ -174,7 +174,7 @@ import Testing
             repeating: ListedCandidate(entry: entry, objectSize: AllocatedSize(bytes: 4096)),
             count: 3
         )
-        let clock = ClockWitness(time: .now, uptime: .seconds(9))
+        let clock = ClockCheck(time: .now, uptime: .seconds(9))
         let stamp = SweepStamp(time: .now, clock: clock, datesAttributes: true)
         CandidateList(stamp: stamp, count: 3).write(candidates, in: root)
         let path = fixture.path + "/candidates"
@@ -269,15 +269,15 @@ import Testing
                 if let usage = store.control.usage {
                     #expect(abs(usage.bytes) <= 1 << 56 && abs(usage.entries) <= 1 << 56)
                 }
-                #expect(store.parts.overhead >= 0 && store.parts.overhead <= 1 << 56)
+                #expect(store.overhead >= 0 && store.overhead <= 1 << 56)
                 let claimed = store.control.claimedBytes
                 let usage = store.control.usage?.plausibleBytes ?? 0
                 #expect(claimed >= 0)
-                #expect(claimed + usage + store.parts.overhead > 0)
+                #expect(claimed + usage + store.overhead > 0)
                 var limits = CacheLimits()
                 limits.maximumSize = .gibibytes(1024)
                 limits.maximumEntries = 100
-                if let occupancy = try store.room.occupancy(limits) {
+                if let occupancy = try store.occupancy(limits) {
                     _ = (limits.excess(of: occupancy), limits.overflow(of: occupancy))
                 }
                 _ = (store.control.horizon, store.control.expectedHorizon, store.control.replacedEntries)
@@ -285,7 +285,7 @@ import Testing
                     #expect(StoreCounters.Event.allCases.allSatisfy { counts[$0] >= 0 })
                 }
                 store.followConfiguration()
-                if let claim = store.control.claim(4096) { store.control.giveBack(claim) }
+                store.control.claim(4096)?.giveBack()
                 #expect(try fixture.get("k").map { $0 == "v" } ?? true)
             }
             words.store(before, at: place)

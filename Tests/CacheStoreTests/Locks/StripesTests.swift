@@ -32,7 +32,7 @@ import Testing
         let store = try StoreFixture.open(fixture.path)
         let start = ContinuousClock.now
         #expect {
-            try store.entries.stripes.withLock(.exclusive, stripe: digest.stripe, patience: patience) {}
+            try store.entries.stripes.lock(.exclusive, stripe: digest.stripe, patience: patience).release()
         } throws: {
             ($0 as? CacheError)?.code == .busy
         }

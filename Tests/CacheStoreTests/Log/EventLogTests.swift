@@ -107,7 +107,7 @@ import Testing
 
     @Test func `a partial line of any length is skipped and damages no other line`() throws {
         try startLog()
-        let (key, log) = (Digest(ofKey: "torn key"), try #require(fixture.store.parts.log))
+        let (key, log) = (Digest(ofKey: "torn key"), try #require(fixture.store.eventLog))
         var whole: [UInt8] = []
         let event = LoggedRemoval(
             time: .now,
@@ -190,7 +190,7 @@ import Testing
     @Test func `a large batch is written in pieces, which are rotated like others`() throws {
         try startLog(limit: 1)
         let keys = (0..<3000).map { LoggedKey(digest: Digest(ofKey: "\($0)"), name: "\($0)") }
-        fixture.store.parts.log?.append(keys, cause: .cleared)
+        fixture.store.eventLog?.append(keys, cause: .cleared)
         #expect(Int64(size("events") + size("events.1")) <= EventLog.smallestLimit)
         let found = try events.map(\.key)
         #expect(found == keys.suffix(found.count).map(\.name) && found.count > 200)
@@ -219,9 +219,9 @@ import Testing
         let file = try FileDescriptor(opening: fixture.path + "/events", .readWrite)
         let status = try file.status()
         try FileManager.default.moveItem(atPath: fixture.path + "/events", toPath: fixture.path + "/events.1")
-        try store.parts.log?.rotate(file, status.identity)
+        try store.eventLog?.rotate(file, status.identity)
         store.log(.removed, of: Digest(ofKey: "new"), name: "new")
-        try store.parts.log?.rotate(file, status.identity)
+        try store.eventLog?.rotate(file, status.identity)
         #expect(try events.map(\.key) == ["full", "new"])
     }
 

@@ -30,7 +30,7 @@ extension RoomSuite {
 
     /// Limits the size to `count` values of a block each, plus the overhead of the directory.
     func limitToBlocks(_ count: Int64) throws {
-        let size = store.parts.overhead + count * store.directory.fileSystem.blockSize
+        let size = store.overhead + count * store.directory.fileSystem.blockSize
         try limit { $0.limits.maximumSize = ByteCount(size) }
     }
 

@@ -58,7 +58,7 @@ final class StoreFixture: Sendable {
     {
         var request = SweepRequest()
         change(&request)
-        return try Sweep.run(request, on: store.parts, now: now)
+        return try Sweep.run(request, on: store, now: now)
     }
 
     func objectPath(_ value: String) -> String {
@@ -102,7 +102,7 @@ extension Verification {
     static func run(on store: Store, isRepairing: Bool) throws(CacheError) -> VerifyReport {
         var options = VerifyOptions()
         options.repair = isRepairing
-        return try run(options, on: store.parts)
+        return try run(options, on: store)
     }
 }
 

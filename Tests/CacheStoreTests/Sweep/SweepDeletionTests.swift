@@ -17,16 +17,16 @@ import Testing
 
     private struct NoShard: Error {}
 
-    private func shard(_ tree: Tree, of digest: Digest, _ parts: StoreParts) throws -> Directory {
-        guard let shard = try parts.open(tree, shard: Int(digest.bytes[0])) else { throw NoShard() }
+    private func shard(_ tree: Tree, of digest: Digest, _ store: Store) throws -> Directory {
+        guard let shard = try store.open(tree, shard: Int(digest.bytes[0])) else { throw NoShard() }
         return shard
     }
 
     private func seen(_ keys: [String], by sweep: Sweep) throws -> [Removal] {
         try keys.map { key in
             let digest = Digest(ofKey: key)
-            let shard = try shard(.entries, of: digest, sweep.parts)
-            let found = try sweep.parts.entry(digest, in: shard)
+            let shard = try shard(.entries, of: digest, sweep.store)
+            let found = try sweep.store.entry(digest, in: shard)
             let (bytes, status) = try #require(found)
             let record = try #require(RecordCodec.decode(bytes, for: digest))
             let entry = SeenEntry(digest, record, bytes, status, limits: CacheLimits(), now: .now)
@@ -40,7 +40,7 @@ import Testing
             state.note(removals.compactMap { removal in removal.entry.map { ($0, 0) } })
         }
         let first = try #require(removals.first)
-        let shard = try shard(.entries, of: first.digest, sweep.parts)
+        let shard = try shard(.entries, of: first.digest, sweep.store)
         let isDone = try sweep.delete(removals, in: shard)
         #expect(isDone)
     }
@@ -50,9 +50,9 @@ import Testing
         let later = Timestamp.now + .seconds(3600)
         var sweep = Sweep(
             SweepRequest(),
-            on: fixture.store.parts,
+            on: fixture.store,
             now: .now,
-            clock: ClockWitness(time: later, instant: .now)
+            clock: ClockCheck(time: later, instant: .now)
         )
         sweep.stamp.time = later
         let removals = try seen(["key"], by: sweep)
@@ -69,13 +69,13 @@ import Testing
         for (time, count) in [(later, 1), (Timestamp.now, 0)] {
             var sweep = Sweep(
                 SweepRequest(),
-                on: fixture.store.parts,
+                on: fixture.store,
                 now: .now,
-                clock: ClockWitness(time: time, instant: .now)
+                clock: ClockCheck(time: time, instant: .now)
             )
             sweep.stamp.time = later
             let object = Removal(object: digest, AllocatedSize(bytes: 0), freed: nil)
-            let shard = try shard(.objects, of: digest, sweep.parts)
+            let shard = try shard(.objects, of: digest, sweep.store)
             let isDone = try sweep.delete([object], in: shard)
             #expect(isDone)
             #expect(fixture.objects.count == count)
@@ -84,7 +84,7 @@ import Testing
 
     @Test func `an entry overwritten since the stamp is read again and stays`() throws {
         try fixture.put("old", "key")
-        var sweep = Sweep(SweepRequest(), on: fixture.store.parts, now: .now)
+        var sweep = Sweep(SweepRequest(), on: fixture.store, now: .now)
         sweep.stamp.time = try FileStatus.of(fixture.entryPath("key")).changed + .nanoseconds(1)
         let untouched = try seen(["key"], by: sweep)
         let stamp = sweep.stamp.time
@@ -101,7 +101,7 @@ import Testing
         let keys = (0...).lazy.map { "key \($0)" }.filter { Digest(ofKey: $0).bytes[0] == 0 }.prefix(40)
         for key in keys { try fixture.put(key, key) }
         let reading = Locked<(count: Int, now: ContinuousClock.Instant)>.Box((0, .now))
-        var sweep = Sweep(SweepRequest(), on: fixture.store.parts, now: .now)
+        var sweep = Sweep(SweepRequest(), on: fixture.store, now: .now)
         sweep.deletions.instant = {
             reading.value.withLock { reading in
                 reading.count += 1

@@ -37,7 +37,7 @@ import Testing
     }
 
     private func evict(entries: Int = 0, bytes: Int64 = 0) throws -> CollectionReport? {
-        try ListedEviction.run(Excess(entries: entries, size: bytes), on: fixture.store.parts, now: .now)
+        try ListedEviction.run(Excess(entries: entries, size: bytes), on: fixture.store, now: .now)
     }
 
     /// Returns the remaining entries without reading them, which would be an access.
@@ -158,11 +158,11 @@ import Testing
         try fill(2)
         let digest = Digest(of: Array("value 0".utf8).span)
         let other = try StoreFixture.open(fixture.path)
-        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(CacheError) in
-            var request = SweepRequest()
-            request.limits.maximumEntries = 1000
-            _ = try Sweep.run(request, on: fixture.store.parts, now: .now)
-        }
+        let lock = try other.objects.stripes.lock(.shared, stripe: digest.stripe)
+        var request = SweepRequest()
+        request.limits.maximumEntries = 1000
+        _ = try Sweep.run(request, on: fixture.store, now: .now)
+        lock.release()
         _ = try evict(entries: 2)
         #expect(left(of: 2) == [0])
         #expect(fixture.objects.count == 1)
@@ -202,7 +202,7 @@ import Testing
         let list = try #require(try CandidateList(in: file, datesAttributes: true))
         let candidates = try list.next(10, in: file)
         #expect(candidates.count == 3)
-        let clock = ClockWitness(time: .now + .seconds(10))
+        let clock = ClockCheck(time: .now + .seconds(10))
         let stamp = SweepStamp(time: list.stamp.time, clock: clock, datesAttributes: true)
         CandidateList(stamp: stamp, count: 3).write(candidates, in: fixture.store.directory)
         let report = try #require(try evict(entries: 3))
@@ -259,7 +259,7 @@ import Testing
         var pace = SweepPace()
         pace.deadline = .now
         let report = try #require(
-            try ListedEviction.run(Excess(entries: 3), on: fixture.store.parts, now: .now, pace: pace)
+            try ListedEviction.run(Excess(entries: 3), on: fixture.store, now: .now, pace: pace)
         )
         #expect(report.removedInAll.count == 0 && !report.isExhausted)
         #expect(try evict(entries: 3)?.removedInAll.count == 3)

@@ -36,9 +36,9 @@ struct SweepMountTests {
         var request = SweepRequest()
         request.limits.minimumFree = .bytes(ByteCount(before + 100_000))
         request.isDryRun = true
-        let rehearsal = try Sweep.run(request, on: store.parts, now: .now)
+        let rehearsal = try Sweep.run(request, on: store, now: .now)
         request.isDryRun = false
-        let report = try Sweep.run(request, on: store.parts, now: .now)
+        let report = try Sweep.run(request, on: store, now: .now)
         #expect(report.removed == rehearsal.removed)
         // Each has two pages, plus the space of its attribute.
         let evicted = try #require(report.removed[.freeSpace])
@@ -51,10 +51,10 @@ struct SweepMountTests {
         for index in 0..<6 { try put("value \(index)", "key \(index)") }
         var request = SweepRequest()
         request.limits.maximumEntries = 100
-        _ = try Sweep.run(request, on: store.parts, now: .now)
+        _ = try Sweep.run(request, on: store, now: .now)
         try put("other", "key 0")
         _ = try store.get(Digest(ofKey: "key 1"), now: .now + .seconds(1), allowingStale: false)
-        let report = try #require(try ListedEviction.run(Excess(entries: 6), on: store.parts, now: .now))
+        let report = try #require(try ListedEviction.run(Excess(entries: 6), on: store, now: .now))
         #expect(report.removedInAll.count == 4 && report.spared == 2 && report.isExhausted)
         let other = try store.get(Digest(ofKey: "key 0"), now: .now, allowingStale: false)
         #expect(other.map { String(decoding: $0.value, as: UTF8.self) } == "other")

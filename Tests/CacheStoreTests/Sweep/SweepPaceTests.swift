@@ -56,7 +56,7 @@ import Testing
         let questions = Locked<Int>.Box(0)
         let report = try fixture.sweep {
             $0.pace.slice = slice
-            $0.pace.isCalledOff = {
+            $0.pace.isCancelled = {
                 questions.value.withLock { count in
                     count += 1
                     return count > 66 + 20
@@ -97,14 +97,14 @@ import Testing
         let digest = Digest(of: Array("value 1".utf8).span)
         // The time that the barrier waits for the holder without a deadline.
         let patience = SweepRequest().stripePatience
-        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(CacheError) in
-            let time = try shortestTime(below: patience) { () throws(CacheError) in
-                var request = SweepRequest()
-                request.pace.deadline = .now + patience / 10
-                #expect(try !Sweep.run(request, on: fixture.store.parts, now: .now).isComplete)
-            }
-            #expect(time < patience)
+        let lock = try other.objects.stripes.lock(.shared, stripe: digest.stripe)
+        let time = try shortestTime(below: patience) { () throws(CacheError) in
+            var request = SweepRequest()
+            request.pace.deadline = .now + patience / 10
+            #expect(try !Sweep.run(request, on: fixture.store, now: .now).isComplete)
         }
+        #expect(time < patience)
+        lock.release()
     }
 
     @Test func `a sweep rests between single files, while it holds no stripe`() throws {
@@ -196,13 +196,13 @@ import Testing
         let fixture = try filled(3)
         let request = SweepRequest()
         #expect(
-            try Sweep.runIfDue(request, on: fixture.store.parts, now: .now) { $0 != nil }?.isComplete == nil
+            try Sweep.runIfDue(request, on: fixture.store, now: .now) { $0 != nil }?.isComplete == nil
         )
         #expect(fixture.entries.count == 3)
         try fixture.sweep { request in
             request.pace = pace(steps: .max) {
                 #expect(throws: Never.self) {
-                    let other = try Sweep.runIfDue(SweepRequest(), on: fixture.store.parts, now: .now) { _ in
+                    let other = try Sweep.runIfDue(SweepRequest(), on: fixture.store, now: .now) { _ in
                         true
                     }
                     #expect(other?.isComplete == nil)
@@ -210,7 +210,7 @@ import Testing
             }
         }
         #expect(
-            try Sweep.runIfDue(request, on: fixture.store.parts, now: .now) { $0 != nil }?.isComplete == true
+            try Sweep.runIfDue(request, on: fixture.store, now: .now) { $0 != nil }?.isComplete == true
         )
     }
 

@@ -134,7 +134,7 @@ import Testing
             if count > 3 { return }
             for index in 0..<30 { _ = try? fixture.get("key \(index)", now: .now + .seconds(count)) }
         }
-        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
+        let report = try Sweep.run(request, on: fixture.store, now: .now)
         #expect(passes.value.withLock { $0 } == 1)
         #expect((4...5).contains(report.spared) && report.removed.isEmpty && report.isComplete)
     }
@@ -143,7 +143,7 @@ import Testing
         for index in 0..<300 { try put("value \(index)", "key \(index)", age: 1000 - index) }
         let before = try fixture.sweep()
         // Shards that do not exist yet are counted as if they did.
-        let unmade = try fixture.store.parts.overhead + before.objects.bytes - diskUsage()
+        let unmade = try fixture.store.overhead + before.objects.bytes - diskUsage()
         #expect(unmade > 0)
         let size = try diskUsage() + unmade
         try fixture.sweep { $0.limits.maximumSize = ByteCount(size - 400_000) }
@@ -189,7 +189,7 @@ import Testing
             isNoted.add("yes")
             for _ in 0..<2 { fixture.store.control.noteReplacement(bytes: 4096) }
         }
-        _ = try Sweep.run(request, on: fixture.store.parts, now: .now)
+        _ = try Sweep.run(request, on: fixture.store, now: .now)
         #expect(fixture.store.control.replacedEntries == (isNoted.all.isEmpty ? 0 : 2))
         #expect(fixture.store.control.replacedBytes == (isNoted.all.isEmpty ? 0 : 8192))
         try put("value", "key", age: 1)
@@ -212,6 +212,6 @@ import Testing
         _ = try? fixture.sweep()
         let taken = try files.keys.reduce(0) { try $0 + FileStatus.of(fixture.path + "/" + $1).allocatedSize }
         #expect(fixture.store.control.overhead == before + taken)
-        #expect(fixture.store.parts.overhead == before + taken)
+        #expect(fixture.store.overhead == before + taken)
     }
 }

@@ -42,7 +42,7 @@ import Testing
         let time = try shortestTime(below: limit) {
             // A new store each time, which knows of no held stripe.
             let store = try Store(at: fixture.path)
-            let report = try Sweep.run(SweepRequest(), on: store.parts, now: .now)
+            let report = try Sweep.run(SweepRequest(), on: store, now: .now)
             #expect(report.skippedStripes.count >= 64 && fixture.objects.count == 50)
         }
         #expect(time < limit)
@@ -199,7 +199,7 @@ import Testing
                 withIntermediateDirectories: false
             )
         }
-        let shards = fixture.store.parts.shards(.entries)
+        let shards = fixture.store.shards(.entries)
         #expect(Set(shards).count == shards.count)
         #expect(try fixture.sweep().entries.count == 600)
     }
@@ -217,7 +217,7 @@ import Testing
             isPut.add("yes")
             try? fixture.put("value", "new")
         }
-        _ = try Sweep.run(request, on: fixture.store.parts, now: .now)
+        _ = try Sweep.run(request, on: fixture.store, now: .now)
         #expect(isPut.all == ["yes"])
         #expect(try fixture.get("new") == "value")
     }
@@ -234,7 +234,7 @@ import Testing
             try? fixture.put("new value", "overwritten")
             _ = try? fixture.get("read", now: .now + .seconds(1))
         }
-        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
+        let report = try Sweep.run(request, on: fixture.store, now: .now)
         #expect(try fixture.get("overwritten") == "new value")
         #expect(try fixture.get("read") == "value of read")
         #expect(try fixture.get("idle") == nil)
@@ -272,11 +272,11 @@ import Testing
         _ = try fixture.store.remove(Digest(ofKey: "key"))
         let digest = Digest(of: Array("value".utf8).span)
         let other = try StoreFixture.open(fixture.path)
-        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(CacheError) in
-            let report = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now)
-            #expect(report.skippedStripes == ["\(StoreLayout.lockName(.objects, digest.stripe))"])
-            #expect(report.removed.isEmpty)
-        }
+        let lock = try other.objects.stripes.lock(.shared, stripe: digest.stripe)
+        let report = try Sweep.run(SweepRequest(), on: fixture.store, now: .now)
+        #expect(report.skippedStripes == ["\(StoreLayout.lockName(.objects, digest.stripe))"])
+        #expect(report.removed.isEmpty)
+        lock.release()
         #expect(fixture.objects.count == 1)
         #expect(try fixture.sweep().removed[.orphan]?.count == 1)
     }
@@ -293,7 +293,7 @@ import Testing
             try? fixture.put(name, name)
             names.value.withLock { $0.append(name) }
         }
-        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
+        let report = try Sweep.run(request, on: fixture.store, now: .now)
         #expect(report.removed.isEmpty)
         let all = names.value.withLock { $0 }
         #expect(!all.isEmpty)
@@ -312,10 +312,10 @@ import Testing
         let mayGo = DispatchSemaphore(value: 0)
         let hasGone = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
-            try? holder.objects.stripes.withLock(.shared, stripe: digest.stripe) {
-                isHeld.signal()
-                mayGo.wait()
-            }
+            guard let lock = try? holder.objects.stripes.lock(.shared, stripe: digest.stripe) else { return }
+            isHeld.signal()
+            mayGo.wait()
+            lock.release()
             hasGone.signal()
         }
         isHeld.wait()
@@ -325,7 +325,7 @@ import Testing
             mayGo.signal()
             _ = hasGone.wait(timeout: .now() + 1)
         }
-        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
+        let report = try Sweep.run(request, on: fixture.store, now: .now)
         #expect(report.skippedStripes.count == 1)
         #expect(report.removed[.orphan] == nil)
         #expect(FileManager.default.fileExists(atPath: fixture.objectPath("value")))

@@ -56,10 +56,10 @@ import Testing
         try fixture.changeRecord(of: "key") { $0 = Array("garbage".utf8) }
         let other = try StoreFixture.open(fixture.path)
         let stripe = Digest(ofKey: "key").stripe
-        try other.entries.stripes.withLock(.shared, stripe: stripe) { () throws(CacheError) in
-            let report = try Verification.run(on: fixture.store, isRepairing: true)
-            #expect(!report.isClean && report.repaired == 0)
-        }
+        let lock = try other.entries.stripes.lock(.shared, stripe: stripe)
+        let report = try Verification.run(on: fixture.store, isRepairing: true)
+        #expect(!report.isClean && report.repaired == 0)
+        lock.release()
         #expect(try Verification.run(on: fixture.store, isRepairing: true).repaired == 1)
         #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
     }
@@ -173,7 +173,7 @@ import Testing
         var request = VerifyOptions()
         request.sample = sample
         request.repair = isRepairing
-        return try Verification.run(request, on: fixture.store.parts)
+        return try Verification.run(request, on: fixture.store)
     }
 
     @Test func `a sample reads the requested number and reports the total`() throws {
@@ -249,7 +249,7 @@ import Testing
         for number in 0..<1100 { try fixture.put("same value", "key \(number)") }
         try FileManager.default.removeItem(atPath: fixture.objectPath("same value"))
         let told = Locked<Set<VerifyReport.Finding>>.Box([])
-        let report = try Verification.run(VerifyOptions(), on: fixture.store.parts) { finding in
+        let report = try Verification.run(VerifyOptions(), on: fixture.store) { finding in
             told.value.withLock { _ = $0.insert(finding) }
         }
         #expect(report.danglingEntryCount == 1100)
@@ -265,7 +265,7 @@ import Testing
         request.threads = 1
         _ = try Verification.run(
             request,
-            on: fixture.store.parts,
+            on: fixture.store,
             progress: { progress in
                 heard.value.withLock { $0.append(progress) }
             }
@@ -289,7 +289,7 @@ import Testing
         request.threads = 4
         _ = try Verification.run(
             request,
-            on: fixture.store.parts,
+            on: fixture.store,
             progress: { _ in threads.value.withLock { _ = $0.insert(threadNumber) } }
         )
         #expect(threads.value.withLock { $0 } == [threadNumber])
@@ -305,7 +305,7 @@ import Testing
         for threads in 1...4 {
             var request = VerifyOptions()
             request.threads = threads
-            let report = try Verification.run(request, on: fixture.store.parts)
+            let report = try Verification.run(request, on: fixture.store)
             #expect(report.objects == 290 && report.entries == 290 && report.orphans == 10)
             #expect(report.corruptObjectCount == 20 && report.danglingEntryCount == 10)
             #expect(report.corruptEntryCount == 0)

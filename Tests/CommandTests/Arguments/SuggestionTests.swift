@@ -42,6 +42,6 @@ import Testing
         #expect(OptionError.unknown("--tll").words(options) == "unknown option '--tll' (did you mean --ttl?)")
         #expect(OptionError.unknown("-x").words(options) == "unknown option '-x'")
         let number = OptionError.unknown("-3").words(options)
-        #expect(number == "unknown option '-3' (put -- before a word that is no option)")
+        #expect(number == "unknown option '-3' (put -- before a word that is not an option)")
     }
 }

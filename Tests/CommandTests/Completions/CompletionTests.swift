@@ -73,7 +73,7 @@ import Testing
     }
 
     static func words(_ line: String...) -> [String] {
-        Proposals(for: line).words.map { String($0.prefix { $0 != "\t" }) }
+        Proposals(for: line, among: DiskCacheTool.shown).words.map { String($0.prefix { $0 != "\t" }) }
     }
 
     @Test func `hidden commands are not proposed`() {
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func `files, directories and commands are left to the shell`() {
-        func kind(_ line: String...) -> String { Proposals(for: line).kind }
+        func kind(_ line: String...) -> String { Proposals(for: line, among: DiskCacheTool.shown).kind }
         #expect(kind("put", "k", "/t") == "files 0" && kind("put", "k", "f", "") == "words")
         #expect(kind("get", "-o/t") == "files 2" && kind("get", "--output=/t") == "files 9")
         #expect(kind("-d", "") == "directories 0" && kind("ls", "--dir=") == "directories 6")

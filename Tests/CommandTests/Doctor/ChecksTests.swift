@@ -11,8 +11,8 @@ import Testing
 /// The policy of `doctor`, applied to made-up facts.
 @Suite(.takesTurns) struct ChecksTests {
     /// Returns the findings for a healthy directory to whose facts `change` was applied.
-    static func findings(_ change: (inout DirectoryFacts) -> Void = { _ in }) -> [Finding] {
-        var facts = DirectoryFacts(
+    static func findings(_ change: (inout DirectoryInspection) -> Void = { _ in }) -> [Finding] {
+        var facts = DirectoryInspection(
             owner: 1000,
             user: 1000,
             permissions: 0o700,
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// Returns the subjects and levels of the findings that are not fine.
-    static func troubles(_ change: (inout DirectoryFacts) -> Void) -> [String: Finding.Level] {
+    static func troubles(_ change: (inout DirectoryInspection) -> Void) -> [String: Finding.Level] {
         let troubles = findings(change).filter { $0.level != .fine }
         return Dictionary(uniqueKeysWithValues: troubles.map { ($0.subject, $0.level) })
     }

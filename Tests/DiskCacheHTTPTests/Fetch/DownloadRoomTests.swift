@@ -105,7 +105,7 @@ import Testing
         let terms = Download.Terms(
             policy: HTTPCachePolicy(),
             request: request,
-            seal: Seal(key: Data()),
+            hasher: CredentialHasher(key: Data()),
             mostBytes: .max
         )
         let now = HTTPDate(seconds: 1_700_000_000)

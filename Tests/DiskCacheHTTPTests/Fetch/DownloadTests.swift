@@ -23,7 +23,7 @@ import Testing
         let terms = Download.Terms(
             policy: HTTPCachePolicy(),
             request: try HTTPRequest(FetchRequest("http://a/")),
-            seal: Seal(key: Data()),
+            hasher: CredentialHasher(key: Data()),
             mostBytes: .max
         )
         return try Download(partial, in: cache, terms)

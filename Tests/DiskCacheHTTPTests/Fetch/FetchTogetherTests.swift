@@ -151,7 +151,10 @@ import Testing
         async let first = place.fetch()
         await waitUntil("the first asks") { place.server.requests.count == 1 }
         // A second cache, as in another process.
-        let other = HTTPCache(try SharedCache(at: place.cache.directory.path), options: place.http.options)
+        let other = HTTPCache(
+            try SharedCache(at: place.cache.directory.path),
+            options: place.http.context.options
+        )
         let second = try await other.fetch(place.request { $0.stallLimit = .milliseconds(100) })
         #expect(second.text == "a" && place.server.requests.count == 2)
         gate.open()
@@ -159,7 +162,7 @@ import Testing
     }
 
     @Test func `the number of concurrent requests per host is limited`() async throws {
-        let gate = HostGate(limit: 2)
+        let gate = HostLimiter(limit: 2)
         #expect(try await gate.enter("a"))
         #expect(try await gate.enter("a"))
         #expect(try await gate.enter("b"))

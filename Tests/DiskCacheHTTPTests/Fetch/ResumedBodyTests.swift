@@ -283,13 +283,13 @@ import Testing
         }
         // As if a process had been killed after it wrote the last byte and before it stored the entry.
         let request = try HTTPRequest(place.request())
-        let key = place.http.shelf.flightKey(request, nil, Seal(key: Data()))
-        let partial = try #require(try place.http.shelf.cache.partialFile(forKey: key))
+        let key = place.http.context.responses.flightKey(request, nil, CredentialHasher(key: Data()))
+        let partial = try #require(try place.http.context.responses.cache.partialFile(forKey: key))
         let stored = StoredResponse(
             fields: ["ETag": "\"a\"", "Cache-Control": "max-age=60"],
             requested: HTTPDate(seconds: 0),
             received: HTTPDate(seconds: 0),
-            variant: Variant(of: request, fields: [Variant.credentials], seal: { $0 }),
+            variant: Variant(of: request, fields: [Variant.credentials], hasher: { $0 }),
             body: .part(0..<0, of: 100)
         )
         #expect(partial.begin(noting: Array(StoredHead(stored, epoch: "-", length: 100).text.utf8)))

@@ -120,13 +120,13 @@ import Testing
         let (first, second) = (try row.request(), try row.request(row.stored))
         let response = row.response()
         var found = "none"
-        if let variant = policy.variant(of: response.fields, to: first, seal: { $0 + "!" }) {
+        if let variant = policy.variant(of: response.fields, to: first, hasher: { $0 + "!" }) {
             var stored = try Row.stored("200")
             (stored.fields, stored.variant) = (response.fields, variant)
             var index = VariantIndex()
             index.add(variant)
-            let isFound = index.variants(for: second, seal: { $0 + "!" }).map(\.text) == [variant.text]
-            let isMatching = policy.matches(stored, second, seal: { $0 + "!" })
+            let isFound = index.variants(for: second, hasher: { $0 + "!" }).map(\.text) == [variant.text]
+            let isMatching = policy.matches(stored, second, hasher: { $0 + "!" })
             found = isFound && isMatching ? "same" : !isFound && !isMatching ? "other" : "undecided"
         }
         #expect(found == row.expected)
@@ -138,7 +138,7 @@ import Testing
             HTTPCachePolicy().variant(
                 of: ["Vary": name],
                 to: try Row("", "").request("\(name): secret"),
-                seal: { _ in "sealed" }
+                hasher: { _ in "sealed" }
             )
         )
         #expect(variant.text.contains("sealed") && !variant.text.contains("secret"))
@@ -146,14 +146,18 @@ import Testing
 
     @Test func `a response stored without credential information matches no request`() throws {
         let stored = try Row.stored("200")
-        #expect(!HTTPCachePolicy().matches(stored, try Row("", "").request(), seal: { $0 }))
+        #expect(!HTTPCachePolicy().matches(stored, try Row("", "").request(), hasher: { $0 }))
     }
 
     @Test func `fields that the caller names don't separate responses`() throws {
         var request = try Row("", "").request("X-Mine: a | X-Api-Key: b")
         request.plainFields = ["x-mine"]
         #expect(request.secrets.map(\.name) == ["x-api-key"])
-        let variant = HTTPCachePolicy().variant(of: ["Vary": "X-Mine"], to: request, seal: { _ in "sealed" })
+        let variant = HTTPCachePolicy().variant(
+            of: ["Vary": "X-Mine"],
+            to: request,
+            hasher: { _ in "sealed" }
+        )
         #expect(variant?.values == ["@credentials": "sealed", "x-mine": "a"])
     }
 
@@ -161,7 +165,7 @@ import Testing
         var policy = HTTPCachePolicy()
         policy.separatesCredentials = false
         let request = try Row("", "").request("Authorization: a")
-        #expect(policy.variant(of: [:], to: request, seal: { $0 }) == Variant())
+        #expect(policy.variant(of: [:], to: request, hasher: { $0 }) == Variant())
     }
 
     @Test func `a variant's text is unambiguous whatever its values contain`() throws {
@@ -169,7 +173,7 @@ import Testing
         var two = one
         two.fields = ["A": "1\nb=1:2"]
         func text(_ request: HTTPRequest, _ names: [String]) -> String {
-            Variant(of: request, fields: names, seal: { $0 }).text
+            Variant(of: request, fields: names, hasher: { $0 }).text
         }
         #expect(text(one, ["a"]) != text(two, ["a"]))
         #expect(text(two, ["a"]) != text(try Row("", "").request("A: 1 | B: 2"), ["a", "b"]))
@@ -191,14 +195,14 @@ import Testing
         let candidates = try row.stored.split(separator: ";").map { try Row.stored(String($0)) }
         var policy = HTTPCachePolicy()
         policy.separatesCredentials = false
-        let choice = policy.choice(among: candidates, for: try row.request(), seal: { $0 })
+        let choice = policy.choice(among: candidates, for: try row.request(), hasher: { $0 })
         #expect(choice?.fields.first("X") ?? "none" == row.expected)
     }
 
     @Test func `the index holds a bounded number of distinct field lists, newest first`() throws {
         var index = VariantIndex()
         let request = try Row("", "").request()
-        func add(_ names: [String]) { index.add(Variant(of: request, fields: names, seal: { $0 })) }
+        func add(_ names: [String]) { index.add(Variant(of: request, fields: names, hasher: { $0 })) }
         add(["a"])
         add(["b"])
         add(["a"])

@@ -27,8 +27,8 @@ private struct FullSource: FlightSource {
         _ value: Data,
         forKey key: String,
         _ options: PutOptions,
-        _ room: RoomTerms
-    ) throws(CacheError) -> HeldValue<Data> {
+        _ room: SpaceWait
+    ) throws(CacheError) -> MemoryValue<Data> {
         let patience = room.patience ?? .zero
         waits.value.withLock { $0.append(patience) }
         sleepThread(for: patience)

@@ -95,7 +95,7 @@ import Testing
             steps.value.withLock { $0.append("drain") }
         }
         cache.close()
-        let presence = Presence(core, writeBehind)
+        let presence = CacheRegistration(core, writeBehind)
         #expect(writeBehind.put(pendingWrite()))
         let report = presence.close(deadline: hangLimit)
         #expect(steps.value.withLock { $0 } == ["drain", "in session", "alone", "sweep"])
@@ -111,7 +111,7 @@ import Testing
         let gate = DispatchSemaphore(value: 0)
         let writeBehind = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { _ in gate.wait() }
         #expect(writeBehind.put(pendingWrite()))
-        let report = Presence(core, writeBehind).close(deadline: .milliseconds(20))
+        let report = CacheRegistration(core, writeBehind).close(deadline: .milliseconds(20))
         #expect(!report.wasLast && !report.isComplete && report.failure == nil)
         gate.signal()
     }

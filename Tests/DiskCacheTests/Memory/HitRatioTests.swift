@@ -150,7 +150,7 @@ import Testing
             if tier.find(key, at: .distantPast, judge: { _ in nil }) != nil {
                 if isCounted(number, of: requests) { hits += 1 }
             } else {
-                tier.keep(Token(key), by: MemoryStamp())
+                tier.keep(Token(key), by: MemoryValidity())
             }
         }
         return Double(hits) / Double(requests.count - requests.count / 2)
@@ -195,8 +195,8 @@ import Testing
 }
 
 /// A value without content.
-final class Token: HeldItem, @unchecked Sendable {
-    init(_ key: String, cost: Int = 1, form: ObjectIdentifier = HeldItem.bytes) {
+final class Token: MemoryEntry, @unchecked Sendable {
+    init(_ key: String, cost: Int = 1, form: ObjectIdentifier = MemoryEntry.bytes) {
         super.init(key: key, in: .callers, form: form, cost: cost)
     }
 }
@@ -205,12 +205,12 @@ final class Token: HeldItem, @unchecked Sendable {
 extension MemoryTier {
     func find(
         _ key: String,
-        _ form: ObjectIdentifier = HeldItem.bytes,
+        _ form: ObjectIdentifier = MemoryEntry.bytes,
         at now: Timestamp,
-        judge: (HeldItem) -> CacheEvent.RemovalCause?
-    ) -> HeldItem? { find(key, in: .callers, form, at: now, judge: judge) }
+        judge: (MemoryEntry) -> MemoryRemovalCause?
+    ) -> MemoryEntry? { find(key, in: .callers, form, at: now, judge: judge) }
 
-    func remove(_ key: String, cause: CacheEvent.RemovalCause = .explicit) {
+    func remove(_ key: String, cause: MemoryRemovalCause = .explicit) {
         remove(key, in: .callers, cause: cause)
     }
 }

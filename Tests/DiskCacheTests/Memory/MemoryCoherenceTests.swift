@@ -355,7 +355,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         cache.memory.resize(costLimit: .bytes(40), countLimit: 2)
         #expect(cache.memory.count == 1)
         let found = causes.withLock { $0 }
-        for cause in CacheEvent.RemovalCause.allCases where cause != .pressure {
+        for cause in MemoryRemovalCause.allCases where cause != .pressure {
             #expect(found.contains("\(cause): \(cause)"))
         }
     }

@@ -15,9 +15,9 @@ import Testing
     @Test func `expired values are removed, with a pause between two scans`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
         // Values of one key are in one shard.
-        let forms = [HeldItem.bytes, ObjectIdentifier(Token.self), ObjectIdentifier(RemovalLog.self)]
+        let forms = [MemoryEntry.bytes, ObjectIdentifier(Token.self), ObjectIdentifier(RemovalLog.self)]
         for (form, end) in zip(forms, [moment(10), moment(12), nil]) {
-            tier.keep(Token("key", form: form), by: MemoryStamp(heldUntil: end))
+            tier.keep(Token("key", form: form), by: MemoryValidity(heldUntil: end))
         }
         func left(at seconds: Int64) -> Int {
             tier.removeExpired(at: moment(seconds))
@@ -28,7 +28,7 @@ import Testing
         #expect(left(at: 12) == 2, "it was looked for 2 s ago")
         #expect(left(at: 26) == 1)
         // The clock is set back, so scans at later times do not count.
-        tier.keep(Token("key"), by: MemoryStamp(heldUntil: moment(5)))
+        tier.keep(Token("key"), by: MemoryValidity(heldUntil: moment(5)))
         #expect(left(at: 5) == 1)
         #expect(log.causes == [.expired, .expired, .expired])
         tier.removeAll()
@@ -39,7 +39,7 @@ import Testing
         let tier = MemoryTier(limits: MemoryLimits(cost: .max, count: .max), onRemoval: log.add)
         for number in 0..<3000 {
             let end = number % 3 == 0 ? moment(10) : nil
-            tier.keep(Token("\(number)"), by: MemoryStamp(heldUntil: end))
+            tier.keep(Token("\(number)"), by: MemoryValidity(heldUntil: end))
         }
         tier.removeExpired(at: moment(10))
         #expect(tier.usage == (2000, 2000))

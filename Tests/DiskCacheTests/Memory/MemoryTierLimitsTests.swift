@@ -12,7 +12,7 @@ import Testing
     /// Returns a tier with ten values of cost 10 each, "0" to "9".
     private func makeTier() -> MemoryTier {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
-        for number in 0..<10 { tier.keep(Token("\(number)", cost: 10), by: MemoryStamp()) }
+        for number in 0..<10 { tier.keep(Token("\(number)", cost: 10), by: MemoryValidity()) }
         return tier
     }
 
@@ -36,17 +36,17 @@ import Testing
         let tier = makeTier()
         tier.isFrozen = true
         #expect(tier.isFrozen)
-        #expect(!tier.keep(Token("x", cost: 1), by: MemoryStamp()))
+        #expect(!tier.keep(Token("x", cost: 1), by: MemoryValidity()))
         #expect(held(tier) == Array(0..<10))
         #expect(log.removals.isEmpty)
         // An old value must not stay once a new one has been written.
-        #expect(!tier.keep(Token("3", cost: 1), by: MemoryStamp()))
+        #expect(!tier.keep(Token("3", cost: 1), by: MemoryValidity()))
         _ = tier.find("4", at: .distantPast) { _ in .expired }
         tier.remove("5")
         #expect(held(tier) == [0, 1, 2, 6, 7, 8, 9])
         #expect(log.causes == [.replaced, .expired, .explicit])
         tier.isFrozen = false
-        #expect(tier.keep(Token("3", cost: 1), by: MemoryStamp()))
+        #expect(tier.keep(Token("3", cost: 1), by: MemoryValidity()))
     }
 
     @Test func `removeAll empties the tier, which then admits new values`() {
@@ -55,7 +55,7 @@ import Testing
         #expect(tier.usage == (0, 0))
         #expect(log.keys == (0..<10).map { "\($0)" })
         #expect(log.removals.allSatisfy { $0.item.cost == 10 && $0.cause == .explicit })
-        tier.keep(Token("3", cost: 1), by: MemoryStamp())
+        tier.keep(Token("3", cost: 1), by: MemoryValidity())
         #expect(held(tier) == [3])
     }
 
@@ -70,7 +70,7 @@ import Testing
 
     @Test func `a tier of values without cost shrinks by their number`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10))
-        for number in 0..<10 { tier.keep(Token("\(number)", cost: 0), by: MemoryStamp()) }
+        for number in 0..<10 { tier.keep(Token("\(number)", cost: 0), by: MemoryValidity()) }
         tier.shrink(to: 0.3)
         #expect(tier.usage == (0, 3))
     }
@@ -79,7 +79,7 @@ import Testing
     private static let form = ObjectIdentifier(Picture.self)
 
     /// A value with a discardable part.
-    private final class Picture: HeldItem, @unchecked Sendable {
+    private final class Picture: MemoryEntry, @unchecked Sendable {
         let isInUse: Bool
 
         init(_ key: String, cost: Int = 10, isInUse: Bool = false) {
@@ -87,7 +87,7 @@ import Testing
             super.init(key: key, in: .callers, form: MemoryTierLimitsTests.form, cost: cost)
         }
 
-        override func discarded() -> HeldItem? { isInUse ? nil : Token(key, cost: 2, form: form) }
+        override func discarded() -> MemoryEntry? { isInUse ? nil : Token(key, cost: 2, form: form) }
     }
 
     private func isHeld(_ tier: MemoryTier, _ key: String) -> Bool {
@@ -104,7 +104,7 @@ import Testing
         for number in 0..<10 {
             let isPicture = number < 6
             let item = isPicture ? Picture("\(number)", isInUse: number == 1) : Token("\(number)", cost: 10)
-            tier.keep(item, by: MemoryStamp())
+            tier.keep(item, by: MemoryValidity())
         }
         tier.shrink(to: 0.7)
         // Four of the five that are not in use: 0, 2, 3 and 4.
@@ -119,7 +119,7 @@ import Testing
 
     @Test func `values are evicted whole if nothing may be discarded`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
-        for number in 0..<10 { tier.keep(Picture("\(number)"), by: MemoryStamp()) }
+        for number in 0..<10 { tier.keep(Picture("\(number)"), by: MemoryValidity()) }
         tier.shrink(to: 0.5, discarding: false)
         #expect(log.causes == Array(repeating: .pressure, count: 5))
         let pictures = (0..<10).filter { isWhole(tier, "\($0)") }
@@ -127,7 +127,7 @@ import Testing
     }
 
     /// A value that changes the tier while its part is discarded.
-    private final class Meddler: HeldItem, @unchecked Sendable {
+    private final class Meddler: MemoryEntry, @unchecked Sendable {
         let meddle: @Sendable () -> Void
 
         init(_ key: String, cost: Int, _ meddle: @escaping @Sendable () -> Void) {
@@ -135,7 +135,7 @@ import Testing
             super.init(key: key, in: .callers, form: MemoryTierLimitsTests.form, cost: cost)
         }
 
-        override func discarded() -> HeldItem? {
+        override func discarded() -> MemoryEntry? {
             meddle()
             return Token(key, cost: 2, form: form)
         }
@@ -147,10 +147,10 @@ import Testing
         let replace: @Sendable () -> Void = {
             tier.remove("key")
             // In the same shard or another, it gets the slot in the queues that has become free.
-            tier.keep(Token("other", cost: 50), by: MemoryStamp())
+            tier.keep(Token("other", cost: 50), by: MemoryValidity())
         }
         for (meddle, cost) in [(empty, 0), (replace, 50)] {
-            tier.keep(Meddler("key", cost: 100, meddle), by: MemoryStamp())
+            tier.keep(Meddler("key", cost: 100, meddle), by: MemoryValidity())
             tier.shrink(to: 0.9)
             #expect(tier.usage.cost == cost)
             tier.removeAll()
@@ -161,8 +161,8 @@ import Testing
 
     @Test func `a discarded form that costs more is not used`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10))
-        tier.keep(Picture("key", cost: 1), by: MemoryStamp())
-        tier.keep(Token("other", cost: 9), by: MemoryStamp())
+        tier.keep(Picture("key", cost: 1), by: MemoryValidity())
+        tier.keep(Token("other", cost: 9), by: MemoryValidity())
         tier.shrink(to: 0.95)
         #expect(tier.usage.cost <= 9)
         #expect(isHeld(tier, "other") || (tier.usage.cost == 1 && isWhole(tier, "key")))
@@ -183,7 +183,7 @@ import Testing
                 case 3: tier.resize(to: MemoryLimits(cost: Int(random.next() % 100) + 400, count: 90))
                 case 4...10:
                     let cost = Int(random.next() % 30)
-                    if tier.keep(Token(key, cost: cost), by: MemoryStamp()) {
+                    if tier.keep(Token(key, cost: cost), by: MemoryValidity()) {
                         admitted.value.withLock { $0 += cost }
                     }
                 default: _ = tier.find(key, at: .distantPast) { _ in nil }

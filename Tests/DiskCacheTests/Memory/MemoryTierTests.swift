@@ -11,11 +11,11 @@ import Testing
 final class RemovalLog: Sendable {
     private let list = Locked<MemoryTier.Removals>([])
 
-    func add(_ item: HeldItem, _ cause: CacheEvent.RemovalCause) {
+    func add(_ item: MemoryEntry, _ cause: MemoryRemovalCause) {
         list.withLock { $0.append((item, cause)) }
     }
     var removals: MemoryTier.Removals { list.withLock { $0 } }
-    var causes: [CacheEvent.RemovalCause] { removals.map(\.cause) }
+    var causes: [MemoryRemovalCause] { removals.map(\.cause) }
     var keys: [String] { removals.map(\.item.key) }
 }
 
@@ -30,15 +30,15 @@ final class RemovalLog: Sendable {
         _ tier: MemoryTier,
         _ key: String,
         cost: Int = 1,
-        form: ObjectIdentifier = HeldItem.bytes
+        form: ObjectIdentifier = MemoryEntry.bytes
     ) -> Bool {
-        tier.keep(Token(key, cost: cost, form: form), by: MemoryStamp())
+        tier.keep(Token(key, cost: cost, form: form), by: MemoryValidity())
     }
 
     private func isHeld(
         _ tier: MemoryTier,
         _ key: String,
-        form: ObjectIdentifier = HeldItem.bytes
+        form: ObjectIdentifier = MemoryEntry.bytes
     ) -> Bool {
         tier.find(key, form, at: .distantPast) { _ in nil } != nil
     }
@@ -46,7 +46,7 @@ final class RemovalLog: Sendable {
     @Test func `a value is returned as the same object until it is removed`() {
         let tier = makeTier()
         let token = Token("key", cost: 7)
-        tier.keep(token, by: MemoryStamp())
+        tier.keep(token, by: MemoryValidity())
         #expect(tier.find("key", at: .distantPast) { _ in nil } === token)
         #expect(tier.usage == (7, 1))
         tier.remove("key")
@@ -58,24 +58,24 @@ final class RemovalLog: Sendable {
     }
 
     @Test func `the coarse clock is used except in the last second or without a generation`() {
-        func stamp(_ end: Int64?, accessDue: Int64 = .max) -> MemoryStamp {
-            MemoryStamp(
+        func validity(_ end: Int64?, accessDue: Int64 = .max) -> MemoryValidity {
+            MemoryValidity(
                 generation: Generation(index: 0, word: 0),
                 heldUntil: end.map { Timestamp(nanoseconds: $0) },
                 accessDue: Timestamp(nanoseconds: accessDue)
             )
         }
         let second: Int64 = 1_000_000_000
-        #expect(stamp(nil).due == .distantFuture)
-        #expect(stamp(5 * second).due == Timestamp(nanoseconds: 4 * second))
-        #expect(stamp(nil, accessDue: 7).due == Timestamp(nanoseconds: 7))
-        #expect(stamp(5 * second, accessDue: 7).due == Timestamp(nanoseconds: 7))
-        #expect(stamp(5 * second, accessDue: 9 * second).due == Timestamp(nanoseconds: 4 * second))
-        #expect(stamp(.min).due == .distantPast)
-        #expect(MemoryStamp().due == .distantPast)
+        #expect(validity(nil).due == .distantFuture)
+        #expect(validity(5 * second).due == Timestamp(nanoseconds: 4 * second))
+        #expect(validity(nil, accessDue: 7).due == Timestamp(nanoseconds: 7))
+        #expect(validity(5 * second, accessDue: 7).due == Timestamp(nanoseconds: 7))
+        #expect(validity(5 * second, accessDue: 9 * second).due == Timestamp(nanoseconds: 4 * second))
+        #expect(validity(.min).due == .distantPast)
+        #expect(MemoryValidity().due == .distantPast)
         for now in [4 * second - 1, 4 * second] {
             let now = Timestamp(nanoseconds: now)
-            #expect(stamp(5 * second).isBeforeEnd(now) == (now < stamp(5 * second).due))
+            #expect(validity(5 * second).isBeforeEnd(now) == (now < validity(5 * second).due))
         }
     }
 
@@ -84,24 +84,24 @@ final class RemovalLog: Sendable {
         let tier = makeTier()
         let created = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
         let record = Record(content: Content(of: [1].span), created: created)
-        let value = HeldValue(
+        let value = MemoryValue(
             [UInt8](),
             key: "key",
             in: .callers,
-            form: HeldItem.bytes,
+            form: MemoryEntry.bytes,
             record: record,
             cost: 1
         )
         tier.limitAge(to: 10_000_000_000)
-        tier.keep(value, by: MemoryStamp(), isOnly: false, upToAge: .max)
-        #expect(value.stamp.end == created + .seconds(10))
+        tier.keep(value, by: MemoryValidity(), isOnly: false, upToAge: .max)
+        #expect(value.validity.end == created + .seconds(10))
     }
 
     @Test func `a value without a generation must be judged`() {
         let tier = makeTier()
         var judged: [String] = []
         #expect(put(tier, "key"))
-        // The stamp has no generation, and the tier has no store.
+        // The validity has no generation, and the tier has no store.
         for key in ["key", "other"] {
             _ = tier.find(key, at: .distantPast) { item in
                 judged.append(item.key)
@@ -159,15 +159,18 @@ final class RemovalLog: Sendable {
         #expect(tier.usage == (0, 0))
     }
 
-    @Test func `the judge sees the stamp, and its changes persist`() {
+    @Test func `the judge sees the validity, and its changes persist`() {
         let tier = makeTier()
-        let stamp = MemoryStamp(heldUntil: Timestamp(nanoseconds: 9), accessDue: Timestamp(nanoseconds: 1))
-        tier.keep(Token("key"), by: stamp)
+        let validity = MemoryValidity(
+            heldUntil: Timestamp(nanoseconds: 9),
+            accessDue: Timestamp(nanoseconds: 1)
+        )
+        tier.keep(Token("key"), by: validity)
         for due in [1, 2] as [Int64] {
-            var seen: MemoryStamp?
+            var seen: MemoryValidity?
             _ = tier.find("key", at: .distantPast) { item in
-                seen = item.stamp
-                item.stamp.accessDue = Timestamp(nanoseconds: 2)
+                seen = item.validity
+                item.validity.accessDue = Timestamp(nanoseconds: 2)
                 return nil
             }
             #expect(seen?.accessDue == Timestamp(nanoseconds: due))
@@ -240,7 +243,7 @@ final class RemovalLog: Sendable {
         do {
             let token = Token("a")
             gone = token
-            tier.keep(token, by: MemoryStamp())
+            tier.keep(token, by: MemoryValidity())
         }
         #expect(gone != nil)
         #expect(put(tier, "b"))
@@ -271,7 +274,7 @@ final class RemovalLog: Sendable {
         let items = (0..<40).map { item("\($0)", 7) }
         for item in items { shard.add(item) }
         for number in stride(from: 0, to: 40, by: 3) {
-            let taken = shard.take(name("\(number)", 7), "\(number)", HeldItem.bytes)
+            let taken = shard.take(name("\(number)", 7), "\(number)", MemoryEntry.bytes)
             #expect(taken === items[number])
         }
         for number in 0..<40 {
@@ -298,7 +301,7 @@ final class RemovalLog: Sendable {
         let items = keys.map { item($0, 7) }
         for item in items { shard.add(item) }
         for (key, item) in zip(keys, items) {
-            let taken = shard.take(name(key, 7), key, HeldItem.bytes)
+            let taken = shard.take(name(key, 7), key, MemoryEntry.bytes)
             #expect(taken === item)
             let isHeld = shard.contains(name(key, 7), key)
             #expect(!isHeld)
@@ -306,27 +309,27 @@ final class RemovalLog: Sendable {
     }
 
     /// A value that has discarded a part.
-    private final class Lesser: HeldItem, @unchecked Sendable {
+    private final class Lesser: MemoryEntry, @unchecked Sendable {
         override var isWhole: Bool { false }
     }
 
     @Test func `a lesser form replaces its item and must be judged from then on`() {
         var shard = MemoryShard()
         let whole = item("key", 7)
-        whole.stamp = MemoryStamp(generation: Generation(index: 0, word: 0))
+        whole.validity = MemoryValidity(generation: Generation(index: 0, word: 0))
         #expect(whole.due == .distantFuture)
         shard.add(whole)
-        let lesser = Lesser(key: "key", in: .callers, form: HeldItem.bytes, cost: 1)
+        let lesser = Lesser(key: "key", in: .callers, form: MemoryEntry.bytes, cost: 1)
         let isReplaced = [shard.replace(whole, by: lesser), shard.replace(whole, by: lesser)]
         #expect(isReplaced == [true, false])
-        #expect(lesser.stamp == whole.stamp && lesser.due == .distantPast)
+        #expect(lesser.validity == whole.validity && lesser.due == .distantPast)
         let taken = shard.take(whole.name, "key", nil)
         #expect(taken === lesser)
     }
 
     @Test func `items with any mixture of home slots stay findable after removals`() {
         var shard = MemoryShard()
-        var held: [Int: HeldItem] = [:]
+        var held: [Int: MemoryEntry] = [:]
         for step in 0..<5000 {
             let number = step &* 7919 % 61
             // Home slots close to each other and around the end of the table.

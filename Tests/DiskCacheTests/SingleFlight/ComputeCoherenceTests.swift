@@ -55,8 +55,8 @@ private struct StoppingSource: FlightSource {
         _ value: Data,
         forKey key: String,
         _ options: PutOptions,
-        _ room: RoomTerms
-    ) throws(CacheError) -> HeldValue<Data> {
+        _ room: SpaceWait
+    ) throws(CacheError) -> MemoryValue<Data> {
         let held = try cache.keep(value, forKey: key, options, room)
         if place == .stored { stop.pass() }
         return held

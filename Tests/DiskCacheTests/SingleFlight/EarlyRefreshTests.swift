@@ -43,7 +43,7 @@ import Testing
 }
 
 @Suite(.takesTurns) struct FailureMemoryTests {
-    let key = FlightKey(digest: Digest(ofKey: "key"), form: HeldItem.bytes)
+    let key = FlightKey(digest: Digest(ofKey: "key"), form: MemoryEntry.bytes)
     let now = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
     var memory = FailureMemory()
 
@@ -65,7 +65,7 @@ import Testing
 
     @Test mutating func `the number of remembered failures is bounded`() {
         for index in 0..<5000 {
-            let key = FlightKey(digest: Digest(ofKey: "\(index)"), form: HeldItem.bytes)
+            let key = FlightKey(digest: Digest(ofKey: "\(index)"), form: MemoryEntry.bytes)
             memory.note(Broken(), of: key, for: .seconds(10), now: now + .milliseconds(index))
             #expect(memory.count <= FailureMemory.capacity)
             #expect(memory.error(of: key, within: .seconds(10), now: now + .milliseconds(index)) != nil)

@@ -6,7 +6,7 @@ import Foundation
 @testable import DiskCache
 
 /// Explores every interleaving of `value(forKey:)` calls in several processes with removals of the key, step by step, on the real
-/// ``FlightCourse`` and ``FlightTable``.
+/// ``FlightStateMachine`` and ``InFlightTable``.
 ///
 /// It checks that each call returns a value that the register held or was offered at some moment of the call, that all calls end,
 /// and that exactly one call computes if nothing interferes.
@@ -33,7 +33,7 @@ struct FlightModel {
 
     struct Caller: Hashable {
         var process: Int
-        var course = FlightCourse(.value)
+        var course = FlightStateMachine(.value)
         var hasBegun = false
         /// The values that the register has held since the call began; value *n* is what caller *n* computes.
         var seen: Set<Int> = []
@@ -48,7 +48,7 @@ struct FlightModel {
         /// How the lock holder has released the lock.
         var released: FlightLock.Attempt?
         /// The event whose late step, due to a mistake, is still pending.
-        var late: FlightCourse.Event?
+        var late: FlightStateMachine.Event?
 
         var isUnderWay: Bool { hasBegun && course.action != .finish }
     }
@@ -61,7 +61,7 @@ struct FlightModel {
     struct State: Hashable {
         var callers: [Caller]
         /// The tables of the processes; a seat is the index of a caller.
-        var tables: [FlightTable<Int>]
+        var tables: [InFlightTable<Int>]
         var register: Int?
         var lockHolder: Int?
         var removals: Int
@@ -79,7 +79,7 @@ struct FlightModel {
         }
     }
 
-    private static let key = FlightKey(digest: Digest(ofKey: "key"), form: HeldItem.bytes)
+    private static let key = FlightKey(digest: Digest(ofKey: "key"), form: MemoryEntry.bytes)
 
     let mistake: Mistake?
     let disturbances: Disturbances
@@ -95,7 +95,7 @@ struct FlightModel {
         _ mistake: Mistake? = nil
     ) -> FlightModel {
         var model = FlightModel(mistake: mistake, disturbances: disturbances)
-        let tables = [FlightTable<Int>](repeating: FlightTable(), count: (processes.max() ?? 0) + 1)
+        let tables = [InFlightTable<Int>](repeating: InFlightTable(), count: (processes.max() ?? 0) + 1)
         let callers = processes.map { Caller(process: $0) }
         model.walk(from: State(callers: callers, tables: tables, removals: removals))
         return model
@@ -193,7 +193,7 @@ struct FlightModel {
         state.tables[state.callers[index].process].close(place(index, state))
     }
 
-    private mutating func proceed(_ index: Int, _ event: FlightCourse.Event, _ state: inout State) {
+    private mutating func proceed(_ index: Int, _ event: FlightStateMachine.Event, _ state: inout State) {
         state.callers[index].course.proceed(event)
         switch state.callers[index].course.action {
         case .lookAgain where mistake != .closesAfterLooking: close(index, &state)
@@ -209,12 +209,12 @@ struct FlightModel {
         }
     }
 
-    private func found(_ index: Int, _ state: inout State) -> FlightCourse.Event {
+    private func found(_ index: Int, _ state: inout State) -> FlightStateMachine.Event {
         state.callers[index].value = state.register
         return state.register == nil ? .miss : .hit
     }
 
-    private func enter(_ index: Int, _ state: inout State) -> FlightCourse.Event {
+    private func enter(_ index: Int, _ state: inout State) -> FlightStateMachine.Event {
         let process = state.callers[index].process
         guard let number = state.tables[process].enter(place(index, state), index) else {
             return .leads

@@ -27,7 +27,7 @@ import Testing
         try await put("one")
         fixture.clock.advance(by: 5)
         let other = try fixture.other()
-        let sources: [SharedCache.Source] = [.memory, .disk]
+        let sources: [HitSource] = [.memory, .disk]
         for (cache, source) in zip([cache, other], sources) {
             let hit = try await cache.get(forKey: "key", reading: young)
             #expect(hit.text == "one" && hit?.source == source && hit?.age == .seconds(5))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An explicit-state model of the Bloom filter of keys in the control file (``KeyFilter``).
+/// An explicit-state model of the Bloom filter of keys in the control file (``BloomFilter``).
 ///
 /// A writer puts one key repeatedly; a reader checks the filter for it if the filter is valid; other readers check the
 /// disk at any moment; a sweep completes the filter; a rebuilder replaces the control file. One step is one system call

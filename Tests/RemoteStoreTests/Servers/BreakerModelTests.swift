@@ -9,7 +9,7 @@ import Testing
 /// Every interleaving of two processes that share one word, with a server that goes up and down and a process that
 /// is killed.
 ///
-/// Each step is a load, a compare-and-swap or an answer. The model drives ``Breaker`` itself.
+/// Each step is a load, a compare-and-swap or an answer. The model drives ``CircuitBreaker`` itself.
 struct BreakerModel: ExploredModel {
     enum Mistake: CaseIterable {
         /// The word is stored without a comparison with its present value.
@@ -23,18 +23,18 @@ struct BreakerModel: ExploredModel {
     enum Step: Hashable {
         case idle
         /// The process has loaded the word, and has decided how to send its request.
-        case decided(Breaker.Ticket, from: Breaker, to: Breaker)
-        case asked(Breaker.Ticket)
+        case decided(CircuitBreaker.Ticket, from: CircuitBreaker, to: CircuitBreaker)
+        case asked(CircuitBreaker.Ticket)
         /// The process has its answer.
-        case answered(Breaker.Ticket, Breaker.Verdict)
+        case answered(CircuitBreaker.Ticket, CircuitBreaker.Verdict)
         /// The process has loaded the word that its verdict will change.
-        case judging(Breaker.Ticket, Breaker.Verdict, from: Breaker)
+        case judging(CircuitBreaker.Ticket, CircuitBreaker.Verdict, from: CircuitBreaker)
         case killed
     }
 
     struct State: Hashable {
         var now: UInt64 = 0
-        var word = Breaker()
+        var word = CircuitBreaker()
         var isUp = true
         var isBroken = false
         var steps: [Step] = [.idle, .idle]
@@ -48,11 +48,11 @@ struct BreakerModel: ExploredModel {
 
     static let end: UInt64 = 5
     let mistake: Mistake?
-    let terms: Breaker.Terms
+    let terms: CircuitBreaker.Terms
 
     init(_ mistake: Mistake?) {
         self.mistake = mistake
-        var terms = Breaker.Terms()
+        var terms = CircuitBreaker.Terms()
         terms.firstPause = 1
         terms.longestPause = 2
         terms.probeLimit = mistake == .probeNeverGivenUp ? 1 << 40 : 2
@@ -112,7 +112,7 @@ struct BreakerModel: ExploredModel {
                 state.steps[index] = .answered(ticket, verdict)
                 return
             }
-            let counted: Breaker.Ticket =
+            let counted: CircuitBreaker.Ticket =
                 mistake == .anyVerdictCounts && old.phase == .probing ? .probe(until: old.moment) : ticket
             state.word = old.judged(verdict, counted, at: state.now, terms)
             if old.phase != .closed, state.word.phase == .closed, ticket != .probe(until: old.moment) {
@@ -168,7 +168,7 @@ struct BreakerModelTests {
         #expect(found == nil, "\(found.map { [$0.finding] + $0.trace }?.joined(separator: "\n") ?? "")")
         #expect(space.states.contains { $0.word.phase == .probing })
         #expect(space.states.contains { $0.word.phase == .open })
-        #expect(space.states.contains { $0.changes == 2 && $0.word == Breaker() }, "it closes")
+        #expect(space.states.contains { $0.changes == 2 && $0.word == CircuitBreaker() }, "it closes")
     }
 
     @Test("each mistake in the protocol is found", arguments: BreakerModel.Mistake.allCases)

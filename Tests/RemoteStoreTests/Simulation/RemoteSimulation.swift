@@ -6,12 +6,12 @@ import CacheStore
 
 /// A discrete simulation of machines that request values from shared servers, without sockets and clocks.
 ///
-/// It drives ``Rendezvous`` and ``Breaker`` themselves. All machines and servers start empty. A machine reads its disk,
+/// It drives ``Rendezvous`` and ``CircuitBreaker`` themselves. All machines and servers start empty. A machine reads its disk,
 /// then asks the key's server (one request per key and machine), and computes the value if the server misses, fails or
 /// is too late. A computed value is sent to the server in the background: at once, or from the queue on disk when the
 /// server has recovered.
 struct RemoteSimulation {
-    private typealias Verdict = (place: Int, ticket: Breaker.Ticket, verdict: Breaker.Verdict)
+    private typealias Verdict = (place: Int, ticket: CircuitBreaker.Ticket, verdict: CircuitBreaker.Verdict)
 
     private let terms: SimulationTerms
     /// The server of each key.
@@ -19,7 +19,7 @@ struct RemoteSimulation {
     private var demand: ZipfDemand
     private var servers: SimulatedServers
     /// One breaker for each machine and server.
-    private var breakers: [Breaker]
+    private var breakers: [CircuitBreaker]
     private var verdicts = TimedQueue<Verdict>()
     /// The times from which the servers have a key, and from which a machine has it on disk.
     ///
@@ -34,7 +34,10 @@ struct RemoteSimulation {
         serverOfKey = (0..<terms.keys).map { rendezvous.server(for: Digest(ofKey: "key \($0)")) ?? 0 }
         demand = ZipfDemand(terms)
         servers = SimulatedServers(terms)
-        breakers = Array(repeating: Breaker(), count: terms.hasBreaker ? terms.machines * terms.servers : 0)
+        breakers = Array(
+            repeating: CircuitBreaker(),
+            count: terms.hasBreaker ? terms.machines * terms.servers : 0
+        )
         disks.reserveCapacity(terms.requests)
     }
 
@@ -95,7 +98,7 @@ struct RemoteSimulation {
         at now: Double
     ) -> (wait: Double, isAnswered: Bool) {
         let place = machine * terms.servers + server
-        var ticket = Breaker.Ticket.ordinary
+        var ticket = CircuitBreaker.Ticket.ordinary
         if terms.hasBreaker {
             let (given, next) = breakers[place].asking(at: UInt64(now), breakerTerms(machine))
             guard let given else {
@@ -128,8 +131,8 @@ struct RemoteSimulation {
         }
     }
 
-    private func breakerTerms(_ machine: Int) -> Breaker.Terms {
-        var result = Breaker.Terms()
+    private func breakerTerms(_ machine: Int) -> CircuitBreaker.Terms {
+        var result = CircuitBreaker.Terms()
         result.seed = UInt64(machine)
         return result
     }

@@ -9,12 +9,12 @@ import Testing
 
 @Suite(.takesTurns) struct EnvelopeTests {
     private let key = Digest(ofKey: "key")
-    private let parcel: RemoteParcel
+    private let parcel: RemoteEntry
 
     init() {
         let bytes = Data("value".utf8)
         let record = Record(content: Content(of: bytes.span), created: .now)
-        parcel = RemoteParcel(
+        parcel = RemoteEntry(
             record: RecordCodec.encode(record, for: key),
             bytes: bytes,
             digest: record.content.digest

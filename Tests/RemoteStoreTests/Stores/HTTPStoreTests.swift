@@ -58,7 +58,7 @@ import Transport
         let key = Digest(ofKey: "key")
         let content = Content(of: Data("value".utf8).span)
         let record = RecordCodec.encode(Record(content: content, created: .now), for: key)
-        let parcel = RemoteParcel(record: record, bytes: Data("value".utf8), digest: content.digest)
+        let parcel = RemoteEntry(record: record, bytes: Data("value".utf8), digest: content.digest)
         let store = try store(server)
         try store.put(key, parcel, ifMissing: true, until: .now + hangLimit)
         #expect(requests.withLock { $0 } == Array((["*", nil] as [String?]).prefix(count)))

@@ -19,12 +19,12 @@ final class FakeClient: RemoteClient {
     }
 
     private struct State {
-        var parcels: [Digest: RemoteParcel] = [:]
+        var parcels: [Digest: RemoteEntry] = [:]
         var mood = Mood.usual
         var requests = 0
         var writes = 0
         var interference: (@Sendable () -> Void)?
-        var late: [(key: Digest, parcel: RemoteParcel?)] = []
+        var late: [(key: Digest, parcel: RemoteEntry?)] = []
     }
 
     private let state = Locked(State())
@@ -49,7 +49,7 @@ final class FakeClient: RemoteClient {
     func set(_ text: String, _ key: String, _ record: Record) {
         let name = Digest(ofKey: key)
         let bytes = RecordCodec.encode(record, for: name)
-        let parcel = RemoteParcel(record: bytes, bytes: Data(text.utf8), digest: record.content.digest)
+        let parcel = RemoteEntry(record: bytes, bytes: Data(text.utf8), digest: record.content.digest)
         state.withLock { $0.parcels[name] = parcel }
     }
 
@@ -72,7 +72,7 @@ final class FakeClient: RemoteClient {
     }
 
     private func begin(
-        _ change: (key: Digest, parcel: RemoteParcel?)?,
+        _ change: (key: Digest, parcel: RemoteEntry?)?,
         _ deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
         let isWrite = change != nil
@@ -97,7 +97,7 @@ final class FakeClient: RemoteClient {
         }
     }
 
-    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel? {
+    func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteEntry? {
         try begin(nil, deadline)
         return try state.withLock { (state) throws(RemoteFailure) in
             if state.mood == .agreeing { throw RemoteFailure(.wrong, "a page") }
@@ -107,7 +107,7 @@ final class FakeClient: RemoteClient {
 
     func put(
         _ key: Digest,
-        _ parcel: RemoteParcel,
+        _ parcel: RemoteEntry,
         ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
@@ -148,14 +148,14 @@ struct Machines {
         // So that a get reads the disk.
         options.memory = .none
         options.onEvent = events
-        var terms = Breaker.Terms()
+        var terms = CircuitBreaker.Terms()
         (terms.firstPause, terms.longestPause) = (20, 20)
         let levels = clients.enumerated().map { index, client in
             RemoteLevel([RemoteServer("server \(index)", client, terms)], weights: [1])
         }
         let remote = configuration
         return try SharedCache(at: "\(directory.path)/\(machine)", configuration: options) {
-            (host: RemoteHost) throws(CacheError) -> (any RemoteTier)? in
+            (host: RemoteContext) throws(CacheError) -> (any RemoteTier)? in
             ServerTier(levels, remote, host)
         }
     }
@@ -178,7 +178,7 @@ extension SharedCache {
     func evict(_ key: String) throws {
         try withStore { (store, _) throws(CacheError) in
             guard let stored = try store.entries.read(Digest(ofKey: key)) else { return }
-            _ = try store.parts.deleteEntry(Digest(ofKey: key), ifStill: stored.bytes)
+            _ = try store.deleteEntry(Digest(ofKey: key), ifStill: stored.bytes)
         }
     }
 }

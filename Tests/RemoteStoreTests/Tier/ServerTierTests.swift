@@ -189,12 +189,12 @@ import Testing
         server.be(.failing)
         var options = CacheConfiguration()
         options.janitor.isEnabled = false
-        var terms = Breaker.Terms()
+        var terms = CircuitBreaker.Terms()
         (terms.firstPause, terms.longestPause) = (3_600_000, 3_600_000)
         let level = RemoteLevel([RemoteServer("server", server, terms)], weights: [1])
         let (remote, made) = (machines.configuration, Locked<ServerTier?>.Box(nil))
         let cache = try SharedCache(at: machines.directory.path + "/one", configuration: options) {
-            (host: RemoteHost) throws(CacheError) -> (any RemoteTier)? in
+            (host: RemoteContext) throws(CacheError) -> (any RemoteTier)? in
             let tier = ServerTier([level], remote, host)
             made.value.withLock { $0 = tier }
             return tier

@@ -113,7 +113,7 @@ struct CandidateList {
             let uptime = reader.number(width: 8), reader.number(width: 4) == bytes.checksum(from: 0, to: 56),
             reader.number(width: 4) != nil, let position = reader.number(width: 8)
         else { return nil }
-        let clock = ClockWitness(
+        let clock = ClockCheck(
             time: Timestamp(nanoseconds: Int64(bitPattern: wall)),
             uptime: .nanoseconds(Int64(bitPattern: uptime))
         )

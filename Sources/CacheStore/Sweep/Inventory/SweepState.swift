@@ -115,7 +115,7 @@ struct SweepState {
 
     /// Records a listed object, and adds it to `unreferenced` if no entry names it; returns false if the list does not
     /// determine its size on disk.
-    mutating func noteListedObject(_ file: StoreParts.File, _ unreferenced: inout [Removal]) -> Bool {
+    mutating func noteListedObject(_ file: Store.File, _ unreferenced: inout [Removal]) -> Bool {
         guard file.isRegular, let size = allocation.size(ofClass: pass.marks[file.digest].sizeClass)
         else { return false }
         if let object = noteObject(file.digest, inode: file.inode, size) { unreferenced.append(object) }

@@ -98,15 +98,15 @@ import Testing
             )
             return (entry, length)
         }
-        func file(_ content: String, isRegular: Bool = true) -> StoreParts.File {
-            StoreParts.File(digest: Digest(ofKey: content), inode: 7, isRegular: isRegular)
+        func file(_ content: String, isRegular: Bool = true) -> Store.File {
+            Store.File(digest: Digest(ofKey: content), inode: 7, isRegular: isRegular)
         }
         _ = state.note([
             sighting("a", "A", length: 4096), sighting("b", "B", length: 4000),
             sighting("c", "C", length: 4096), sighting("d", "C", length: 5000),
             sighting("e", "C", length: 4096),
         ])
-        func isKnown(_ file: StoreParts.File) -> Bool {
+        func isKnown(_ file: Store.File) -> Bool {
             var unreferenced: [Removal] = []
             return state.noteListedObject(file, &unreferenced)
         }

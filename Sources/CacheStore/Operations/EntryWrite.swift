@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// The result of a write of an entry.
+package enum WriteResult: Sendable, Equatable {
+    /// The value may be held in memory under this word of the generation table.
+    ///
+    /// It is nil if the value may not be held, because another process was writing meanwhile or there is no such table.
+    case written(Generation?)
+    /// The condition no longer held.
+    case conflict
+    /// The record names an object that is missing, and there were no bytes to create it from.
+    case objectMissing
+
+    package var isWritten: Bool {
+        if case .written = self { true } else { false }
+    }
+
+    /// The generation under which the value may be held; nil if it may not, or was not written.
+    package var generation: Generation? {
+        if case .written(let generation) = self { generation } else { nil }
+    }
+}
+
+/// A write of one entry: a put, or a new record for a value that is stored already.
+///
+/// It reserves space, makes the object exist under its name, and writes the record, which is the commit. In that order a
+/// crash leaves no entry without its object, and at worst an object that no entry names, which a collection deletes.
+struct EntryWrite: ~Copyable {
+    /// When the entry is written.
+    enum Condition {
+        case always
+        /// If the entry is still the same (nil: absent).
+        case unchanged(StoredEntry?)
+        /// If the entry is still the same, and no process has written or removed the key since the generation was read.
+        case unwritten(since: Generation, StoredEntry?)
+    }
+
+    private let store: Store
+    private let key: Digest
+    private let content: Content
+    /// The time of creation by the caller's clock.
+    private let created: Timestamp
+    /// The time as in ``Record/removableAt``.
+    private let removableAt: Timestamp?
+    /// The present by that clock, which differs from ``created`` if the value is rewritten or comes from another machine.
+    private let now: Timestamp
+    /// Whether the value is kept from other machines.
+    private let staysHere: Bool
+    /// The record as it is stored on disk.
+    private let record: [UInt8]
+    /// The access time of a new entry; nil if any time near the present will do.
+    private let accessed: Timestamp?
+    private let condition: Condition
+    /// Called just before the entry is written and the writer is added to the word of the key.
+    private let willWrite: (() -> Void)?
+
+    /// How to wait for space.
+    private var wait: SpaceWait
+    /// The space for the object and the entry, as long as it is not counted as used.
+    private var reservation = Reservation()
+    /// The object, if this write has made one.
+    private var object: TemporaryFile?
+
+    /// Prepares a write.
+    ///
+    /// - Parameters:
+    ///   - accessed: the access time of a new entry, if it does not follow from the record.
+    ///   - object: the object, if it is written and has no name yet.
+    ///   - reservation: the space for it, if it is reserved.
+    /// - Throws: ``CacheError/Code/invalidArgument`` for a record that is too long, before anything is written for it.
+    init(
+        _ record: Record,
+        for key: Digest,
+        if condition: Condition = .always,
+        accessed: Timestamp? = nil,
+        object: consuming TemporaryFile? = nil,
+        reservation: consuming Reservation = Reservation(),
+        wait: SpaceWait = SpaceWait(),
+        willWrite: (() -> Void)? = nil,
+        in store: Store
+    ) throws(CacheError) {
+        let bytes = RecordCodec.encode(record, for: key)
+        try Self.check(bytes, in: store)
+        self.store = store
+        self.key = key
+        content = record.content
+        created = record.created
+        removableAt = record.removableAt
+        now = accessed ?? record.created
+        staysHere = record.staysHere
+        self.record = bytes
+        self.accessed = accessed ?? Self.firstAccess(of: record)
+        self.condition = condition
+        self.willWrite = willWrite
+        self.wait = wait
+        self.reservation = reservation
+        self.object = object
+    }
+
+    /// Refuses a record that is too long.
+    static func check(_ record: [UInt8], in store: Store) throws(CacheError) {
+        // A draft does not know the length of its content yet, which takes up to ten bytes. The number of the rules in force
+        // takes as many, and two for the item and three for the length of all items.
+        if record.count + 25 > RecordCodec.maximumSize {
+            let operation = "store \(record.count) bytes of metadata in"
+            throw CacheError(.invalidArgument, to: operation, path: store.directory.path)
+        }
+    }
+
+    /// Returns the access time that a new entry must have; nil if the file system's present will do.
+    ///
+    /// The file system's present is a moment later than `created`, and counts as an access if accesses prolong the value's
+    /// life. It is meaningless if the caller's clock is not the file system's. Otherwise it is as good for the order of
+    /// eviction, and saves a system call.
+    private static func firstAccess(of record: Record) -> Timestamp? {
+        if record.idleLifetime != nil { return record.created }
+        let (now, created) = (Timestamp.coarseNow, record.created)
+        let isFar =
+            created.advanced(byNanoseconds: nearEnough) < now
+            || now.advanced(byNanoseconds: nearEnough) < created
+        return isFar ? created : nil
+    }
+
+    /// The error that the order of eviction may have, in nanoseconds: one second.
+    ///
+    /// This is far less than any access granularity, and far more than a put takes or than the kernel's coarse clock lags.
+    private static let nearEnough: Int64 = 1_000_000_000
+
+    // MARK: Steps
+
+    /// Writes the entry, with an object of these bytes.
+    ///
+    /// It looks for the object before it locks the stripe. If the object is there, it is touched under the stripe; if that
+    /// fails, the bytes are written after all. If it is missing or unusable, the bytes are written before the stripe is
+    /// locked. If another process has made the object meanwhile, the written file is discarded.
+    mutating func run(_ bytes: Span<UInt8>) throws(CacheError) -> WriteResult {
+        while true {
+            do throws(CacheError) {
+                if let result = try useObject() { return result }
+                try makeObject(bytes)
+                return try publish()
+            } catch {
+                // The next attempt looks for an object again.
+                object = nil
+                try makeSpace(after: error)
+            }
+        }
+    }
+
+    /// Writes the entry, with the object that was passed or, if there was none, the one that exists.
+    mutating func run() throws(CacheError) -> WriteResult {
+        while true {
+            do throws(CacheError) {
+                try reserveRest()
+                return try publish()
+            } catch {
+                try makeSpace(after: error)
+            }
+        }
+    }
+
+    /// Collects if the disk or a quota was full, so that the write can be repeated; otherwise throws `error`.
+    private mutating func makeSpace(after error: CacheError) throws(CacheError) {
+        reservation = Reservation()
+        let isMade = store.makesSpace(after: error, forLength: content.length, now: now, &wait)
+        guard isMade else { throw error }
+    }
+
+    /// Reserves space for the entry, and for the object if it is made or is to be made.
+    ///
+    /// - Parameter isWritten: whether the object is on disk already.
+    private mutating func reserve(withObject: Bool = true, isWritten: Bool = false) throws(CacheError) {
+        reservation = Reservation()
+        reservation = try store.reserve(
+            length: withObject ? content.length : 0,
+            record: record.count,
+            isWritten: isWritten,
+            replacing: Replacement(key: key, content: content, mayGoFirst: isUnconditional),
+            now: now,
+            &wait
+        )
+    }
+
+    /// Reserves space for what the write adds to an object that is written, unless it is reserved.
+    private mutating func reserveRest() throws(CacheError) {
+        if object != nil {
+            // The length was not known: a pipe, a file that has grown, or one in /proc, whose size is 0.
+            let size = object?.allocatedSize ?? 0
+            if (reservation.claim?.bytes ?? -1) < size { try reserve(isWritten: true) }
+        } else if isUnconditional {
+            try reserve(withObject: false)
+        } else {
+            // For a record that replaces a shorter one.
+            let before = expected.map { store.entries.expectedAllocation(ofRecord: $0.bytes.count) } ?? 0
+            guard store.entries.expectedAllocation(ofRecord: record.count) > before else { return }
+            reservation = try store.reserve(length: 0, record: record.count, entries: 0, now: now, &wait)
+        }
+    }
+
+    private var isUnconditional: Bool {
+        if case .always = condition { true } else { false }
+    }
+
+    /// Writes the entry with the object that exists; nil if there is none.
+    private mutating func useObject() throws(CacheError) -> WriteResult? {
+        guard try store.objects.isWorthTrying(content) else { return nil }
+        try store.refuseTooLong(content.length)
+        try reserve(withObject: false)
+        try store.objects.synchronizeIfDurable(content.digest)
+        let result = try publish()
+        return result == .objectMissing ? nil : result
+    }
+
+    /// Writes the object's file, which has no name yet.
+    private mutating func makeObject(_ bytes: Span<UInt8>) throws(CacheError) {
+        try reserve()
+        store.atStep?(.claimed)
+        object = try store.objects.stage(bytes, as: content.digest)
+        store.atStep?(.written)
+    }
+
+    /// Gives the object its name, if this write has made one, and then writes the record.
+    ///
+    /// The bytes are written before the stripe is locked, so the stripe is held for microseconds, however large the value is;
+    /// in a durable store for as long as the medium takes to write the names and the entry.
+    ///
+    /// If the claim was forgotten because the writer was slow or stopped, others may have taken the space. Then it reserves
+    /// again before the object gets its name.
+    private mutating func publish() throws(CacheError) -> WriteResult {
+        while true {
+            if let result = try publishUnderLock() { return result }
+            try reserve(isWritten: true)
+        }
+    }
+
+    /// Publishes with the object's stripe held; nil if more space must be reserved first.
+    private mutating func publishUnderLock() throws(CacheError) -> WriteResult? {
+        let lock = try store.objects.stripes.lock(
+            .shared,
+            stripe: content.digest.stripe,
+            patience: wait.stripePatience
+        )
+        store.atStep?(.objectLocked)
+        do throws(CacheError) {
+            switch try linkObject(under: lock) {
+            case .missing: return .objectMissing
+            case .noSpace: return nil
+            case .linked: break
+            }
+            let result = try writeEntry(under: lock)
+            if result == nil { try keepObject() }
+            return result
+        } catch {
+            if error.cause?.isDiskFull ?? false { try keepObject() }
+            throw error
+        }
+    }
+
+    /// Keeps the object, which may have its name already, so that no sweep deletes it as an orphan while space is made for
+    /// the entry.
+    private mutating func keepObject() throws(CacheError) {
+        guard var kept = object.take() else { return }
+        try store.objects.keep(&kept)
+        object = consume kept
+    }
+
+    /// What became of the object.
+    private enum ObjectResult { case linked, missing, noSpace }
+
+    /// Counts the object and gives it its name, or keeps running sweeps from deleting the one that exists.
+    ///
+    /// The stripe is held shared, so no sweep can delete the object between two checks.
+    private mutating func linkObject(under lock: borrowing StripeLock) throws(CacheError) -> ObjectResult {
+        let (objects, control, digest) = (store.objects, store.control, content.digest)
+        guard var made = object.take() else {
+            guard try objects.touch(digest, under: lock) else { return .missing }
+            try objects.synchronizeIfDurable(digest)
+            return .linked
+        }
+        // An earlier attempt has given it its name and counted it.
+        if made.isKept, try isPresent(under: lock) {
+            object = consume made
+            return .linked
+        }
+        let size = made.allocatedSize
+        // A sweep that does not find the object must not subtract it, so this comes before the count.
+        control.noteUnnamed(size, stripe: digest.stripe)
+        defer { control.noteUnnamed(-size, stripe: digest.stripe) }
+        guard try countObject(size) else {
+            object = consume made
+            return .noSpace
+        }
+        store.atStep?(.counted)
+        var isNew = false
+        do throws(CacheError) {
+            // An object that exists already is counted, and so is one that replaces it.
+            defer { if !isNew { control.addUsage(bytes: -size, entries: 0) } }
+            isNew = try objects.publish(made, as: digest)
+        } catch {
+            object = consume made
+            throw error
+        }
+        if isNew {
+            object = consume made
+        } else if try isPresent(under: lock) {
+            // Another writer has stored it meanwhile.
+            try objects.synchronizeIfDurable(digest)
+            return .linked
+        } else {
+            // The existing object is damaged.
+            let damaged = try store.object(digest)
+            try objects.replace(digest, with: &made)
+            control.addUsage(bytes: size - (damaged?.allocatedSize ?? 0), entries: 0)
+        }
+        store.counters.add(.bytesWritten, content.length)
+        return .linked
+    }
+
+    /// Returns whether the object exists and is whole, after keeping running sweeps from deleting it.
+    private func isPresent(under lock: borrowing StripeLock) throws(CacheError) -> Bool {
+        guard try store.objects.touch(content.digest, under: lock) else { return false }
+        return try store.objects.isPresent(content)
+    }
+
+    /// Counts an object that is about to get its name; false if its claim was forgotten and there is no space now.
+    ///
+    /// It counts first and checks the claim afterwards. So at each moment other processes see one of the two, even if this
+    /// process is stopped in between.
+    ///
+    /// - Parameter bytes: the size of the object on disk.
+    private mutating func countObject(_ bytes: Int64) throws(CacheError) -> Bool {
+        while true {
+            store.control.addUsage(bytes: bytes, entries: 0)
+            guard let claim = reservation.claim, !claim.isStanding else { return true }
+            store.control.addUsage(bytes: -bytes, entries: 0)
+            guard try store.renew(&reservation, written: bytes) else { return false }
+        }
+    }
+
+    /// Writes the record with the entry's stripe held; nil if there is no entry to replace and no space was reserved for a
+    /// new one.
+    ///
+    /// - Parameter objectLock: the stripe of the object, which keeps sweeps from deleting it.
+    private func writeEntry(under objectLock: borrowing StripeLock) throws(CacheError) -> WriteResult? {
+        let (control, entries) = (store.control, store.entries)
+        // The processor loads it while the kernel handles the lock.
+        control.prefetch(key)
+        // If rules are in force the writers of a key go one by one. Otherwise a put that has read the rules before the
+        // latest one could replace this entry with a record that the latest rule removes.
+        let mustBeAlone = control.rulesVersion != 0 && control.hasWriters(of: key)
+        let mode: LockMode = isUnconditional && !mustBeAlone ? .shared : .exclusive
+        let lock = try entries.stripes.lock(mode, stripe: key.stripe, patience: wait.stripePatience)
+        // Loaded before the entry is read: a rule that comes later was not applied to the entry.
+        let rules = control.rulesVersion
+        guard try isMet(condition, under: lock) else { return .conflict }
+        store.atStep?(.entryLocked)
+        willWrite?()
+        if !comesFromElsewhere, !staysHere {
+            store.note(key, .put(content: content.digest, length: content.length))
+        }
+        let change = try control.beginChange(of: key)
+        // A rule that comes into force after this may remove the value.
+        let version = control.rulesVersion
+        if !isUnconditional, rules != version { return .conflict }
+        control.noteCreated(created)
+        let mayBeMeant = version != 0 && control.mayBeMeant(created)
+        let isNew = try entries.write(
+            mayBeMeant ? recordFollowing(rule: version) : record,
+            for: key,
+            accessed: accessed,
+            mayCreate: reservation.includesEntry,
+            under: lock
+        )
+        guard let isNew else { return nil }
+        noteGarbage(replacesEntry: !isNew)
+        let generation = change.end()
+        // A new rule may have raised the generation before this writer did.
+        return .written(control.rulesVersion == version ? generation : nil)
+    }
+
+    /// Whether the value comes from a remote store, which must not get it again.
+    private var comesFromElsewhere: Bool {
+        if case .unwritten = condition { true } else { false }
+    }
+
+    private func isMet(
+        _ condition: Condition,
+        under lock: borrowing StripeLock
+    ) throws(CacheError) -> Bool {
+        switch condition {
+        case .always: return true
+        case .unchanged(let expected): return StoredEntry.areSame(try store.entries.read(key), expected)
+        case .unwritten(let seen, let expected):
+            // A removal of an absent entry changes only the generation.
+            return StoredEntry.areSame(try store.entries.read(key), expected)
+                && store.control.isCurrent(seen) == true
+        }
+    }
+
+    /// Returns the record with the statement that rules up to this number do not apply to it, which its creation time does
+    /// not imply.
+    private func recordFollowing(rule: UInt64) -> [UInt8] {
+        // The bytes always decode, as they were encoded from a record.
+        guard var record = RecordCodec.decode(record, for: key) else { return record }
+        record.followedRule = rule
+        return RecordCodec.encode(record, for: key)
+    }
+
+    /// Records the garbage that the write creates, now or when the entry expires.
+    private func noteGarbage(replacesEntry: Bool) {
+        let (control, length) = (store.control, content.length)
+        control.countExpiration(1, length: length, created: created, at: removableAt)
+        guard replacesEntry else { return }
+        if let old = expected?.record {
+            control.countExpiration(
+                -1,
+                length: old.content.length,
+                created: old.created,
+                at: old.removableAt
+            )
+        }
+        // An object that was there already may be the one of the entry that is replaced. The old object is assumed to be as
+        // large as the new one: its real size would cost a system call.
+        control.noteReplacement(bytes: object != nil ? control.expectedAllocation(of: length) : 0)
+    }
+
+    /// The entry that is replaced, if the condition names one.
+    private var expected: StoredEntry? {
+        switch condition {
+        case .always: nil
+        case .unchanged(let entry), .unwritten(_, let entry): entry
+        }
+    }
+}

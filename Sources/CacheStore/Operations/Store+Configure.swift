@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+extension Store {
+    /// Changes the configuration for all processes, which follow within a second.
+    ///
+    /// `change` is called again if the disk was full.
+    ///
+    /// - Throws: ``CacheError/Code/badConfiguration`` if the present configuration can't be read; then it is left unchanged.
+    package func configure(
+        _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
+    ) throws(CacheError) {
+        // The disk may be full because of the limit that is changed here.
+        var wait = SpaceWait()
+        while true {
+            do throws(CacheError) {
+                try update(change)
+                return followConfiguration()
+            } catch {
+                guard makesSpace(after: error, forLength: 0, now: .now, &wait) else { throw error }
+            }
+        }
+    }
+
+    private func update(
+        _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
+    ) throws(CacheError) {
+        try followed.update { (configuration) throws(CacheError) in
+            let before = configuration.limits
+            try change(&configuration)
+            // The filter lacks the keys that were stored without it.
+            if before.sharesMemory == false, configuration.limits.sharesMemory != false {
+                try control.discard()
+            }
+        }
+    }
+}

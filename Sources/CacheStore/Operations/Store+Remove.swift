@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+extension Store {
+    /// Removes the entry of `key`; false if there was none, or if it had expired at `now`.
+    ///
+    /// The object stays until a sweep finds that no entry names it. Six system calls; three if there is no entry, seven if
+    /// it has expired; one more if entries take their own space on disk.
+    ///
+    /// - Parameter name: the key, for the event log.
+    package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(CacheError) -> Bool {
+        while true {
+            switch try removeIfFresh(key, now) {
+            case .absent: return false
+            case .removed(let record):
+                noteRemoval(of: record)
+                log(.removed, of: key, name: name)
+                return true
+            case .own(let stored):
+                if try remove(key, ifStill: stored) { return true }
+            case .over(let stored):
+                // Another writer may have replaced it with a fresh value, which has to be removed, too.
+                if try remove(key, ifStill: stored) { return false }
+            case .changed: continue
+            }
+        }
+    }
+
+    /// The result of ``removeIfFresh(_:_:)``.
+    private enum RemovalFinding {
+        case absent, changed
+        case removed(Record)
+        /// An entry to delete that counts as absent: it has expired, is damaged or notes an absence.
+        case over(StoredEntry)
+        /// An entry to delete that was never sent to remote stores.
+        case own(StoredEntry)
+    }
+
+    /// Deletes the entry of `key` if it is fresh.
+    ///
+    /// Raises the generation even if there is no entry: processes may hold the value of an evicted one in memory. Other writers may be active. If one replaces the entry between the read and the deletion, its entry is deleted, as if
+    /// it had come before.
+    private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(CacheError) -> RemovalFinding {
+        let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
+        let change = try control.beginChange(of: key, publishes: false)
+        let finding = try removeIfFresh(key, now, under: lock)
+        change.end()
+        return finding
+    }
+
+    private func removeIfFresh(
+        _ key: Digest,
+        _ now: Timestamp,
+        under lock: borrowing StripeLock
+    ) throws(CacheError) -> RemovalFinding {
+        let found = try entries.read(key)
+        let isOwn = found?.record?.staysHere ?? false
+        // Noted even if there is no entry: remote stores may have one.
+        if !isOwn { note(key, .remove) }
+        guard let stored = found else { return .absent }
+        guard let record = stored.record else { return .over(stored) }
+        guard let freshness = try freshness(of: stored, key, now) else { return .changed }
+        guard freshness == .fresh, !record.isNothing else { return .over(stored) }
+        // An entry that has replaced it since may have been sent, and its removal would have to be noted.
+        if isOwn { return .own(stored) }
+        return try entries.delete(key, under: lock) ? .removed(record) : .absent
+    }
+
+    /// Removes the entry if it is still the `observed` one (nil: absent); false if it is not.
+    package func remove(_ key: Digest, ifStill observed: StoredEntry?) throws(CacheError) -> Bool {
+        let (isAsObserved, removed) = try remove(key) { StoredEntry.areSame($0, observed) }
+        if removed != nil { log(.removed, of: key, name: observed?.record?.key) }
+        return isAsObserved
+    }
+
+    /// Removes the entry if `isMeant` returns true for it (nil: absent), while no writer can change it.
+    ///
+    /// It is not recorded in the event log.
+    ///
+    /// - Returns: the result of `isMeant`, and the removed entry.
+    package func remove(
+        _ key: Digest,
+        where isMeant: (StoredEntry?) -> Bool
+    ) throws(CacheError) -> (isMeant: Bool, removed: StoredEntry?) {
+        let lock = try entries.stripes.lock(.exclusive, stripe: key.stripe)
+        let stored = try entries.read(key)
+        guard isMeant(stored) else { return (false, nil) }
+        if stored?.record?.staysHere != true { note(key, .remove) }
+        // Raises the generation even if there is no entry, like any other removal.
+        let change = try control.beginChange(of: key, publishes: false)
+        let isRemoved = try entries.delete(key, under: lock)
+        change.end()
+        if isRemoved { noteRemoval(of: stored?.record) }
+        return (true, isRemoved ? stored : nil)
+    }
+
+    /// Invalidates the value of `key` in the memory of all processes, which may still hold it after a sweep has evicted its
+    /// entry.
+    package func invalidate(_ key: Digest) throws(CacheError) {
+        let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
+        try control.beginChange(of: key, publishes: false).end()
+        lock.release()
+    }
+
+    /// Removes the entry of `key`, fresh or not, to replace it with a value in the memory of this process alone.
+    ///
+    /// Five system calls.
+    ///
+    /// - Parameter name: the key, for the event log.
+    /// - Returns: the generation under which that value may be held; nil if it may not, because another writer was active,
+    ///   or there is no control file.
+    package func vacate(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
+        let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
+        let change = try control.beginChange(of: key, publishes: false)
+        note(key, .remove)
+        let isRemoved = try entries.delete(key, under: lock)
+        let generation = change.end()
+        lock.release()
+        if isRemoved {
+            noteRemoval(of: nil)
+            log(.removed, of: key, name: name)
+        }
+        return generation
+    }
+
+    /// Removes the entry of `key`, if there is one, for a computed value that this process keeps in its memory alone.
+    ///
+    /// If there is no entry it changes nothing for other processes. So several processes can each compute the value and keep
+    /// it in memory. No system call for most keys without an entry, one for others, and four if there is an entry.
+    package func vacateIfPresent(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
+        // Loaded before the check: a writer that stores a value afterwards changes the word first.
+        guard let generation = heldGeneration(of: key), try isAbsent(key) else {
+            return try vacate(key, name: name)
+        }
+        return generation
+    }
+
+    private func isAbsent(_ key: Digest) throws(CacheError) -> Bool {
+        if control.rulesOut(key) { return true }
+        return try directory.status(of: key, .entries) == nil
+    }
+
+    /// - Parameter record: nil if it is not known.
+    private func noteRemoval(of record: Record?) {
+        counters.add(.removal)
+        if let record { control.noteRemoval(of: record) } else { control.noteReplacement(bytes: 0) }
+    }
+
+    /// Records an access, if a get would hit; false if it would miss.
+    ///
+    /// Seven system calls.
+    ///
+    /// - Parameter clock: called once the stripe is held, so that an entry which expires during the wait is not prolonged.
+    package func touch(_ key: Digest, by clock: () -> Timestamp) throws(CacheError) -> Bool {
+        let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
+        let now = clock()
+        guard try liveEntry(key, now: now, allowingStale: false) != nil else { return false }
+        let isTouched = try entries.setAccessTime(of: key, to: now)
+        lock.release()
+        return isTouched
+    }
+
+    // MARK: Repairs
+
+    /// Removes an entry whose object a reader found damaged, and the object if its bytes don't have its digest.
+    ///
+    /// A reader never waits. If a lock is not free, or anything fails, the next reader or sweep does it: the value is a miss
+    /// either way.
+    func discard(_ key: Digest, _ stored: StoredEntry, _ content: Content) {
+        var isRecordWrong = false
+        repair { () throws(CacheError) in
+            let verdict = try objects.deleteIfCorrupt(
+                content.digest,
+                expecting: content.length,
+                patience: .zero
+            )
+            isRecordWrong = verdict == .sound
+        }
+        forget(key, stored, unlessPresent: isRecordWrong ? nil : content)
+    }
+
+    /// Removes an entry whose object a reader found missing or damaged, as ``discard(_:_:_:)`` does.
+    ///
+    /// If it stayed, calls that don't read the value would report it as present.
+    func forget(_ key: Digest, _ stored: StoredEntry, unlessPresent content: Content?) {
+        guard directory.isWritable else { return }
+        repair { () throws(CacheError) in
+            _ = try deleteEntry(key, ifStill: stored.bytes, unlessPresent: content, patience: .zero)
+        }
+    }
+
+    func repair(_ body: () throws(CacheError) -> Void) {
+        do throws(CacheError) {
+            try body()
+        } catch {
+            counters.add(.repairFailure)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// Operations on many values at once, without reading any.
+extension Store {
+    /// When the rules in force last changed; nil if there are none.
+    ///
+    /// No system calls.
+    package var rulesMade: Timestamp? {
+        let version = control.rulesVersion
+        // Versions follow the time.
+        return version == 0 ? nil : Timestamp(milliseconds: Int64(clamping: version))
+    }
+
+    /// Removes or expires all present values of a selection, for all processes, in one step.
+    ///
+    /// About 30 system calls and a pass over the generations, however many values there are. If there are too many rules
+    /// already, all of them are carried out first: by a sweep of expired values, and if that is not enough, by new records
+    /// for all stale values and another sweep. So one call of 64 takes long.
+    ///
+    /// - Returns: false if that is impossible, and the caller must handle each value individually.
+    package func enact(
+        _ effect: RemovalRule.Effect,
+        _ selection: KeySelection,
+        now: Timestamp,
+        atStep: (RuleStep) -> Void = { _ in }
+    ) -> Bool {
+        if !hasGenerations { renewControl() }
+        // This covers the remote values too: this machine does not know their keys.
+        raiseRemoteBarrier(now: now)
+        do throws(CacheError) {
+            var enactment = try control.enact(effect, selection, now: now, atStep: atStep)
+            for isLast in [false, true] where enactment == .full {
+                if isLast { try writeOutRules(now: now) }
+                var request = SweepRequest()
+                request.expiredOnly = true
+                _ = try Sweep.run(request, on: self, now: now)
+                enactment = try control.enact(effect, selection, now: now, atStep: atStep)
+            }
+            guard enactment == .done else { return false }
+            counters.add(.removalRule)
+            return true
+        } catch {
+            // A full disk, or another file in the place of the rules: the caller can still handle each value.
+            return false
+        }
+    }
+
+    /// Rewrites each value that rules in force have changed, with the record that results from them.
+    ///
+    /// Then the next sweep can delete the rules.
+    private func writeOutRules(now: Timestamp) throws(CacheError) {
+        for shard in 0..<StoreLayout.shardCount {
+            for key in try digests(.entries, shard: shard).digests {
+                var backoff = Backoff()
+                while try !writeOutRules(for: key, now: now) { sleepThread(for: backoff.next()) }
+            }
+        }
+    }
+
+    /// Rewrites one entry; returns false if it has changed meanwhile.
+    private func writeOutRules(for key: Digest, now: Timestamp) throws(CacheError) -> Bool {
+        guard let (stored, status) = try entry(key), stored.isChangedByRules,
+            let record = stored.record,
+            stored.freshness(at: now, accessed: status.accessed) != .expired
+        else { return true }
+        return try rewrite(record, for: key, ifStill: stored, now: now, keeping: status.accessed) != .conflict
+    }
+
+    /// Expires one entry at `now`, if it has not expired; returns false if it has changed meanwhile and the caller must try
+    /// again.
+    ///
+    /// - Parameter isMeant: returns whether to expire the entry.
+    package func expire(
+        _ key: Digest,
+        staleFor period: Duration?,
+        now: Timestamp,
+        where isMeant: (Record) -> Bool
+    ) throws(CacheError) -> Bool {
+        guard let live = try liveEntry(key, now: now, allowingStale: false), isMeant(live.record) else {
+            return true
+        }
+        var record = live.record
+        record.expire(at: now, staleFor: period)
+        return try rewrite(record, for: key, ifStill: live.stored, now: now) != .conflict
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+
+/// What a process finds without reading the disk.
+private enum TierAnswer<Value: Sendable> {
+    case hit(CacheHit<Value>)
+    /// The key has no value, whatever is on disk.
+    case miss
+    /// A put of this process must end first, on a thread that may wait and run the program's code.
+    case unsettled(PendingWrite)
+    /// The disk must be read.
+    case unknown
+}
+
+// Every lookup of a value passes here: the queued puts of this process, its memory, the disk, and then remote servers.
+
+extension SharedCache {
+    /// Returns the value of `key`, decoded by `codec`, if `reading` accepts it.
+    @inline(__always)
+    func find<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        let (oldest, readsDisk) = (reading.oldest(at: now), reading.source != .memory)
+        let hit = try findHere(key, codec, acceptsStale: reading.acceptsStale, readsDisk: readsDisk)
+        if let hit, !hit.isOlder(than: oldest) { return hit }
+        guard remote != nil, reading.mayAskRemote, let hit = findRemotely(key, codec) else { return nil }
+        return hit.isOlder(than: oldest) ? nil : hit
+    }
+
+    /// Returns the value of `key` without blocking the thread; a hit in memory doesn't change threads.
+    func find<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) async throws(CacheError) -> CacheHit<Codec.Value>? {
+        let (oldest, stale, readsDisk) = (
+            reading.oldest(at: now), reading.acceptsStale, reading.source != .memory
+        )
+        var hit: CacheHit<Codec.Value>?
+        switch try findInProcess(key, codec, acceptsStale: stale, readsDisk: false, mayRunCode: false) {
+        case .hit(let found): hit = found
+        case .miss: break
+        case .unsettled, .unknown:
+            // Returning bytes from memory neither waits nor runs the program's code.
+            if !readsDisk, Codec.self == BytesCodec.self {
+                hit = try findHere(key, codec, acceptsStale: stale, readsDisk: false)
+            } else {
+                hit = try await offload(on: .reading) { () throws(CacheError) in
+                    try self.findHere(key, codec, acceptsStale: stale, readsDisk: readsDisk)
+                }
+            }
+        }
+        if let hit, !hit.isOlder(than: oldest) { return hit }
+        guard remote != nil, reading.mayAskRemote, let hit = await findRemotelyOffThread(key, codec) else {
+            return nil
+        }
+        return hit.isOlder(than: oldest) ? nil : hit
+    }
+
+    /// Returns the value of `key`, of any age, from the first place on this machine that has an answer.
+    ///
+    /// - Parameter readsDisk: if false, a value that is not in memory is a miss.
+    @inline(__always)
+    func findHere<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        acceptsStale: Bool,
+        readsDisk: Bool = true
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        switch try findInProcess(
+            key,
+            codec,
+            acceptsStale: acceptsStale,
+            readsDisk: readsDisk,
+            mayRunCode: true
+        ) {
+        case .hit(let hit): return hit
+        case .miss: return nil
+        case .unsettled(let write) where readsDisk:
+            // Waits only for the last step of this process's own put, which already holds its locks, while another process
+            // writes concurrently.
+            if writeBehind.awaitEnd(of: write) {
+                return try findAgain(key, codec, acceptsStale: acceptsStale)
+            }
+            counters.add(.miss)
+            return nil
+        case .unknown where readsDisk: return try findOnDisk(key, codec, acceptsStale: acceptsStale)
+        case .unsettled, .unknown:
+            // Rejects an empty key, which no tier has; checked last, because it hashes.
+            _ = try digest(ofKey: key)
+            counters.add(.miss)
+            return nil
+        }
+    }
+
+    /// The same, not inlined, after a put has ended.
+    private func findAgain<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        acceptsStale: Bool
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        try findHere(key, codec, acceptsStale: acceptsStale)
+    }
+
+    // MARK: Tiers
+
+    /// Returns the answer of the queued puts and the memory of this process.
+    ///
+    /// - Parameters:
+    ///   - readsDisk: whether the disk may be read, as it is even for a hit in memory if there is no control file.
+    ///   - mayRunCode: whether this thread may decode values and restore discarded parts.
+    @inline(__always)
+    private func findInProcess<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        acceptsStale: Bool,
+        readsDisk: Bool,
+        mayRunCode: Bool
+    ) throws(CacheError) -> TierAnswer<Codec.Value> {
+        try core.checkOpen()
+        if !readsDisk, !core.store.hasGenerations { return .unknown }
+        if !writeBehind.isIdle {
+            let answer = findQueued(key, codec, acceptsStale: acceptsStale, mayRunCode: mayRunCode)
+            guard case .unknown = answer else { return answer }
+        }
+        let form = ObjectIdentifier(Codec.self)
+        guard let found = core.held(key, in: space, form, as: Codec.Value.self, mayRestore: mayRunCode) else {
+            return .unknown
+        }
+        return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
+    }
+
+    /// Returns the answer of the queued puts.
+    private func findQueued<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        acceptsStale: Bool,
+        mayRunCode: Bool
+    ) -> TierAnswer<Codec.Value> {
+        guard let write = writeBehind.latest({ name(ofKey: key) }) else { return .unknown }
+        switch write.standing(in: core.store) {
+        case .latest: break
+        case .unsettled: return .unsettled(write)
+        case .ended: return .unknown
+        }
+        let (now, isOfBytes) = (now, Codec.self == BytesCodec.self)
+        let freshness = write.freshness(at: now)
+        guard isOfBytes || mayRunCode else { return .unsettled(write) }
+        guard freshness == .fresh || freshness == .stale && acceptsStale,
+            let held = isOfBytes
+                ? write as MemoryEntry as? MemoryValue<Codec.Value>
+                : held(write.data, key, codec, write.makeRecord())
+        else {
+            // The value on disk is older than this put.
+            counters.add(.miss)
+            return .miss
+        }
+        counters.add(freshness == .fresh ? .memoryHit : .staleHit)
+        return .hit(CacheHit(held, from: .memory, isStale: freshness == .stale, at: now))
+    }
+
+    /// Reads the value from disk and keeps it in memory.
+    private func findOnDisk<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        acceptsStale: Bool
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, now) throws(CacheError) in
+            guard let hit = try store.get(digest, now: now, allowingStale: acceptsStale),
+                let held = held(hit.value, key, codec, hit.entry.record)
+            else { return nil }
+            // Kept only if it can be checked later, by its generation or by its record.
+            let terms = configuration.memory.terms
+            if !hit.entry.isStale, hit.entry.generation != nil || !store.hasGenerations,
+                terms.keeps != .diskOnly
+            {
+                let end = terms.end(hit.heldUntil, from: now)
+                core.hold(
+                    held,
+                    by: MemoryValidity(generation: hit.entry.generation, heldUntil: end),
+                    of: store
+                )
+            }
+            return CacheHit(held, from: .disk, isStale: hit.entry.isStale, at: now)
+        }
+    }
+
+    /// Returns the value encoded in `bytes`; nil, a miss, if another version of the program or another codec wrote them.
+    @inline(__always)
+    func held<Codec: CacheCodec>(
+        _ bytes: consuming Data,
+        _ key: String,
+        _ codec: Codec,
+        _ record: Record
+    ) -> MemoryValue<Codec.Value>? {
+        let (form, size) = (ObjectIdentifier(Codec.self), bytes.count)
+        let valueCost = configuration.memory.valueCost
+        // Moved here: the codec would copy the bytes, which takes 140 instructions.
+        if Codec.self == BytesCodec.self {
+            let held = MemoryValue(
+                bytes,
+                key: key,
+                in: space,
+                form: form,
+                record: record,
+                cost: valueCost ?? size
+            )
+            return held as MemoryEntry as? MemoryValue<Codec.Value>
+        }
+        guard let value = try? codec.decode(bytes) else { return nil }
+        let cost = valueCost ?? codec.cost(of: value, encodedSize: size)
+        return MemoryValue(value, key: key, in: space, form: form, record: record, cost: cost)
+    }
+}

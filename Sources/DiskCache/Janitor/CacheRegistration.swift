@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+
+/// The registration of an open cache in its directory and its process: its session and its janitor.
+///
+/// Only the ``SharedCache`` holds it: when that is released, the thread is asked to end, and no caller waits for it.
+final class CacheRegistration: Sendable {
+    private let core: CacheCore
+    private let writeBehind: WriteBehind
+    private let janitor: Janitor
+    private let remote: RemoteLookup?
+
+    /// Joins the session (two system calls) and starts the janitor's thread (about twenty), as configured.
+    init(_ core: CacheCore, _ writeBehind: WriteBehind, _ remote: RemoteLookup? = nil) {
+        self.core = core
+        self.remote = remote
+        self.writeBehind = writeBehind
+        janitor = Janitor(core)
+        janitor.begin()
+        CacheRegistry.all.add(ObjectIdentifier(self)) { [weak self] in _ = self?.close(deadline: $0) }
+    }
+
+    deinit {
+        // A forked child has no thread to stop, and the mutexes may be held forever.
+        guard core.isOwn else { return }
+        CacheRegistry.all.remove(ObjectIdentifier(self))
+        janitor.stop()
+    }
+
+    /// Closes the cache within `deadline`.
+    ///
+    /// In this order: the cache rejects calls; the janitor stops, in the middle of a sweep if necessary; queued puts are
+    /// written, and sent to remote servers; accesses are recorded; the session ends. Only then, if it was the last one,
+    /// expired entries are swept, because the others must be able to leave meanwhile.
+    ///
+    /// Does nothing in a child of the process that has opened the cache.
+    func close(deadline: Duration) -> CloseReport {
+        guard core.isOwn, core.close() else { return CloseReport() }
+        defer { core.events.finish() }
+        let end = ContinuousClock.now + .nanoseconds(max(0, deadline.saturatingNanoseconds))
+        janitor.stop()
+        var report = CloseReport()
+        report.isComplete = writeBehind.drain(until: end)
+        // Changes that are not sent by then wait on disk for the next process.
+        remote?.tier.close(until: end)
+        // A janitor that is stuck in the kernel is left behind.
+        _ = janitor.waitUntilStopped(end)
+        core.flushAccesses()
+        do throws(CacheError) {
+            report.wasLast = try janitor.leave()
+            if report.wasLast { try sweep(until: end, &report) }
+        } catch {
+            report.isComplete = false
+            report.failure = error
+        }
+        return report
+    }
+
+    private func sweep(until end: ContinuousClock.Instant, _ report: inout CloseReport) throws(CacheError) {
+        var request = SweepRequest()
+        request.expiredOnly = true
+        request.pace.deadline = end
+        // A process that is sweeping at this moment, such as a command, does the same work.
+        let result = try Sweep.runIfDue(request, on: core.store, now: core.now) { _ in true }
+        if let result { janitor.swept(result) }
+        report.collection = result
+        report.isComplete = report.isComplete && result?.isComplete ?? false
+    }
+}

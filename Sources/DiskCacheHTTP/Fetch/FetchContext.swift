@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+import Transport
+
+/// What all requests of an HTTP cache share.
+struct FetchContext: Sendable {
+    let responses: ResponseStore
+    let options: HTTPCacheOptions
+    let transport: Transport
+    let limiter: HostLimiter
+    let security: TransportSecurity
+
+    init(_ cache: SharedCache, _ options: HTTPCacheOptions) {
+        self.options = options
+        responses = ResponseStore(cache: cache, options: options)
+        transport = Transport(mostTransfers: max(1, options.requests))
+        limiter = HostLimiter(limit: options.requestsPerHost)
+        security = TransportSecurity(
+            authorityFile: options.authorityFile,
+            certificateFile: options.certificateFile,
+            keyFile: options.certificateKeyFile
+        )
+    }
+
+    /// Runs `body` on a thread of the library.
+    func blocking<Value: Sendable, Failure: Error>(
+        _ body: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await responses.cache.blocking { (_: SharedCache) throws(Failure) in try body() }
+    }
+
+    /// Throws if threads can't be created, without which a waiting thread could wait forever.
+    func requireThreads() throws(FetchError) {
+        guard WaitingThread.isCurrent else { return }
+        let areThere = Self.hasThreads.withLock { known in
+            known = known || DetachedThread.areAvailable(Self.threadCount)
+            return known
+        }
+        if areThere { return }
+        let reason = "a thread can't be created: raise the limit of processes (ulimit -u, pids.max)"
+        throw FetchError(.other, reason)
+    }
+
+    /// Whether enough threads are known to be available.
+    private static let hasThreads = Locked(false)
+    /// The threads of Swift's pool, which also runs timers, and one that resolves names.
+    private static let threadCount = 4
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The state machine of an exchange with the origin server: what to send, when to retry, and how to use the response.
+///
+/// It is pure: no input, output or clock, and no random numbers except those passed to it.
+struct FetchStateMachine: Sendable {
+    /// The request and its terms.
+    struct Inquiry: Sendable {
+        var policy: HTTPCachePolicy
+        /// The request as the caller made it.
+        var request: HTTPRequest
+        /// The request with the caller's options as directives, which are not sent.
+        var judged: HTTPRequest
+        var stored: StoredResponse?
+        var mode: FetchMode
+        /// The maximum number of retries.
+        var retries: Int
+        /// If a server asks for a longer pause, there is no retry.
+        var longestPause: Duration
+    }
+
+    /// What to do next.
+    enum Action: Sendable, Equatable {
+        case send(HTTPRequest)
+        case pause(Duration)
+        case finish(Ending)
+    }
+
+    /// The outcome.
+    enum Ending: Sendable, Equatable {
+        /// Store the response with the received body, and answer with it.
+        case store(HTTPResponse, requested: HTTPDate, received: HTTPDate)
+        /// The stored response is valid, with these fields.
+        case renew(StoredResponse, CachedAnswer)
+        /// Answer with the response without storing it. `removes`: the stored response is no longer valid.
+        case pass(HTTPResponse, removes: Bool)
+        /// Answer with the stored response, because of an error.
+        case stale(CachedAnswer, FetchError?)
+        case fail(FetchError)
+    }
+
+    /// The time, and other inputs that the state machine can't get itself.
+    struct Moment: Sendable {
+        var date: HTTPDate
+        /// The time left until the caller's limit; nil without a limit.
+        var left: Duration?
+        /// A random number from 0 to 1.
+        var jitter: Double
+    }
+
+    let inquiry: Inquiry
+    private(set) var forwarded: ForwardedRequest
+    private(set) var action: Action
+    /// The status of the last response.
+    private(set) var status: Int?
+    private var attempts = 0
+    private var hasBegunAnew = false
+
+    init(_ inquiry: Inquiry, _ forwarded: ForwardedRequest) {
+        self.inquiry = inquiry
+        self.forwarded = forwarded
+        action = .send(forwarded.request)
+    }
+
+    /// Handles a response whose body has been received.
+    mutating func received(_ response: HTTPResponse, requested: HTTPDate, at moment: Moment) {
+        status = response.status
+        if fitsNoQuestion(response) { return beginAnew() }
+        let reception = inquiry.policy.receive(
+            response,
+            to: inquiry.judged,
+            forwarded: forwarded,
+            stored: inquiry.stored,
+            requested: requested,
+            received: moment.date
+        )
+        switch reception {
+        case .stale(let answer): action = .finish(.stale(answer, nil))
+        case .renewed(let stored, let answer): action = .finish(.renew(stored, answer))
+        case .refetch: beginAnew()
+        case .store, .pass:
+            if let pause = pause(after: response, at: moment) {
+                action = .pause(pause)
+            } else if case .store(.complete) = reception {
+                action = .finish(.store(response, requested: requested, received: moment.date))
+            } else if case .pass(let removes) = reception {
+                action = .finish(.pass(response, removes: removes))
+            } else {
+                action = .finish(.pass(response, removes: false))
+            }
+        }
+    }
+
+    /// Returns whether it is a 206 or 304 that the request did not ask for.
+    private func fitsNoQuestion(_ response: HTTPResponse) -> Bool {
+        let own = inquiry.request.fields
+        switch response.status {
+        case 206: return !own.contains("Range")
+        case 304: return !forwarded.validates && !Self.conditions.contains { own.contains($0) }
+        default: return false
+        }
+    }
+
+    private static let conditions = ["If-None-Match", "If-Modified-Since"]
+
+    /// Handles a missing or incomplete response.
+    mutating func failed(_ error: FetchError, at moment: Moment) {
+        if error.tellsOfServer, let stored = inquiry.stored,
+            let answer = inquiry.policy.replacement(for: inquiry.judged, stored: stored, now: moment.date)
+        {
+            action = .finish(.stale(answer, error))
+        } else if error.mayPass, let pause = nextPause(asked: nil, at: moment) {
+            action = .pause(pause)
+        } else {
+            action = .finish(.fail(error))
+        }
+    }
+
+    /// Ends the pause.
+    mutating func paused() {
+        action = .send(forwarded.request)
+    }
+
+    /// Sends the request again because the response is unusable, once and without conditions.
+    mutating func beginAnew() {
+        guard !hasBegunAnew else {
+            let place = inquiry.request.url.place
+            action = .finish(.fail(FetchError(.protocolViolation, "\(place): unexpected status 206 or 304")))
+            return
+        }
+        hasBegunAnew = true
+        let (request, reason) = (inquiry.request, forwarded.reason)
+        forwarded = inquiry.policy.forwarded(request, reason, validating: nil, mode: inquiry.mode)
+        action = .send(forwarded.request)
+    }
+
+    // MARK: Pauses
+
+    /// Statuses of errors that may be temporary (RFC 9110, section 15).
+    private static let passing: Set<Int> = [408, 429, 502, 503, 504]
+
+    private mutating func pause(after response: HTTPResponse, at moment: Moment) -> Duration? {
+        guard Self.passing.contains(response.status) else { return nil }
+        let text = response.fields.first("Retry-After")
+        let now = moment.date
+        let seconds: Int? = text.flatMap { HTTPText.seconds($0) ?? HTTPDate($0, now: now)?.since(now) }
+        return nextPause(asked: seconds.map { .seconds(max(0, $0)) }, at: moment)
+    }
+
+    /// Returns the pause before the next attempt, or nil if there is none.
+    ///
+    /// 0.2 s, doubled each time up to 10 s, and half of it random, so that clients that failed together do not retry
+    /// together.
+    private mutating func nextPause(asked: Duration?, at moment: Moment) -> Duration? {
+        let isSafe = inquiry.request.method == "GET" || inquiry.request.method == "HEAD"
+        guard isSafe, attempts < inquiry.retries else { return nil }
+        let span = min(Duration.milliseconds(200 << min(attempts, 6)), .seconds(10))
+        let pause = max(asked ?? .zero, span * (0.5 + moment.jitter / 2))
+        if pause > max(inquiry.longestPause, .seconds(10)) { return nil }
+        if let left = moment.left, pause >= left { return nil }
+        attempts += 1
+        return pause
+    }
+}
+
+extension HTTPURL {
+    /// The URL for messages, without the query, which may hold secrets.
+    var place: String { origin + path }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CTransport
+
+/// libcurl, opened when it is first needed, which takes 9 ms once.
+@safe
+struct LibCurl: Sendable {
+    nonisolated(unsafe) let functions: OpaquePointer
+
+    /// The system's library; an error is final for the process.
+    static let system: Result<LibCurl, TransportError> = Result { () throws(TransportError) in
+        try LibCurl(opening: "libcurl.so.4")
+    }
+
+    /// Opens a library.
+    ///
+    /// C: `dlopen`.
+    init(opening name: String) throws(TransportError) {
+        let capacity = 512
+        var reason = [CChar](repeating: 0, count: capacity)
+        let functions = unsafe ctransport_open(name, &reason, capacity)
+        guard let functions = unsafe functions else {
+            let bytes = reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            throw .libraryMissing(String(decoding: bytes, as: UTF8.self))
+        }
+        unsafe self.functions = functions
+    }
+}
