@@ -144,7 +144,8 @@ struct EntryWrite: ~Copyable {
             } catch {
                 // The next attempt looks for an object again.
                 object = nil
-                try makeSpace(after: error)
+                reservation = Reservation()
+                try makeSpace(after: error, forLength: content.length)
             }
         }
     }
@@ -156,16 +157,21 @@ struct EntryWrite: ~Copyable {
                 try reserveRest()
                 return try publish()
             } catch {
-                try makeSpace(after: error)
+                // An object that was passed stays on disk, and so does its reservation.
+                if object == nil { reservation = Reservation() }
+                try makeSpace(after: error, forLength: object == nil ? 0 : content.length)
             }
         }
     }
 
     /// Collects if the disk or a quota was full, so that the write can be repeated; otherwise throws `error`.
-    private mutating func makeSpace(after error: CacheError) throws(CacheError) {
-        reservation = Reservation()
-        let isMade = store.makesSpace(after: error, forLength: content.length, now: now, &wait)
-        guard isMade else { throw error }
+    ///
+    /// - Parameter length: the length of what is still to be written.
+    private mutating func makeSpace(
+        after error: CacheError,
+        forLength length: Int
+    ) throws(CacheError) {
+        guard store.makesSpace(after: error, forLength: length, now: now, &wait) else { throw error }
     }
 
     /// Reserves space for the entry, and for the object if it is made or is to be made.
@@ -282,6 +288,7 @@ struct EntryWrite: ~Copyable {
         // An earlier attempt has given it its name and counted it.
         if made.isKept, try isPresent(under: lock) {
             object = consume made
+            try objects.synchronizeIfDurable(digest)
             return .linked
         }
         let size = made.allocatedSize

@@ -12,13 +12,14 @@ extension Store {
         _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
     ) throws(CacheError) {
         // The disk may be full because of the limit that is changed here.
+        let now = Timestamp.now
         var wait = SpaceWait()
         while true {
             do throws(CacheError) {
                 try update(change)
                 return followConfiguration()
             } catch {
-                guard makesSpace(after: error, forLength: 0, now: .now, &wait) else { throw error }
+                guard makesSpace(after: error, forLength: 0, now: now, &wait) else { throw error }
             }
         }
     }

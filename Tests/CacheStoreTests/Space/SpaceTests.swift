@@ -398,6 +398,37 @@ import Testing
         try put("more", in: store)
     }
 
+    @Test(.enabled(if: Mount.canFormat("ext4"), "mounting a file system needs root"))
+    func `on a full disk longer records evict what they need, not what their values take`() throws {
+        let mount = try Mount(imageOf: "ext4", megabytes: 60, ["-m", "0"])
+        let store = try StoreFixture.open(mount.path + "/cache")
+        try store.configure { (configuration) throws(CacheError) in
+            configuration.limits.maximumEntries = 1000
+        }
+        for index in 0..<20 { try put("key \(index)", 500_000, in: store) }
+        for index in 0..<6 { try put("long \(index)", 2_000_000, in: store) }
+        let filler = try FileDescriptor(
+            opening: mount.path + "/filler",
+            [.writeOnly, .create],
+            mode: 0o600
+        )
+        let block = [UInt8](repeating: 1, count: 4096)
+        let full = #expect(throws: Errno.self) { while true { try filler.writeAll(block.span) } }
+        #expect(full == .noSpace)
+        for index in 0..<6 {
+            let key = Digest(ofKey: "long \(index)")
+            let live = try #require(try store.liveEntry(key, now: .now, allowingStale: false))
+            var record = live.record
+            // It takes a block beside the inode.
+            record.details.metadata = ["text": String(repeating: "\(index)", count: 3000)]
+            #expect(try store.rewrite(record, for: key, ifStill: live.stored, now: .now).isWritten)
+            // The blocks that an eviction has freed.
+            while (try? filler.writeAll(block.span)) != nil {}
+        }
+        let left = try (0..<20).filter { try store.entries.read(Digest(ofKey: "key \($0)")) != nil }
+        #expect((12..<20).contains(left.count), "\(left.count) of 20")
+    }
+
     @Test func `the call depth of the pressure listener does not grow with each call`() throws {
         try limit { $0.limits.maximumEntries = 10 }
         let depths = Locked<[Int]>([])
