@@ -106,6 +106,46 @@ import Testing
         }
     }
 
+    /// The first attempt may have failed because the name could not be written to the medium.
+    @Test func `a durable put of a file synchronizes the object again if the entry did not fit at first`()
+        throws
+    {
+        let directory = try TemporaryDirectory()
+        var options = StoreOptions()
+        options.isDurable = true
+        let store = try Store(at: directory.path + "/cache", options: options)
+        makeFile(directory.path + "/in", "value")
+        let key = Digest(ofKey: "key")
+        let draft = Record(content: Content(digest: key, length: 0, checksum: 0), created: .now)
+        let source = try FileDescriptor(opening: directory.path + "/in", .readOnly)
+        var staged = Optional(try store.stage(copying: source, for: key, draft))
+        let record = Record(content: Content(of: Array("value".utf8).span), created: .now)
+        // The collection that makes space can't delete the object.
+        let other = try Store(at: directory.path + "/cache")
+        let lock = try other.objects.stripes.lock(.shared, stripe: record.content.digest.stripe)
+        // The object has its name, and the entry can't be created: the calls since then.
+        let calls = Locked<[SystemCall]?>.Box(nil)
+        let isLinked = Locked<Bool>.Box(false)
+        try SystemCall.withFaults({ call in
+            calls.value.withLock { $0?.append(call) }
+            if call == .link { isLinked.value.withLock { $0 = true } }
+            guard call == .open, isLinked.value.withLock({ $0 }) else { return nil }
+            return calls.value.withLock { calls in
+                if calls != nil { return nil }
+                calls = []
+                return .error(.noSpace)
+            }
+        }) {
+            if let staged = staged.take() { try store.put(staged, for: key, record) }
+        }
+        lock.release()
+        let made = try #require(calls.value.withLock { $0 })
+        let commit = try #require(made.lastIndex(of: .setAttribute))
+        let isSynchronized = made[..<commit].contains(.synchronize)
+        #expect(isSynchronized)
+        #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data("value".utf8))
+    }
+
     @Test func `a process that cannot set attributes still reads them`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")

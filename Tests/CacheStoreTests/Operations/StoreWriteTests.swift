@@ -76,7 +76,7 @@ import Testing
         #expect(try fixture.get("key 3") == "value 3")
     }
 
-    @Test func `newKeyPredictor is expected after eight new objects in a row, until an old one`() {
+    @Test func `new keys are expected after eight new objects in a row, until an old one`() {
         let newKeyPredictor = NewKeyPredictor()
         var guesses: [Bool] = []
         for _ in 0..<8 {

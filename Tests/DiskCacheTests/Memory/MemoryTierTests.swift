@@ -159,7 +159,7 @@ final class RemovalLog: Sendable {
         #expect(tier.usage == (0, 0))
     }
 
-    @Test func `the judge sees the validity, and its changes persist`() {
+    @Test func `the judge sees how long a value is valid, and its changes persist`() {
         let tier = makeTier()
         let validity = MemoryValidity(
             heldUntil: Timestamp(nanoseconds: 9),
