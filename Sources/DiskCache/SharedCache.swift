@@ -51,6 +51,16 @@ public final class SharedCache: Sendable {
         try self.init(at: path, configuration: configuration) { _ throws(CacheError) in nil }
     }
 
+    /// Opens the cache at `path` on a library thread; otherwise like ``init(at:configuration:)``.
+    public static func open(
+        at path: String,
+        configuration: CacheConfiguration = CacheConfiguration()
+    ) async throws(CacheError) -> SharedCache {
+        try await offload(on: .lengthy) { () throws(CacheError) in
+            try SharedCache(at: path, configuration: configuration)
+        }
+    }
+
     /// Opens the cache with the remote tier that `tier` makes, if any.
     package init(
         at path: String,

@@ -18,8 +18,18 @@ private enum TierAnswer<Value: Sendable> {
 // Every lookup of a value passes here: the queued puts of this process, its memory, the disk, and then remote servers.
 
 extension SharedCache {
-    /// Returns the value of `key`, decoded by `codec`, if `reading` accepts it.
+    /// Returns the value of `key`, decoded by `codec`.
     @inline(__always)
+    func find<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        if let hit = try findHere(key, codec, acceptsStale: false) { return hit }
+        return remote == nil ? nil : findRemotely(key, codec)
+    }
+
+    /// Returns the value of `key`, decoded by `codec`, if `reading` accepts it.
+    @specialized(where Codec == BytesCodec)
     func find<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
@@ -98,13 +108,53 @@ extension SharedCache {
         }
     }
 
-    /// The same, not inlined, after a put has ended.
+    /// Returns whether a get of `key` may find a value; never waits, and does not count as a miss.
+    func isWorthGetting(_ key: String, allowingStale: Bool = false) throws(CacheError) -> Bool {
+        let digest = try digest(ofKey: key)
+        try core.checkOpen()
+        if writeBehind.latest({ digest }) != nil { return true }
+        // The value may be in memory only.
+        if core.memory?.contains(key, in: space) ?? false { return true }
+        return try isPublished(digest, allowingStale: allowingStale)
+    }
+
+    /// Like ``findHere(_:_:acceptsStale:readsDisk:)``, not inlined, after a put has ended.
     private func findAgain<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
         acceptsStale: Bool
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
         try findHere(key, codec, acceptsStale: acceptsStale)
+    }
+
+    // MARK: Metadata
+
+    /// Returns the metadata of `digest` on disk, without waiting for queued puts; nil for a miss.
+    func publishedEntry(
+        _ digest: Digest,
+        _ key: String,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> CacheEntry? {
+        try withStore { (store, now) throws(CacheError) in
+            guard let live = try store.liveEntry(digest, now: now, allowingStale: reading.acceptsStale),
+                !live.record.isOlder(than: reading.oldest(at: now)),
+                let status = try store.directory.status(of: digest, .entries)
+            else { return nil }
+            return CacheEntry(
+                live.record,
+                keyDigest: digest,
+                key: key,
+                accessed: status.accessed,
+                now: now
+            )
+        }
+    }
+
+    /// Returns whether `digest` has a value on disk, without waiting for queued puts.
+    func isPublished(_ digest: Digest, allowingStale: Bool = false) throws(CacheError) -> Bool {
+        try withStore { (store, now) throws(CacheError) in
+            try store.liveEntry(digest, now: now, allowingStale: allowingStale) != nil
+        }
     }
 
     // MARK: Tiers

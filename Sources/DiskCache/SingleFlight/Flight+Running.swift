@@ -7,7 +7,7 @@ import Platform
 extension FlightRequest {
     /// Runs the request on the calling thread and returns its outcome.
     func end(_ work: Work) -> End {
-        guard isOwn else { return unshared(work.run(Computation(of: key), terms)) }
+        guard isOwn else { return unshared(work.run(Computation(of: ownKey), terms)) }
         let hit = firstLook()
         var course = FlightStateMachine(kind)
         course.proceed(verdict(on: hit))
@@ -21,13 +21,13 @@ extension FlightRequest {
 
     /// Runs the request without blocking a thread and returns its outcome.
     func end(_ work: AsyncWork) async -> End {
-        guard isOwn else { return unshared(await work.run(Computation(of: key), terms)) }
+        guard isOwn else { return unshared(await work.run(Computation(of: ownKey), terms)) }
         var hit: Hit?
         if !options.recomputes {
             do throws(CacheError) {
-                hit = try await source.get(forKey: key, reading: .here(acceptsStale: allowsStale))
+                hit = try await cache.find(key, codec, .here(acceptsStale: allowsStale))
             } catch {
-                source.cache.count(.cacheFailure)
+                cache.count(.cacheFailure)
             }
         }
         var course = FlightStateMachine(kind)
@@ -134,7 +134,7 @@ extension Flight {
             } else {
                 making.previous == nil ? .absent : .expired
             }
-        return Computation(key: request.key, reason: reason, previous: making.previous)
+        return Computation(key: request.ownKey, reason: reason, previous: making.previous)
     }
 
     private mutating func pause() async -> FlightStateMachine.Event {
@@ -158,7 +158,7 @@ extension Flight {
         switch course.action {
         // A refresh looks up the entry, which publishes a pending put.
         case .attempt, .lookAgain, .release:
-            course.kind == .refresh ? .writing : request.source.cache.remote == nil ? .reading : .asking
+            course.kind == .refresh ? .writing : request.cache.remote == nil ? .reading : .asking
         case .store, .fallBack: .writing
         case .look, .wait, .pause, .enter, .handOver, .compute, .refresh, .finish: nil
         }

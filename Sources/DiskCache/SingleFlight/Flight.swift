@@ -6,9 +6,9 @@ import Platform
 /// A request in progress, which carries out its course step by step.
 ///
 /// Cache failures never fail a request.
-struct Flight<Source: FlightSource, Failure: Error>: Sendable {
-    typealias Value = Source.Value
-    typealias Request = FlightRequest<Source, Failure>
+struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
+    typealias Value = Codec.Value
+    typealias Request = FlightRequest<Codec, Failure>
 
     /// The state of a request's wait: for the leader in its process, or as leader for another process.
     struct Waiting {
@@ -55,14 +55,14 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     init(_ request: Request, _ course: FlightStateMachine, _ hit: Request.Hit?) {
         self.request = request
         self.course = course
-        key = FlightKey(digest: request.source.cache.name(ofKey: request.key), form: request.source.form)
+        key = FlightKey(digest: request.cache.name(ofKey: request.key), form: ObjectIdentifier(Codec.self))
         if let hit, course.action == .refresh {
             end = .success(hit)
             aging = hit
         }
     }
 
-    private var cache: SharedCache { request.source.cache }
+    private var cache: SharedCache { request.cache }
     private var flights: Flights { cache.flights }
 
     /// The key of the flight that this request takes part in.

@@ -33,7 +33,7 @@ extension FlightRequest {
         patience: Duration,
         holding lock: FlightLock?
     ) -> StoredOutcome<Value> {
-        let patience = min(source.cache.configuration.roomPatience, patience)
+        let patience = min(cache.configuration.roomPatience, patience)
         let wait = SpaceWait(patience: patience) { lock?.release(isStored: false) }
         do throws(CacheError) {
             switch made {
@@ -41,7 +41,7 @@ extension FlightRequest {
                 let terms = options.terms(usual(asked), computeTime: cost)
                 // Written through even if puts are queued: after the flight other callers would compute again if the value
                 // were not on disk.
-                let held = try source.keep(value, forKey: key, terms, wait)
+                let held = try cache.keep(value, forKey: key, codec, terms, wait)
                 return StoredOutcome(hit: computed(held), isForAll: isForAll(terms))
             case .unkept: return StoredOutcome(hit: unstored(made, previous), isForAll: false)
             case .unchanged(let asked):
@@ -49,11 +49,11 @@ extension FlightRequest {
                 let (held, isLatest) = try renew(previous, asked, cost, wait)
                 return StoredOutcome(hit: computed(held), isForAll: isForAll(asked), isLatest: isLatest)
             case .nothing(let span):
-                try source.cache.keepNothing(forKey: key, for: span, wait)
+                try cache.keepNothing(forKey: key, for: span, wait)
                 return StoredOutcome(hit: nil, isForAll: true)
             }
         } catch {
-            source.cache.count(.cacheFailure)
+            cache.count(.cacheFailure)
             let isPrevious = if case .unchanged = made { true } else { false }
             return StoredOutcome(
                 hit: unstored(made, previous),
@@ -66,7 +66,7 @@ extension FlightRequest {
 
     /// Returns whether other processes find a value with these options; if not, they need not look for it one after another.
     private func isForAll(_ terms: PutOptions) -> Bool {
-        !source.cache.keepsInMemoryAlone(terms)
+        !cache.keepsInMemoryAlone(terms)
     }
 
     /// How long to wait for space, so that storing takes less than a second in total.
@@ -82,33 +82,33 @@ extension FlightRequest {
         _ wait: SpaceWait
     ) throws(CacheError) -> (held: MemoryValue<Value>, isLatest: Bool) {
         let terms = options.terms(usual(asked).filled(from: previous.held.record), computeTime: cost)
-        let (cache, value) = (source.cache, previous.held.value)
+        let value = previous.held.value
         let memory = cache.configuration.memory.terms(of: terms)
         // A value in memory alone has no record on disk.
         if memory.keeps != .memoryOnly {
             let old = previous.held.makeRecord()
             let size = old.content.length
             let renewed = try cache.renew(old, forKey: key, terms, wait) { (record) -> MemoryValue<Value> in
-                let cost = memory.cost ?? source.codec.cost(of: value, encodedSize: size)
+                let cost = memory.cost ?? codec.cost(of: value, encodedSize: size)
                 return MemoryValue(
                     value,
                     key: key,
                     in: cache.space,
-                    form: source.form,
+                    form: ObjectIdentifier(Codec.self),
                     record: record,
                     cost: cost
                 )
             }
             if let renewed { return renewed }
         }
-        return (try source.keep(value, forKey: key, terms, wait), true)
+        return (try cache.keep(value, forKey: key, codec, terms, wait), true)
     }
 
     /// Returns the closure's options, or those of the request if it gave none.
     private func usual(_ asked: PutOptions) -> PutOptions { asked == PutOptions() ? terms : asked }
 
     private func computed(_ held: MemoryValue<Value>) -> Hit {
-        CacheHit(held, from: .computed, isStale: false, at: source.cache.now)
+        CacheHit(held, from: .computed, isStale: false, at: cache.now)
     }
 
     /// Returns the hit for an outcome that is not stored.
@@ -117,14 +117,14 @@ extension FlightRequest {
         case .nothing: return nil
         case .unchanged: return previous.map { computed($0.held) }
         case .value(let value, _), .unkept(let value):
-            let (cache, now) = (source.cache, source.cache.now)
+            let now = cache.now
             let unknown = Content(digest: cache.name(ofKey: key), length: 0, checksum: 0)
             var terms = PutOptions()
             if case .value(_, let asked) = made { terms = usual(asked) }
             // If the options are invalid, they are why storing failed, but no reason to lose the value.
             let record = try? cache.record(of: unknown, key: key, terms, now: now)
             let draft = record ?? Record(content: unknown, created: now)
-            return computed(UnstoredValue(value, key: key, in: cache.space, source.codec, draft: draft))
+            return computed(UnstoredValue(value, key: key, in: cache.space, codec, draft: draft))
         }
     }
 
@@ -174,10 +174,8 @@ extension FlightRequest {
 
 extension FlightRequest where Failure == any Error {
     /// Creates a request whose closure decides the key's outcome.
-    ///
-    /// - Parameter terms: the options for a value that the closure returns without any.
-    init(_ source: Source, _ key: String, _ options: ReadOptions, usual terms: PutOptions = PutOptions()) {
-        self.init(source, key, terms, options, options.failsAtWaitLimit ? .valueInTime : .cancellable)
+    init(_ view: CacheView<Codec>, _ key: String, _ options: ReadOptions) {
+        self.init(view, key, nil, options, options.failsAtWaitLimit ? .valueInTime : .cancellable)
     }
 
     /// Returns the hit, on the calling thread.
@@ -197,15 +195,15 @@ extension FlightRequest where Failure == any Error {
     /// Returns the stored value for a request that must not compute.
     private func found() -> Hit? {
         guard isOwn else { return nil }
-        return withoutFailing { () throws(CacheError) in try source.get(forKey: key, reading: options) }
+        return withoutFailing { () throws(CacheError) in try cache.find(key, codec, options) }
     }
 
     private func foundOffThread() async -> Hit? {
         guard isOwn else { return nil }
         do throws(CacheError) {
-            return try await source.get(forKey: key, reading: options)
+            return try await cache.find(key, codec, options)
         } catch {
-            source.cache.count(.cacheFailure)
+            cache.count(.cacheFailure)
             return nil
         }
     }

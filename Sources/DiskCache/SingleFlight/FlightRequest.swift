@@ -5,16 +5,20 @@ import FoundationEssentials
 import Platform
 
 /// A call's request for one key.
-struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
-    typealias Value = Source.Value
-    typealias Hit = CacheHit<Source.Value>
+struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
+    typealias Value = Codec.Value
+    typealias Hit = CacheHit<Codec.Value>
     /// The outcome; a nil hit means that the key has no value.
     typealias End = Result<Hit?, FlightFailure<Failure>>
-    typealias Work = FlightWork<Source.Value, Failure>
-    typealias AsyncWork = AsyncFlightWork<Source.Value, Failure>
+    typealias Work = FlightWork<Codec.Value, Failure>
+    typealias AsyncWork = AsyncFlightWork<Codec.Value, Failure>
 
-    let source: Source
+    let cache: SharedCache
+    let codec: Codec
+    /// The full key.
     var key: String
+    /// The key in the view that was called.
+    let ownKey: String
     /// The options for a value that the closure returns without any.
     let terms: PutOptions
     let options: ReadOptions
@@ -26,25 +30,28 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// The deadline of the wait for remote servers; nil if the limit counts from the request to them.
     var askingEnd: ContinuousClock.Instant?
 
-    /// Creates a request for the value of `key`, to be stored with these options if it is computed.
+    /// Creates a request for the value of `key` in `view`, to be stored with these options if it is computed; nil for those
+    /// of the view.
     init(
-        _ source: Source,
+        _ view: CacheView<Codec>,
         _ key: String,
-        _ terms: PutOptions,
+        _ terms: PutOptions?,
         _ options: ReadOptions,
         _ kind: FlightStateMachine.Kind = .value
     ) {
-        self.source = source
-        self.key = key
-        self.terms = terms
+        cache = view.cache
+        codec = view.codec
+        self.key = view.whole(key)
+        ownKey = key
+        self.terms = terms ?? view.options
         self.options = options
         self.kind = kind
         if options.recomputes {
             // Makes all present values too old. The extra nanosecond covers a value of this millisecond, the resolution of
             // records.
-            oldest = source.cache.now.advanced(byNanoseconds: 1)
+            oldest = cache.now.advanced(byNanoseconds: 1)
         } else {
-            oldest = options.maximumAge == nil ? nil : options.oldest(at: source.cache.now)
+            oldest = options.maximumAge == nil ? nil : options.oldest(at: cache.now)
         }
     }
 
@@ -52,11 +59,11 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     ///
     /// In a forked child it is false: the parent's computations don't exist there, and nothing of the cache belongs to the
     /// child.
-    var isOwn: Bool { source.cache.core.isOwn }
+    var isOwn: Bool { cache.core.isOwn }
 
     /// Returns the process that is computing the value, if known.
     func holder() -> ComputingProcess? {
-        withoutFailing { () throws(CacheError) in try source.cache.computingProcess(forKey: key) }
+        withoutFailing { () throws(CacheError) in try cache.computingProcess(forKey: key) }
     }
 
     // MARK: Cache access without errors
@@ -66,7 +73,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         do throws(CacheError) {
             return try body()
         } catch {
-            source.cache.count(.cacheFailure)
+            cache.count(.cacheFailure)
             return nil
         }
     }
@@ -75,7 +82,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func firstLook() -> Hit? {
         if options.recomputes { return nil }
         return withoutFailing { () throws(CacheError) in
-            try source.get(forKey: key, reading: .here(acceptsStale: allowsStale))
+            try cache.find(key, codec, .here(acceptsStale: allowsStale))
         }
     }
 
@@ -88,16 +95,16 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// Returns whether the key is recorded as having no value, and that is an acceptable outcome.
     func remembersNothing() -> Bool {
         guard takesNothing else { return false }
-        let noted = withoutFailing { () throws(CacheError) in try source.cache.nothing(forKey: key) }
+        let noted = withoutFailing { () throws(CacheError) in try cache.nothing(forKey: key) }
         return noted.map { isYoungEnough($0) } ?? false
     }
 
     /// Returns the value that another caller has stored since the first lookup, which has counted the miss already.
     func storedMeanwhile() -> End? {
         let hit = withoutFailing { () throws(CacheError) -> Hit? in
-            guard try source.cache.isWorthGetting(key) else { return nil }
-            if let hit = try source.get(forKey: key, reading: .here()) { return hit }
-            try source.removeRejected(forKey: key)
+            guard try cache.isWorthGetting(key) else { return nil }
+            if let hit = try cache.find(key, codec, .here()) { return hit }
+            try cache.remove(key, rejectedBy: codec)
             return nil
         }
         if let hit, isYoungEnough(hit.created) { return .success(hit) }
@@ -109,17 +116,17 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// A flight's leader calls this before it computes, and a batch for keys that it must not compute.
     func sharedByOthers() -> End? {
         if options.recomputes || !options.mayAskRemote { return nil }
-        let hit = source.cache.findRemotely(key, source.codec, until: askingEnd)
+        let hit = cache.findRemotely(key, codec, until: askingEnd)
         guard let hit, isYoungEnough(hit.created) else { return nil }
         return .success(hit)
     }
 
     /// Returns the stored value, valid or not, and the key's generation from before the lookup.
     func previous() -> (generation: Generation?, hit: Hit?) {
-        let generation = source.cache.core.store.generation(of: source.cache.name(ofKey: key))
+        let generation = cache.core.store.generation(of: cache.name(ofKey: key))
         let hit = withoutFailing { () throws(CacheError) -> Hit? in
-            guard try source.cache.isWorthGetting(key, allowingStale: true) else { return nil }
-            return try source.get(forKey: key, reading: .here(acceptsStale: true))
+            guard try cache.isWorthGetting(key, allowingStale: true) else { return nil }
+            return try cache.find(key, codec, .here(acceptsStale: true))
         }
         return (generation, hit)
     }
@@ -128,13 +135,13 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func lastResort() -> Hit? {
         guard options.staleIfError > .zero else { return nil }
         let hit = withoutFailing { () throws(CacheError) in
-            try source.get(forKey: key, reading: .here(acceptsStale: true))
+            try cache.find(key, codec, .here(acceptsStale: true))
         }
         guard let hit else { return nil }
         if hit.isStale { return isExpired(hit.entry, forLessThan: options.staleIfError) ? hit : nil }
         // It has not expired: it was too old for this call, or was meant to be replaced.
         guard let age = options.maximumAge else { return hit }
-        return source.cache.now < hit.created + max(.zero, age) + options.staleIfError ? hit : nil
+        return cache.now < hit.created + max(.zero, age) + options.staleIfError ? hit : nil
     }
 
     // MARK: Judgement
@@ -146,7 +153,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         guard let hit, !hit.isOlder(than: oldest) else { return .miss }
         guard hit.isStale else {
             guard options.earlyRefresh > 0 else { return .hit }
-            let now = source.cache.now
+            let now = cache.now
             return EarlyRefresh.isDue(hit.held.record, beta: options.earlyRefresh, now: now)
                 ? .agingHit : .hit
         }
@@ -163,7 +170,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     private func isYoungEnough(_ created: Timestamp) -> Bool {
         guard let oldest else { return true }
         // A time in the future means that the clock was set back since; when the value was stored is then unknown.
-        return created >= oldest && !(options.recomputes && created > source.cache.now)
+        return created >= oldest && !(options.recomputes && created > cache.now)
     }
 
     /// Returns whether the leader's value is usable: it was computed since this request joined, or is not too old.
@@ -176,17 +183,17 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         if entry.extendsOnAccess != nil {
             // Accesses have extended the expiration, and only the entry's file shows how far.
             let whole = withoutFailing { () throws(CacheError) in
-                try source.cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
+                try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             }
             expires = whole?.expires ?? expires
         }
         guard let expires else { return true }
-        return source.cache.now < Timestamp(expires) + span
+        return cache.now < Timestamp(expires) + span
     }
 
     /// Returns whether another writer has replaced the value that was to be refreshed.
     func isRefreshed(since seen: Hit) -> Bool {
-        let entry = withoutFailing { () throws(CacheError) in try source.cache.entry(forKey: key) }
+        let entry = withoutFailing { () throws(CacheError) in try cache.entry(forKey: key) }
         guard let entry else { return false }
         return entry.created != seen.created.date
             || entry.digest != seen.held.makeRecord().content.digest

@@ -24,4 +24,14 @@ extension SharedCache {
     package func count(_ event: StoreCounters.Event) {
         counters.add(event)
     }
+
+    /// Returns the process that is computing the value of `key`, according to its lock's file; nil if none is.
+    ///
+    /// Three system calls.
+    func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, _) throws(CacheError) in
+            try ComputingProcess.current(of: digest, in: store.directory)
+        }
+    }
 }

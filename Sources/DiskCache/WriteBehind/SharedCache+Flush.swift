@@ -15,4 +15,10 @@ extension SharedCache {
         guard core.isOwn else { return false }
         return writeBehind.flush(until: limit.map { .now + .nanoseconds($0.saturatingNanoseconds) })
     }
+
+    /// Waits, on a library thread, until all earlier puts are published; returns false if `limit` passed first.
+    @discardableResult
+    public func flush(within limit: Duration? = nil) async -> Bool {
+        await offload(on: .lengthy) { self.flush(within: limit) }
+    }
 }

@@ -11,10 +11,17 @@ import Testing
 /// A point at which a leader stops until a test releases it: it has stored its value, or found another's, but has not
 /// handed it over.
 private final class Stop: Sendable {
+    enum Place { case stored, found }
+
+    private let place: Place
     private let semaphore = DispatchSemaphore(value: 0)
     private let reached = Locked(0)
 
-    func pass() {
+    init(_ place: Place) { self.place = place }
+
+    /// Stops the thread if the value "old" is at this place.
+    func pass(_ value: Data, _ place: Place) {
+        guard place == self.place, value == Data("old".utf8) else { return }
         reached.withLock { $0 += 1 }
         semaphore.wait()
     }
@@ -24,42 +31,29 @@ private final class Stop: Sendable {
     var isReached: Bool { reached.withLock { $0 } > 0 }
 }
 
+/// A codec for bytes that may stop the thread which uses it.
+///
+/// A value is decoded when it is found, and its cost is asked for after it was stored.
+private struct StoppingCodec: CacheCodec {
+    var stop: Stop?
+
+    func encode(_ value: Data) -> Data { value }
+
+    func decode(_ data: Data) -> Data {
+        stop?.pass(data, .found)
+        return data
+    }
+
+    func cost(of value: Data, encodedSize: Int) -> Int {
+        stop?.pass(value, .stored)
+        return encodedSize
+    }
+}
+
 /// Runs `body` on a thread of its own, which it may block.
 private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread { continuation.resume(returning: body()) }
-    }
-}
-
-/// A cache that stops once a value is stored or found.
-private struct StoppingSource: FlightSource {
-    enum Place { case stored, found }
-
-    let cache: SharedCache
-    let place: Place
-    let stop = Stop()
-
-    var codec: BytesCodec { cache.codec }
-
-    func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Data>? {
-        let hit = try cache.get(forKey: key, reading: reading)
-        if place == .found, hit != nil { stop.pass() }
-        return hit
-    }
-
-    func get(forKey key: String, reading: ReadOptions) async throws(CacheError) -> CacheHit<Data>? {
-        try await cache.get(forKey: key, reading: reading)
-    }
-
-    func keep(
-        _ value: Data,
-        forKey key: String,
-        _ options: PutOptions,
-        _ room: SpaceWait
-    ) throws(CacheError) -> MemoryValue<Data> {
-        let held = try cache.keep(value, forKey: key, options, room)
-        if place == .stored { stop.pass() }
-        return held
     }
 }
 
@@ -74,39 +68,38 @@ private struct StoppingSource: FlightSource {
         fixture = try ComputeFixture()
     }
 
-    private func source(_ place: StoppingSource.Place) -> StoppingSource {
-        StoppingSource(cache: cache, place: place)
-    }
-
-    private func text<Source: FlightSource>(
+    /// Requests the key's value from a view that takes part in the same flights as all others.
+    private func text(
         _ form: Form,
-        from source: Source,
+        _ stop: Stop? = nil,
         expires: Expiration? = nil,
-        _ options: ReadOptions = ReadOptions(),
+        _ reading: ReadOptions = ReadOptions(),
+        _ gate: Gate? = nil,
         orCompute text: String
-    ) -> Task<String, Never> where Source.Value == Data {
+    ) -> Task<String, Never> {
         Task { [fixture] in
-            let request = FlightRequest<Source, Never>(
-                source,
-                "key",
-                PutOptions(expires: expires),
-                options
+            let view = fixture.cache.typed(
+                by: StoppingCodec(stop: stop),
+                options: PutOptions(expires: expires)
             )
             switch form {
             case .synchronous:
-                return await onThread { request.value(fixture.computeBlocking(text)).text }
-            case .asynchronous: return await request.value(fixture.compute(text)).text
+                let compute = fixture.computeBlocking(text)
+                return await onThread { view.value(forKey: "key", reading: reading, orCompute: compute).text }
+            case .asynchronous:
+                let compute = fixture.compute(text, gate)
+                return await view.value(forKey: "key", reading: reading, orCompute: compute).text
             }
         }
     }
 
     /// Requests the key while its value, already removed, is still being handed over, and expects a new one.
-    private func expectAnew(while source: StoppingSource, _ form: Form) async throws {
-        try await eventually("the leader has it") { source.stop.isReached }
+    private func expectAnew(while stop: Stop, _ form: Form) async throws {
+        try await eventually("the leader has it") { stop.isReached }
         #expect(try await cache.remove(forKey: "key"))
-        let late = text(form, from: cache, orCompute: "new")
+        let late = text(form, orCompute: "new")
         try await eventually("who comes late waits") { cache.flights.inProgress.waiting == 1 }
-        source.stop.open()
+        stop.open()
         #expect(await late.value == "new", "the old value was removed before the call")
     }
 
@@ -114,9 +107,9 @@ private struct StoppingSource: FlightSource {
     func `later callers do not get a removed value that the leader stored`(
         form: Form
     ) async throws {
-        let source = source(.stored)
-        let early = text(form, from: source, orCompute: "old")
-        try await expectAnew(while: source, form)
+        let stop = Stop(.stored)
+        let early = text(form, stop, orCompute: "old")
+        try await expectAnew(while: stop, form)
         #expect(await early.value == "old")
         fixture.expectNothingLeft()
     }
@@ -127,12 +120,12 @@ private struct StoppingSource: FlightSource {
         let gate = Gate()
         async let first = other.value(forKey: "key", orCompute: fixture.compute("old", gate))
         try await eventually("the other computes") { gate.count == 1 }
-        let source = source(.found)
-        let early = text(form, from: source, orCompute: "another")
+        let stop = Stop(.found)
+        let early = text(form, stop, orCompute: "another")
         try await eventually("the leader waits") { cache.counters[.wait] == 1 }
         gate.open()
         #expect(await first.text == "old")
-        try await expectAnew(while: source, form)
+        try await expectAnew(while: stop, form)
         #expect(await early.value == "old")
         fixture.expectNothingLeft(other)
     }
@@ -140,52 +133,47 @@ private struct StoppingSource: FlightSource {
     @Test(arguments: Form.allCases)
     func `later callers do not get a removed value that was computed alongside`(form: Form) async throws {
         let gate = Gate()
-        async let first = cache.value(forKey: "key", orCompute: fixture.compute("first", gate))
+        let first = text(.asynchronous, nil, ReadOptions(), gate, orCompute: "first")
         try await eventually("the first computes") { gate.count == 1 }
-        let source = source(.stored)
-        let early = text(form, from: source, ReadOptions(waitLimit: .zero), orCompute: "old")
-        try await eventually("it has computed beside") { source.stop.isReached }
+        let stop = Stop(.stored)
+        let early = text(form, stop, ReadOptions(waitLimit: .zero), orCompute: "old")
+        try await eventually("it has computed beside") { stop.isReached }
         #expect(try await cache.remove(forKey: "key"))
         let patient = ReadOptions(waitLimit: .milliseconds(500))
-        let late = text(form, from: cache, patient, orCompute: "new")
+        let late = text(form, nil, patient, orCompute: "new")
         // It waits for the first, then for the one alongside, for up to half a second each.
         try await eventually("the late one waits for that one") { cache.counters[.wait] == 3 }
-        source.stop.open()
+        stop.open()
         #expect(await late.value == "new")
         #expect(await early.value == "old")
         gate.open()
-        #expect(await first.text == "first")
+        #expect(await first.value == "first")
         fixture.expectNothingLeft()
     }
 
     @Test(arguments: Form.allCases)
     func `later callers do not get a removed value that a refresh stored`(form: Form) async throws {
         let options = ReadOptions(staleWhileRevalidate: .seconds(100))
-        let source = source(.stored)
-        _ = await cache.value(
-            forKey: "key",
-            options: PutOptions(expires: .seconds(10)),
-            reading: options,
-            orCompute: fixture.compute("stale")
-        )
+        let stop = Stop(.stored)
+        #expect(await text(form, expires: .seconds(10), options, orCompute: "stale").value == "stale")
         fixture.clock.advance(by: 10)
         #expect(
-            await text(form, from: source, expires: .seconds(10), options, orCompute: "old").value == "stale"
+            await text(form, stop, expires: .seconds(10), options, orCompute: "old").value == "stale"
         )
-        try await expectAnew(while: source, form)
+        try await expectAnew(while: stop, form)
         try await eventually("nothing is under way") { cache.flights.inProgress.flights == 0 }
         fixture.expectNothingLeft()
     }
 
     @Test(arguments: Form.allCases)
     func `later callers compute again if the value has expired meanwhile`(form: Form) async throws {
-        let source = source(.stored)
-        let early = text(form, from: source, expires: .seconds(10), orCompute: "old")
-        try await eventually("the leader has stored it") { source.stop.isReached }
+        let stop = Stop(.stored)
+        let early = text(form, stop, expires: .seconds(10), orCompute: "old")
+        try await eventually("the leader has stored it") { stop.isReached }
         fixture.clock.advance(by: 10)
-        let late = text(form, from: cache, orCompute: "new")
+        let late = text(form, orCompute: "new")
         try await eventually("who comes late waits") { cache.flights.inProgress.waiting == 1 }
-        source.stop.open()
+        stop.open()
         #expect(await late.value == "new")
         #expect(await early.value == "old")
         fixture.expectNothingLeft()
@@ -193,25 +181,17 @@ private struct StoppingSource: FlightSource {
 
     @Test func `callers before a removal share one computation, later callers the next`() async throws {
         let gate = Gate()
-        let source = source(.stored)
-        let leader = Task { [fixture] in
-            let request = FlightRequest<StoppingSource, Never>(
-                source,
-                "key",
-                PutOptions(),
-                ReadOptions()
-            )
-            return await request.value(fixture.compute("old", gate)).text
-        }
+        let stop = Stop(.stored)
+        let leader = text(.asynchronous, stop, ReadOptions(), gate, orCompute: "old")
         try await eventually("the leader computes") { gate.count == 1 }
-        let early = (0..<10).map { _ in text(.asynchronous, from: cache, orCompute: "another") }
+        let early = (0..<10).map { _ in text(.asynchronous, orCompute: "another") }
         try await eventually("all wait") { cache.flights.inProgress.waiting == 10 }
         gate.open()
-        try await eventually("it is stored") { source.stop.isReached }
+        try await eventually("it is stored") { stop.isReached }
         #expect(try await cache.remove(forKey: "key"))
-        let late = (0..<10).map { _ in text(.asynchronous, from: cache, orCompute: "new") }
+        let late = (0..<10).map { _ in text(.asynchronous, orCompute: "new") }
         try await eventually("all wait") { cache.flights.inProgress.waiting == 20 }
-        source.stop.open()
+        stop.open()
         #expect(await leader.value == "old")
         for task in early { #expect(await task.value == "old") }
         for task in late { #expect(await task.value == "new") }

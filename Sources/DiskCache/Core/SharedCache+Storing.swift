@@ -4,29 +4,166 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-// How computed values are stored.
+// How values are stored, by puts and after computations.
 
 extension SharedCache {
-    /// Stores a computed value, encoded as `data`, on disk and, if there is a memory tier and the options allow it, in
-    /// memory.
-    func keep<Value: Sendable>(
-        _ value: Value,
-        _ form: ObjectIdentifier,
-        encoded data: Data,
+    /// Stores a value, as the options say: in memory, on disk, or both, now or later.
+    @specialized(where Codec == BytesCodec)
+    func put<Codec: CacheCodec>(
+        _ value: Codec.Value,
         forKey key: String,
-        cost: Int,
+        _ codec: Codec,
+        _ options: PutOptions
+    ) throws(CacheError) {
+        let value = try canonical(value, codec)
+        if waitsForNobody(options) {
+            let write = try pendingWrite(encoded(value, forKey: key, codec), forKey: key, options)
+            // A value larger than the whole queue is written through.
+            if writeBehind.put(write) { return }
+        }
+        if keepsInMemoryAlone(options) {
+            _ = try keepInMemory(value, forKey: key, codec, options, isComputed: false)
+            return
+        }
+        let data = try encoded(value, forKey: key, codec)
+        let written = try write(data, forKey: key, options)
+        // Made only if it is kept, as it costs two allocations.
+        if let validity = written.validity {
+            core.hold(held(value, data, key, codec, written.record, options), by: validity, of: core.store)
+        }
+    }
+
+    /// Stores a computed value, on disk even if puts are queued, unless it is stored in memory alone.
+    ///
+    /// - Returns: the value in the form that memory holds.
+    @specialized(where Codec == BytesCodec)
+    func keep<Codec: CacheCodec>(
+        _ value: Codec.Value,
+        forKey key: String,
+        _ codec: Codec,
         _ options: PutOptions,
         _ wait: SpaceWait
-    ) throws(CacheError) -> MemoryValue<Value> {
+    ) throws(CacheError) -> MemoryValue<Codec.Value> {
+        let value = try canonical(value, codec)
+        if keepsInMemoryAlone(options) {
+            return try keepInMemory(value, forKey: key, codec, options, isComputed: true)
+        }
+        let data = try encoded(value, forKey: key, codec)
+        let written = try write(data, forKey: key, options, wait)
+        let held = held(value, data, key, codec, written.record, options)
+        if let validity = written.validity { core.hold(held, by: validity, of: core.store) }
+        return held
+    }
+
+    /// Writes a value to disk, after the queued put of its key, if there is one.
+    ///
+    /// - Returns: its record, and the validity by which memory may hold the value; nil if it may not.
+    private func write(
+        _ data: Data,
+        forKey key: String,
+        _ options: PutOptions,
+        _ wait: SpaceWait = SpaceWait()
+    ) throws(CacheError) -> (record: Record, validity: MemoryValidity?) {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
+        // Computed once: each access costs 200 instructions in `Data`.
         let bytes = data.span
         let record = try record(of: Content(of: bytes), key: key, options, now: now)
-        let held = MemoryValue(value, key: key, in: space, form: form, record: record, cost: cost)
-        if let validity = try write(bytes, forKey: key, digest, record, options, wait) {
-            core.hold(held, by: validity, of: core.store)
+        // A queued put is published, not dropped: gets must see its value until this one is on disk, and if this one fails.
+        writeBehind.settle(digest)
+        let generation = try core.describingFailures { (store) throws(CacheError) in
+            try store.put(bytes, for: digest, record, wait)
         }
-        return held
+        let terms = configuration.memory.terms(of: options)
+        if terms.keeps == .diskOnly { forget(key, .replaced) }
+        return (record, core.memory == nil ? nil : terms.validity(of: record, writtenAt: generation))
+    }
+
+    /// Returns a value that was stored as `data`, in the form that memory holds.
+    @inline(__always)
+    private func held<Codec: CacheCodec>(
+        _ value: Codec.Value,
+        _ data: Data,
+        _ key: String,
+        _ codec: Codec,
+        _ record: Record,
+        _ options: PutOptions
+    ) -> MemoryValue<Codec.Value> {
+        MemoryValue(
+            value,
+            key: key,
+            in: space,
+            form: ObjectIdentifier(Codec.self),
+            record: record,
+            cost: options.memoryCost ?? configuration.memory.valueCost
+                ?? codec.cost(of: value, encodedSize: data.count)
+        )
+    }
+
+    /// Returns the stored form of a value.
+    ///
+    /// - Throws: ``CacheError`` with the code `encoding`.
+    @inline(__always)
+    func encoded<Codec: CacheCodec>(
+        _ value: Codec.Value,
+        forKey key: String,
+        _ codec: Codec
+    ) throws(CacheError) -> Data {
+        do {
+            return try codec.encode(value)
+        } catch {
+            throw CacheError(.encoding, "store \(key): \(error): give a value that its codec can encode")
+        }
+    }
+
+    /// Returns the value as a get returns it: bytes have indices from 0.
+    @inline(__always)
+    private func canonical<Codec: CacheCodec>(
+        _ value: Codec.Value,
+        _ codec: Codec
+    ) throws(CacheError) -> Codec.Value {
+        guard Codec.self == BytesCodec.self, let bytes = value as? Data else { return value }
+        return try withIndicesFromZero(bytes) as? Codec.Value ?? value
+    }
+
+    /// Returns the same bytes with indices from 0, as a get from disk does: a slice keeps the indices of its base.
+    private func withIndicesFromZero(_ data: Data) throws(CacheError) -> Data {
+        if data.startIndex == 0 { return data }
+        return try describing("copy \(data.count) bytes for", path) { () throws(Errno) in
+            try Data(copying: data.span)
+        }
+    }
+
+    // MARK: Placement
+
+    /// Whether a put with these options may return before the value is on disk; false for memory-only values.
+    func waitsForNobody(_ options: PutOptions) -> Bool {
+        (options.writing ?? configuration.writing) == .behind && !keepsInMemoryAlone(options)
+    }
+
+    /// Whether a value with these options is never written to disk.
+    func keepsInMemoryAlone(_ options: PutOptions) -> Bool {
+        (options.keeps ?? configuration.memory.keeps) == .memoryOnly
+    }
+
+    func pendingWrite(
+        _ data: Data,
+        forKey key: String,
+        _ options: PutOptions
+    ) throws(CacheError) -> PendingWrite {
+        let digest = try digest(ofKey: key)
+        try core.checkOpen()
+        let unknown = Content(digest: digest, length: data.count, checksum: 0)
+        let draft = try record(of: unknown, key: key, options, now: now)
+        let terms = configuration.memory.terms(of: options)
+        return PendingWrite(
+            try withIndicesFromZero(data),
+            forKey: key,
+            in: space,
+            digest,
+            draft: draft,
+            terms
+        )
     }
 
     /// Keeps a value in memory alone, in place of the one on disk, without encoding or hashing it.

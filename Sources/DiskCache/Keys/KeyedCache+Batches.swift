@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
-public import FoundationEssentials
 import Platform
 
 // Many keys in one call. A key that is given twice counts once. Two keys that are equal Swift strings although their bytes
 // differ (`==` compares characters) are one key here, as in every dictionary, except in removals.
 
-extension SharedCache {
+extension KeyedCache {
     /// Returns the values of these keys that a get finds.
     ///
     /// Costs as much as the same number of gets.
@@ -16,35 +14,31 @@ extension SharedCache {
     public func get(
         forKeys keys: some Collection<String>,
         reading: ReadOptions = ReadOptions()
-    ) throws(CacheError) -> [String: CacheHit<Data>] {
-        try find(keys, BytesCodec(), reading)
+    ) throws(CacheError) -> [String: CacheHit<Value>] {
+        let view = view
+        return view.byOwnKeys(try view.cache.find(view.wholeKeys(keys), view.codec, reading))
     }
 
-    /// Returns the values of these keys that a get finds, on one thread of the library.
+    /// Returns the values of these keys that a get finds, on one library thread.
     public func get(
         forKeys keys: some Collection<String>,
         reading: ReadOptions = ReadOptions()
-    ) async throws(CacheError) -> [String: CacheHit<Data>] {
-        try await findOffThread(Array(keys), BytesCodec(), reading)
+    ) async throws(CacheError) -> [String: CacheHit<Value>] {
+        let view = view
+        return view.byOwnKeys(try await view.cache.find(view.wholeKeys(keys), view.codec, reading))
     }
 
     /// Stores each value under its key, one after another, in no particular order.
     ///
     /// - Throws: ``CacheError`` for the first one that can't be stored; those after it are not tried.
-    public func put(
-        _ values: [String: Data],
-        options: PutOptions = PutOptions()
-    ) throws(CacheError) {
-        for (key, data) in values { try put(data, forKey: key, options: options) }
+    public func put(_ values: [String: Value], options: PutOptions? = nil) throws(CacheError) {
+        for (key, value) in values { try put(value, forKey: key, options: options) }
     }
 
-    /// Stores each value under its key, one after another, on one thread of the library.
+    /// Stores each value under its key, one after another, on one library thread.
     ///
     /// - Throws: ``CacheError`` for the first one that can't be stored; those after it are not tried.
-    public func put(
-        _ values: [String: Data],
-        options: PutOptions = PutOptions()
-    ) async throws(CacheError) {
+    public func put(_ values: [String: Value], options: PutOptions? = nil) async throws(CacheError) {
         try await offload(on: .lengthy) { () throws(CacheError) in try self.put(values, options: options) }
     }
 
@@ -60,7 +54,7 @@ extension SharedCache {
         return count
     }
 
-    /// Removes the values of these keys, on one thread of the library.
+    /// Removes the values of these keys, on one library thread.
     ///
     /// - Returns: the number of removed values.
     @discardableResult
@@ -85,7 +79,7 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - keys: any strings but the empty one.
-    ///   - options: the computed values' expiration and other properties.
+    ///   - options: the computed values' expiration and other properties; nil for those of the view.
     ///   - reading: which values are accepted, and how long to wait.
     ///   - compute: computes values; a key that it leaves out has none, and its stored value is removed. Values of keys that
     ///     it was not given are dropped.
@@ -96,11 +90,16 @@ extension SharedCache {
     @_disfavoredOverload
     public func values(
         forKeys keys: some Collection<String>,
-        options: PutOptions = PutOptions(),
+        options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
-        orCompute compute: @escaping @Sendable ([String]) throws -> [String: Data]
-    ) throws -> [String: Data] {
-        try computedValues(of: distinct(keys), options, reading, compute)
+        orCompute compute: @escaping @Sendable ([String]) throws -> [String: Value]
+    ) throws -> [String: Value] {
+        let view = view
+        return try view.byOwnKeys(
+            view.computedValues(of: view.wholeKeys(keys), options, reading) { keys in
+                view.byWholeKeys(try compute(keys.map { view.withoutPrefix($0) }))
+            }
+        )
     }
 
     /// Returns the values of these keys; missing ones are computed and stored, each once for all tasks, threads and
@@ -110,11 +109,16 @@ extension SharedCache {
     /// `CancellationError` at once.
     public func values(
         forKeys keys: some Collection<String>,
-        options: PutOptions = PutOptions(),
+        options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
-        orCompute compute: @escaping @Sendable ([String]) async throws -> [String: Data]
-    ) async throws -> [String: Data] {
-        try await awaitedValues(of: distinct(keys), options, reading, compute)
+        orCompute compute: @escaping @Sendable ([String]) async throws -> [String: Value]
+    ) async throws -> [String: Value] {
+        let view = view
+        return try await view.byOwnKeys(
+            view.awaitedValues(of: view.wholeKeys(keys), options, reading) { keys in
+                view.byWholeKeys(try await compute(keys.map { view.withoutPrefix($0) }))
+            }
+        )
     }
 
     /// Returns the values of these keys; a closure that awaits nothing computes the missing ones.
@@ -122,99 +126,28 @@ extension SharedCache {
     /// Otherwise like the asynchronous form with a closure that awaits.
     public func values(
         forKeys keys: some Collection<String>,
-        options: PutOptions = PutOptions(),
+        options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
-        orCompute compute: @escaping @Sendable ([String]) throws -> [String: Data]
-    ) async throws -> [String: Data] {
-        let awaited: @Sendable ([String]) async throws -> [String: Data] = { keys in try compute(keys) }
-        return try await awaitedValues(of: distinct(keys), options, reading, awaited)
-    }
-
-    // MARK: For views
-
-    /// Returns the values of these keys that a get finds, decoded by `codec`.
-    func find<Codec: CacheCodec>(
-        _ keys: some Collection<String>,
-        _ codec: Codec,
-        _ reading: ReadOptions
-    ) throws(CacheError) -> [String: CacheHit<Codec.Value>] {
-        let keys = distinct(keys)
-        var hits = try findHere(keys, codec, reading)
-        if let limit = askingLimit(reading) {
-            let absent = keys.filter { hits[$0] == nil }
-            let found = findRemotely(absent, codec, reading, until: .now + limit)
-            hits.merge(found) { here, _ in here }
-        }
-        return hits
-    }
-
-    /// Returns this machine's values.
-    private func findHere<Codec: CacheCodec>(
-        _ keys: [String],
-        _ codec: Codec,
-        _ reading: ReadOptions
-    ) throws(CacheError) -> [String: CacheHit<Codec.Value>] {
-        let here = reading.withoutOthers
-        var hits: [String: CacheHit<Codec.Value>] = [:]
-        for key in keys { hits[key] = try find(key, codec, here) }
-        return hits
-    }
-
-    /// Returns the values that remote servers return before `end`: for all keys no longer than for one.
-    private func findRemotely<Codec: CacheCodec>(
-        _ keys: [String],
-        _ codec: Codec,
-        _ reading: ReadOptions,
-        until end: ContinuousClock.Instant
-    ) -> [String: CacheHit<Codec.Value>] {
-        var hits: [String: CacheHit<Codec.Value>] = [:]
-        for key in keys {
-            guard let hit = findRemotely(key, codec, until: end) else { continue }
-            if !hit.isOlder(than: reading.oldest(at: now)) { hits[key] = hit }
-        }
-        return hits
-    }
-
-    /// The maximum time for asking remote servers; nil if they are not asked.
-    private func askingLimit(_ reading: ReadOptions) -> Duration? {
-        reading.mayAskRemote ? remote?.tier.limit : nil
-    }
-
-    /// Returns the values that a get finds, without blocking the task's thread.
-    func findOffThread<Codec: CacheCodec>(
-        _ keys: [String],
-        _ codec: Codec,
-        _ reading: ReadOptions
-    ) async throws(CacheError) -> [String: CacheHit<Codec.Value>] {
-        let keys = distinct(keys)
-        var hits = try await offload(on: .reading) { () throws(CacheError) in
-            try self.findHere(keys, codec, reading)
-        }
-        let absent = keys.filter { hits[$0] == nil }
-        guard let limit = askingLimit(reading), !absent.isEmpty else { return hits }
-        // Not on a reading thread: reads of this disk would wait for the network.
-        let end = ContinuousClock.now + limit
-        let found = await offloadIfFree(on: .asking) {
-            self.findRemotely(absent, codec, reading, until: end)
-        }
-        hits.merge(found ?? [:]) { here, _ in here }
-        return hits
+        orCompute compute: @escaping @Sendable ([String]) throws -> [String: Value]
+    ) async throws -> [String: Value] {
+        let awaited: @Sendable ([String]) async throws -> [String: Value] = { keys in try compute(keys) }
+        return try await values(forKeys: keys, options: options, reading: reading, orCompute: awaited)
     }
 }
 
-/// Returns each of `keys` once.
-func distinct(_ keys: some Collection<String>) -> [String] {
-    var seen: Set<String> = []
-    return keys.filter { seen.insert($0).inserted }
-}
+extension CacheView {
+    /// Returns the full forms of these keys, each once.
+    fileprivate func wholeKeys(_ keys: some Collection<String>) -> [String] {
+        var seen: Set<String> = []
+        return keys.filter { seen.insert($0).inserted }.map { whole($0) }
+    }
 
-extension FlightSource {
     /// Returns the values of `keys`, each of which occurs once, on the calling thread.
-    func computedValues(
+    fileprivate func computedValues(
         of keys: [String],
-        _ options: PutOptions,
+        _ options: PutOptions?,
         _ reading: ReadOptions,
-        _ compute: @escaping FlightBatch<Self>.Compute
+        _ compute: @escaping FlightBatch<Codec>.Compute
     ) throws -> [String: Value] {
         guard cache.core.isOwn else { return reading.source == .anywhere ? try compute(keys) : [:] }
         var batch = FlightBatch(keys, in: self, options, reading)
@@ -231,11 +164,11 @@ extension FlightSource {
     }
 
     /// Returns the values of `keys`, each of which occurs once, without blocking a thread.
-    func awaitedValues(
+    fileprivate func awaitedValues(
         of keys: [String],
-        _ options: PutOptions,
+        _ options: PutOptions?,
         _ reading: ReadOptions,
-        _ compute: @escaping FlightBatch<Self>.AsyncCompute
+        _ compute: @escaping FlightBatch<Codec>.AsyncCompute
     ) async throws -> [String: Value] {
         guard cache.core.isOwn else { return reading.source == .anywhere ? try await compute(keys) : [:] }
         if keys.isEmpty { return [:] }

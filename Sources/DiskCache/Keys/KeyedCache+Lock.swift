@@ -3,7 +3,7 @@
 package import CacheStore
 import Platform
 
-extension SharedCache {
+extension KeyedCache {
     /// Waits for the lock with this name, which all processes that have this directory open share.
     ///
     /// ```swift
@@ -21,7 +21,7 @@ extension SharedCache {
     /// open for each.
     ///
     /// - Parameters:
-    ///   - name: any non-empty string.
+    ///   - name: any non-empty string, which a view precedes with its prefix.
     ///   - permits: how many callers may hold the lock at the same time, 1 to 256: more than 1 make it a semaphore. All
     ///     users of the name should pass the same number; a caller that passes a smaller one competes only for that many
     ///     permits.
@@ -35,13 +35,14 @@ extension SharedCache {
         permits: Int = 1,
         within limit: Duration? = nil
     ) throws(CacheError) -> CacheLock {
-        let lock = try namedLock(name, permits: permits)
+        let (cache, name) = (view.cache, view.whole(name))
+        let lock = try cache.namedLock(name, permits: permits)
         var wait = LockWait(within: limit)
         while true {
-            switch try attempt(lock, &wait) {
+            switch try cache.attempt(lock, &wait) {
             case .acquired(let permit): return CacheLock(name, permit)
             case .pause(let pause): sleepThread(for: pause)
-            case .over: throw notToBeHad(lock, name)
+            case .over: throw cache.notToBeHad(lock, name)
             }
         }
     }
@@ -60,22 +61,27 @@ extension SharedCache {
         permits: Int = 1,
         within limit: Duration? = nil
     ) async throws -> CacheLock {
-        let lock = try namedLock(name, permits: permits)
+        let (cache, name) = (view.cache, view.whole(name))
+        let lock = try cache.namedLock(name, permits: permits)
         var wait = LockWait(within: limit)
         while true {
             let step: LockWait.Step
             (step, wait) = try await offload(on: .reading) { [wait] () throws(CacheError) in
                 var wait = wait
-                return (try self.attempt(lock, &wait), wait)
+                return (try cache.attempt(lock, &wait), wait)
             }
             switch step {
             case .acquired(let permit): return CacheLock(name, permit)
             case .pause(let pause): try await Task.sleep(for: pause)
-            case .over: throw await offload(on: .reading) { self.notToBeHad(lock, name) }
+            case .over: throw await offload(on: .reading) { cache.notToBeHad(lock, name) }
             }
         }
     }
+}
 
+// MARK: Steps
+
+extension SharedCache {
     /// Returns the lock with this name, without opening any file yet.
     package func namedLock(_ name: String, permits: Int) throws(CacheError) -> NamedLock {
         if name.isEmpty {

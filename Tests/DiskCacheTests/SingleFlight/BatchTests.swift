@@ -8,32 +8,16 @@ import Testing
 
 @testable import DiskCache
 
-/// A cache without room that waits for it as long as it may.
-private struct FullSource: FlightSource {
-    let cache: SharedCache
-    let waits = Locked<[Duration]>.Box([])
+/// A codec that takes its time, and then fails.
+private struct FailingCodec: CacheCodec {
+    static let time: Duration = .milliseconds(20)
 
-    var codec: BytesCodec { cache.codec }
-
-    func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Data>? {
-        try cache.get(forKey: key, reading: reading)
+    func encode(_ value: Data) throws -> Data {
+        sleepThread(for: Self.time)
+        throw Broken()
     }
 
-    func get(forKey key: String, reading: ReadOptions) async throws(CacheError) -> CacheHit<Data>? {
-        try await cache.get(forKey: key, reading: reading)
-    }
-
-    func keep(
-        _ value: Data,
-        forKey key: String,
-        _ options: PutOptions,
-        _ room: SpaceWait
-    ) throws(CacheError) -> MemoryValue<Data> {
-        let patience = room.patience ?? .zero
-        waits.value.withLock { $0.append(patience) }
-        sleepThread(for: patience)
-        throw CacheError(.noRoom, "keep a value: there is no room")
-    }
+    func decode(_ data: Data) -> Data { data }
 }
 
 /// Calls for many keys.
@@ -306,16 +290,17 @@ private struct FullSource: FlightSource {
         fixture.expectNothingLeft(second)
     }
 
-    @Test func `without room all values of a batch together wait no longer than one`() async throws {
-        let source = FullSource(cache: cache)
-        let make: @Sendable ([String]) throws -> [String: Data] = { keys in
+    @Test func `values that cannot be stored leave the other values of a batch less time to wait for space`()
+        throws
+    {
+        let view = cache.typed(by: FailingCodec())
+        var batch = FlightBatch(["a", "b", "c"], in: view, nil, ReadOptions())
+        let patience = batch.patience
+        let values = try batch.run { keys in
             Dictionary(uniqueKeysWithValues: keys.map { ($0, Data($0.utf8)) })
         }
-        let values = try await offload { () throws in
-            try source.computedValues(of: ["a", "b", "c"], PutOptions(), ReadOptions(), make)
-        }
         #expect(values.mapValues(\.text) == ["a": "a", "b": "b", "c": "c"])
-        #expect(source.waits.value.withLock { $0 } == [.milliseconds(800), .zero, .zero])
+        #expect(batch.patience <= patience - FailingCodec.time * 3)
         fixture.expectNothingLeft()
     }
 

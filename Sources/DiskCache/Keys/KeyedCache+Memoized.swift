@@ -3,7 +3,7 @@
 import CacheStore
 import FoundationEssentials
 
-extension CacheViewSource {
+extension KeyedCache {
     /// Returns a function whose results are cached: each is computed once per parameters, across all tasks, threads and
     /// processes.
     ///
@@ -31,12 +31,12 @@ extension CacheViewSource {
         of type: Parameters.Type = Parameters.self,
         options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
-        _ function: @escaping @Sendable (Parameters) async throws -> Codec.Value
-    ) -> @Sendable (Parameters) async throws -> Codec.Value {
+        _ function: @escaping @Sendable (Parameters) async throws -> Value
+    ) -> @Sendable (Parameters) async throws -> Value {
         let results = namespace(name + "/", options: options)
         return { parameters in
             let key = try memoizedKey(of: parameters)
-            return try await results.value(forKey: key, reading: reading) { () async throws -> Codec.Value in
+            return try await results.value(forKey: key, reading: reading) { () async throws -> Value in
                 try await function(parameters)
             }
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
-public import FoundationEssentials
+import FoundationEssentials
 import Platform
 
 // Atomic read-modify-write across processes: each call publishes only if the entry is unchanged since it was read, and
 // otherwise starts again.
 
-extension SharedCache {
+extension KeyedCache {
     /// Atomically reads and replaces the value of `key`, across processes.
     ///
     /// ```swift
@@ -36,49 +36,54 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
-    ///   - options: the options of a new value for which `decide` gives none.
-    ///   - decide: takes the present value; nil for a miss, which includes an expired value.
+    ///   - options: the options of a new value for which `decide` gives none; nil for those of the view.
+    ///   - decide: takes the present value; nil for a miss, which includes an expired value and one that does not decode.
     /// - Returns: the value of the key after the call, or the value of `.unkept`; nil if there is none.
     /// - Throws: the error of `decide`, and ``CacheError``.
     @discardableResult
     public func update(
         forKey key: String,
-        options: PutOptions = PutOptions(),
-        _ decide: (CacheHit<Data>?) throws -> Computed<Data>?
-    ) throws -> Data? {
-        try update(key, BytesCodec(), options, decide)
-    }
-
-    /// Atomically reads and replaces a value that `codec` encodes; a stored value that it rejects is a miss.
-    func update<Codec: CacheCodec>(
-        _ key: String,
-        _ codec: Codec,
-        _ options: PutOptions,
-        _ decide: (CacheHit<Codec.Value>?) throws -> Computed<Codec.Value>?
-    ) throws -> Codec.Value? {
-        let digest = try settledDigest(ofKey: key)
-        let source = CodecSource(cache: self, codec: codec)
+        options: PutOptions? = nil,
+        _ decide: (CacheHit<Value>?) throws -> Computed<Value>?
+    ) throws -> Value? {
+        let (view, options) = (view, options ?? view.options)
+        let (cache, codec, key) = (view.cache, view.codec, view.whole(key))
+        let digest = try cache.settledDigest(ofKey: key)
         // In the closure, nil is a conflict, and `.some(nil)` means that there is no value.
-        return try repeatingConflicts { () throws -> Codec.Value?? in
-            let seen = try observe(digest, key, codec)
+        return try repeatingConflicts { () throws -> Value?? in
+            let seen = try cache.observe(digest, key, codec)
             switch try decide(seen.hit) {
             case .value(let value, let own):
-                let data = try source.encode(value, forKey: key)
+                let data = try cache.encoded(value, forKey: key, codec)
                 let content = Content(of: data.span)
                 let terms = own == PutOptions() ? options : own
-                let isStored = try replace(seen.stored, with: data, content, digest, key, terms)
+                let isStored = try cache.replace(seen.stored, with: data, content, digest, key, terms)
                 return isStored ? .some(.some(value)) : nil
             case .unchanged(let terms):
                 guard let hit = seen.hit, terms != PutOptions() else { return .some(seen.hit?.value) }
-                return try rewrite(seen.stored, hit, digest, key, terms) ? .some(.some(hit.value)) : nil
+                return try cache.rewrite(seen.stored, hit, digest, key, terms) ? .some(.some(hit.value)) : nil
             case .unkept(let value): return .some(.some(value))
             case .nothing(let span) where span > .zero:
-                return try note(nothingFor: span, digest, key, ifStill: seen.stored) ? .some(nil) : nil
-            case .nothing, nil: return try remove(digest, key, ifStill: seen.stored) ? .some(nil) : nil
+                return try cache.note(nothingFor: span, digest, key, ifStill: seen.stored) ? .some(nil) : nil
+            case .nothing, nil: return try cache.remove(digest, key, ifStill: seen.stored) ? .some(nil) : nil
             }
         }
     }
 
+    /// Atomically reads and replaces the value of `key`, across processes, on a library thread.
+    @discardableResult
+    public func update(
+        forKey key: String,
+        options: PutOptions? = nil,
+        _ decide: @escaping @Sendable (CacheHit<Value>?) throws -> Computed<Value>?
+    ) async throws -> Value? {
+        try await offload(on: .lengthy) { try self.update(forKey: key, options: options, decide) }
+    }
+}
+
+// MARK: Numbers
+
+extension KeyedCache where Codec == BytesCodec {
     /// Atomically adds to the number stored under `key`, across processes.
     ///
     /// ```swift
@@ -95,7 +100,7 @@ extension SharedCache {
     /// - Parameters:
     ///   - key: any non-empty string.
     ///   - amount: what to add; it may be negative, or 0.
-    ///   - options: the options of a new number, which starts at 0.
+    ///   - options: the options of a new number, which starts at 0; nil for those of the view.
     /// - Returns: the new number.
     /// - Throws: ``CacheError``, with the code `invalidArgument` if the value is not a number or the sum overflows `Int`;
     ///   the value is then unchanged.
@@ -103,22 +108,40 @@ extension SharedCache {
     public func increment(
         forKey key: String,
         by amount: Int = 1,
-        options: PutOptions = PutOptions()
+        options: PutOptions? = nil
     ) throws(CacheError) -> Int {
-        let digest = try settledDigest(ofKey: key)
+        let (view, options) = (view, options ?? view.options)
+        let (cache, key) = (view.cache, view.whole(key))
+        let digest = try cache.settledDigest(ofKey: key)
         return try repeatingConflicts { () throws(CacheError) -> Int? in
-            let seen = try observe(digest, key, BytesCodec())
-            let (sum, isBeyond) = try number(in: seen.hit).addingReportingOverflow(amount)
-            if isBeyond { throw uncountable("the sum is beyond 64 bits: use smaller numbers") }
+            let seen = try cache.observe(digest, key, BytesCodec())
+            let (sum, isBeyond) = try cache.number(in: seen.hit).addingReportingOverflow(amount)
+            if isBeyond { throw cache.uncountable("the sum is beyond 64 bits: use smaller numbers") }
             let value = Data(String(sum).utf8)
             let terms = seen.hit.map { PutOptions(keeping: $0.entry) } ?? options
             let content = Content(of: value.span)
-            return try replace(seen.stored, with: value, content, digest, key, terms) ? sum : nil
+            return try cache.replace(seen.stored, with: value, content, digest, key, terms) ? sum : nil
         }
     }
 
+    /// Atomically adds to the number stored under `key`, across processes, on a library thread.
+    @discardableResult
+    public func increment(
+        forKey key: String,
+        by amount: Int = 1,
+        options: PutOptions? = nil
+    ) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in
+            try self.increment(forKey: key, by: amount, options: options)
+        }
+    }
+}
+
+// MARK: Steps
+
+extension SharedCache {
     /// Parses the value as a number; returns 0 for a miss.
-    private func number(in hit: CacheHit<Data>?) throws(CacheError) -> Int {
+    fileprivate func number(in hit: CacheHit<Data>?) throws(CacheError) -> Int {
         guard let hit else { return 0 }
         // `echo` appends a newline to a number.
         let digits = hit.value.last == UInt8(ascii: "\n") ? hit.value.dropLast() : hit.value
@@ -127,14 +150,12 @@ extension SharedCache {
         throw uncountable("the value is not a whole number in decimal digits: put one, or use another key")
     }
 
-    private func uncountable(_ words: String) -> CacheError {
+    fileprivate func uncountable(_ words: String) -> CacheError {
         CacheError(.invalidArgument, "add to a number in \(path): \(words)", path: path)
     }
 
-    // MARK: Steps
-
     /// Returns the entry of a key, on which a write can be made conditional, and the hit that a get would return.
-    private func observe<Codec: CacheCodec>(
+    fileprivate func observe<Codec: CacheCodec>(
         _ digest: Digest,
         _ key: String,
         _ codec: Codec
@@ -185,7 +206,7 @@ extension SharedCache {
 
     /// Replaces the options of the found value; returns false if the entry is no longer as `observed`, or its object is
     /// missing.
-    private func rewrite(
+    fileprivate func rewrite(
         _ observed: StoredEntry?,
         _ hit: CacheHit<some Sendable>,
         _ digest: Digest,
@@ -202,7 +223,7 @@ extension SharedCache {
     }
 
     /// Records for `span` that there is no value, if the entry is still as `observed`; otherwise returns false.
-    private func note(
+    fileprivate func note(
         nothingFor span: Duration,
         _ digest: Digest,
         _ key: String,
@@ -217,7 +238,7 @@ extension SharedCache {
     }
 
     /// Removes the value if the entry is still as `observed`; otherwise returns false.
-    private func remove(
+    fileprivate func remove(
         _ digest: Digest,
         _ key: String,
         ifStill observed: StoredEntry?

@@ -10,11 +10,11 @@ import Platform
 /// again after a pause. It never waits for one while it holds another, and closes the lock files of those that it waits for
 /// while it computes: calls for the same keys can't deadlock, whatever the order of their keys. At most ``most`` flights are
 /// in progress at once, and each has at most one file open; the others follow as these end.
-struct FlightBatch<Source: FlightSource>: Sendable {
-    typealias Value = Source.Value
-    typealias Request = FlightRequest<Source, any Error>
-    typealias Compute = @Sendable ([String]) throws -> [String: Source.Value]
-    typealias AsyncCompute = @Sendable ([String]) async throws -> [String: Source.Value]
+struct FlightBatch<Codec: CacheCodec>: Sendable {
+    typealias Value = Codec.Value
+    typealias Request = FlightRequest<Codec, any Error>
+    typealias Compute = @Sendable ([String]) throws -> [String: Codec.Value]
+    typealias AsyncCompute = @Sendable ([String]) async throws -> [String: Codec.Value]
 
     /// The maximum number of flights in progress, and of keys in one call of the closure.
     ///
@@ -45,22 +45,22 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     private var places: [Place] = []
     /// The keys to refresh once the call is over.
     private var agingPlaces: [Place] = []
-    private var flights: [Flight<Source, any Error>] = []
+    private var flights: [Flight<Codec, any Error>] = []
     /// The values found or computed so far.
-    private(set) var values: [String: Source.Value] = [:]
+    private(set) var values: [String: Codec.Value] = [:]
     /// The missing keys that must not be computed.
     private var absent: [String] = []
     private var failure: Failure?
     private var backoff = Backoff(upTo: FlightLock.longestPause)
     /// The remaining time to wait for room: for all values together no longer than for one.
-    private var patience = Request.roomPatience
+    private(set) var patience = Request.roomPatience
 
-    /// Looks up all these keys, on the calling thread.
-    init(_ keys: [String], in source: Source, _ terms: PutOptions, _ options: ReadOptions) {
+    /// Looks up all these full keys, on the calling thread.
+    init(_ keys: [String], in view: CacheView<Codec>, _ terms: PutOptions?, _ options: ReadOptions) {
         let kind: FlightStateMachine.Kind = options.failsAtWaitLimit ? .valueInTime : .cancellable
-        var request = Request(source, "", terms, options, kind)
+        var request = Request(view, "", terms, options, kind)
         request.deadline = options.waitLimit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
-        request.askingEnd = source.cache.remote.map { ContinuousClock.now + $0.tier.limit }
+        request.askingEnd = view.cache.remote.map { ContinuousClock.now + $0.tier.limit }
         self.request = request
         for key in keys { look(for: key) }
         places.sort { $1.digest.word(0) < $0.digest.word(0) }
@@ -76,7 +76,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         let request = asking(for: key)
         if request.options.source != .anywhere {
             let hit = request.withoutFailing { () throws(CacheError) in
-                try request.source.get(forKey: key, reading: request.options.withoutOthers)
+                try request.cache.find(key, request.codec, request.options.withoutOthers)
             }
             if let hit { values[key] = hit.value } else { absent.append(key) }
             return
@@ -86,10 +86,10 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         if let hit, verdict != .miss {
             values[key] = hit.value
             if verdict == .agingHit {
-                agingPlaces.append(Place(digest: request.source.cache.name(ofKey: key), key: key, aging: hit))
+                agingPlaces.append(Place(digest: request.cache.name(ofKey: key), key: key, aging: hit))
             }
         } else if hit != nil || !request.remembersNothing() {
-            places.append(Place(digest: request.source.cache.name(ofKey: key), key: key, aging: nil))
+            places.append(Place(digest: request.cache.name(ofKey: key), key: key, aging: nil))
         }
     }
 
@@ -158,13 +158,13 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             if flights[index].hasAnswer { continue }
             let key = flights[index].request.key
             // Behind the keys that were not tried yet.
-            places.insert(Place(digest: request.source.cache.name(ofKey: key), key: key, aging: nil), at: 0)
+            places.insert(Place(digest: request.cache.name(ofKey: key), key: key, aging: nil), at: 0)
         }
         flights.removeAll { $0.course.action == .finish && !$0.hasAnswer }
         land()
     }
 
-    private func flight(to place: Place) -> Flight<Source, any Error>? {
+    private func flight(to place: Place) -> Flight<Codec, any Error>? {
         let request = asking(for: place.key)
         var course = FlightStateMachine(request.kind)
         course.proceed(place.aging == nil ? .miss : .agingHit)

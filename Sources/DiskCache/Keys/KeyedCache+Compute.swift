@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
-public import FoundationEssentials
-
 // The synchronous forms block, so overload resolution must never choose them in asynchronous code: they are disfavoured, and
 // each has an asynchronous twin that takes the same closure. Without the twin, a closure that has a capture list and awaits
 // nothing matches the synchronous form best, disfavoured or not.
 
-extension SharedCache {
+extension KeyedCache {
     /// Returns the value of `key`, computed and stored if it is missing, once for all threads and processes that need it at
     /// the same time.
     ///
@@ -16,6 +13,9 @@ extension SharedCache {
     /// Failures of the cache itself (no space, no permission, a missing directory, a closed cache, an invalid expiration)
     /// are never thrown here: the value is then computed, still once for the concurrent callers in this process, and not
     /// stored.
+    ///
+    /// A stored value that does not decode is removed and recomputed; a computed value that cannot be encoded is returned but
+    /// not stored.
     ///
     /// A hit costs no more than `get(forKey:)`. A computation takes about ten system calls besides the put. The closure must
     /// not request the same key: it would wait for itself. Don't use this form in Swift tasks: while it waits it blocks one
@@ -29,7 +29,7 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
-    ///   - options: the computed value's expiration and other properties.
+    ///   - options: the computed value's expiration and other properties; nil for those of the view.
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: computes the value; runs on this thread or, for a background refresh, on another thread after this call
     ///     has returned.
@@ -37,11 +37,11 @@ extension SharedCache {
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
-        options: PutOptions = PutOptions(),
+        options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
-        orCompute compute: @escaping @Sendable () throws(Failure) -> Data
-    ) throws(Failure) -> Data {
-        try FlightRequest(self, key, options, reading).value(compute)
+        orCompute compute: @escaping @Sendable () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try FlightRequest(view, key, options, reading).value(compute)
     }
 
     /// Returns the value of `key`, computed and stored if it is missing, once for all tasks, threads and processes that need
@@ -55,17 +55,17 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
-    ///   - options: the computed value's expiration and other properties.
+    ///   - options: the computed value's expiration and other properties; nil for those of the view.
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: computes the value; runs in this task or, for a background refresh, in a separate task.
     /// - Throws: only the computation's own error.
     public func value<Failure: Error>(
         forKey key: String,
-        options: PutOptions = PutOptions(),
+        options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
-        orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
-    ) async throws(Failure) -> Data {
-        try await FlightRequest(self, key, options, reading).value(compute)
+        orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await FlightRequest(view, key, options, reading).value(compute)
     }
 
     /// Returns the value of `key`, computed if it is missing by a closure that awaits nothing.
@@ -74,11 +74,11 @@ extension SharedCache {
     /// runs in this task. In asynchronous code the compiler chooses this form, never the blocking one.
     public func value<Failure: Error>(
         forKey key: String,
-        options: PutOptions = PutOptions(),
+        options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
-        orCompute compute: @escaping @Sendable () throws(Failure) -> Data
-    ) async throws(Failure) -> Data {
-        try await FlightRequest(self, key, options, reading)
+        orCompute compute: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await FlightRequest(view, key, options, reading)
             .value { () async throws(Failure) in try compute() }
     }
 
@@ -108,9 +108,9 @@ extension SharedCache {
     public func hit(
         forKey key: String,
         reading: ReadOptions = ReadOptions(),
-        orCompute compute: @escaping @Sendable (Computation<Data>) throws -> Computed<Data>
-    ) throws -> CacheHit<Data>? {
-        try FlightRequest(self, key, reading).hit(compute)
+        orCompute compute: @escaping @Sendable (Computation<Value>) throws -> Computed<Value>
+    ) throws -> CacheHit<Value>? {
+        try FlightRequest(view, key, reading).hit(compute)
     }
 
     /// Returns the value of `key`, or the closure's decision about it, once for all tasks, threads and processes that need
@@ -128,9 +128,9 @@ extension SharedCache {
     public func hit(
         forKey key: String,
         reading: ReadOptions = ReadOptions(),
-        orCompute compute: @escaping @Sendable (Computation<Data>) async throws -> Computed<Data>
-    ) async throws -> CacheHit<Data>? {
-        try await FlightRequest(self, key, reading).hit(compute)
+        orCompute compute: @escaping @Sendable (Computation<Value>) async throws -> Computed<Value>
+    ) async throws -> CacheHit<Value>? {
+        try await FlightRequest(view, key, reading).hit(compute)
     }
 
     /// Returns the value of `key`, or the decision about it of a closure that awaits nothing.
@@ -139,19 +139,9 @@ extension SharedCache {
     public func hit(
         forKey key: String,
         reading: ReadOptions = ReadOptions(),
-        orCompute compute: @escaping @Sendable (Computation<Data>) throws -> Computed<Data>
-    ) async throws -> CacheHit<Data>? {
-        try await FlightRequest(self, key, reading)
-            .hit { (computation: Computation<Data>) async throws in try compute(computation) }
-    }
-
-    /// Returns the process that is computing the value of `key`, according to its lock's file; nil if none is.
-    ///
-    /// Three system calls.
-    func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
-        let digest = try digest(ofKey: key)
-        return try withStore { (store, _) throws(CacheError) in
-            try ComputingProcess.current(of: digest, in: store.directory)
-        }
+        orCompute compute: @escaping @Sendable (Computation<Value>) throws -> Computed<Value>
+    ) async throws -> CacheHit<Value>? {
+        try await FlightRequest(view, key, reading)
+            .hit { (computation: Computation<Value>) async throws in try compute(computation) }
     }
 }
