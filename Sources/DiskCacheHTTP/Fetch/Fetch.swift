@@ -190,10 +190,8 @@ struct Fetch: Sendable {
 
     /// Leads the flight for this request, across all processes, or waits for its leader.
     ///
-    /// The value of the flight is only the outcome, for the followers in this process; followers in other processes find the
-    /// stored response.
+    /// Followers in this process get the outcome; followers in other processes find the stored response.
     private func lead(_ key: String, _ progress: inout Progress) async throws -> FlightOutcome {
-        let own = Locked<FlightOutcome?>.Box(nil)
         let first = progress.first
         // The first check comes early, since it takes two checks to see whether the download makes progress.
         let stall = limits.stallLimit
@@ -202,16 +200,12 @@ struct Fetch: Sendable {
         var reading = ReadOptions(waitLimit: wait, failsAtWaitLimit: true)
         reading.asksRemote = false
         do {
-            let hit = try await responses.cache.hit(forKey: key, reading: reading) {
-                (_: Computation<Data>) async throws -> Computed<Data> in
-                let lead = try await flown(since: first)
-                own.value.withLock { $0 = lead }
-                return .unkept(lead.word)
+            let flights = responses.cache.typed(by: FlightOutcome.Codec())
+            let hit = try await flights.hit(forKey: key, reading: reading) { _ async throws in
+                .unkept(try await flown(since: first))
             }
-            if let lead = own.value.withLock({ $0 }) { return lead }
-            // The stored value is not the result of a flight.
-            guard let hit, hit.source == .computed || hit.source == .joined else { return .alone }
-            return FlightOutcome(word: hit.value, terms: limits.terms)
+            guard let hit else { return .alone }
+            return hit.source == .joined ? hit.value.followed(with: limits.terms) : hit.value
         } catch let error as CacheError where error.code == .timedOut {
             // The leader may be slow, or stopped.
             try limits.check(asked)
@@ -248,33 +242,22 @@ struct Fetch: Sendable {
 }
 
 extension Fetch.FlightOutcome {
-    /// The outcome in the form that followers get.
-    var word: Data {
-        switch self {
-        case .served(let served): Data((served.cacheStatus.isStored ? "stored" : "alone").utf8)
-        case .arrived: Data("stored".utf8)
-        case .alone: Data("alone".utf8)
-        case .again, .failed(_, terms: nil): Data("again".utf8)
-        case .failed(let error, let terms?): Data("\(error.code.rawValue)\n\(terms)\n\(error.message)".utf8)
-        }
+    /// The codec of outcomes, which are never stored.
+    struct Codec: CacheCodec {
+        private struct NotStored: Error {}
+
+        func encode(_ value: Fetch.FlightOutcome) throws -> Data { throw NotStored() }
+
+        func decode(_ data: Data) throws -> Fetch.FlightOutcome { throw NotStored() }
     }
 
-    /// Creates the outcome that the leader has reported.
-    ///
-    /// - Parameter terms: those of the follower.
-    init(word: Data, terms: String) {
-        let text = String(decoding: word, as: UTF8.self)
-        switch text {
-        case "stored": self = .arrived
-        case "alone": self = .alone
-        default:
-            let parts = text.split(separator: "\n", maxSplits: 2)
-            guard parts.count == 3, parts[1] == terms, let code = FetchError.Code(rawValue: String(parts[0]))
-            else {
-                self = .again
-                return
-            }
-            self = .failed(FetchError(code, String(parts[2])), terms: terms)
+    /// Returns the outcome for a request that has waited for it, with its own terms.
+    func followed(with terms: String) -> Fetch.FlightOutcome {
+        switch self {
+        case .served(let served): served.cacheStatus.isStored ? .arrived : .alone
+        case .failed(_, terms): self
+        case .failed: .again
+        case .arrived, .alone, .again: self
         }
     }
 }

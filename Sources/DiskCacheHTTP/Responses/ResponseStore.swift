@@ -89,7 +89,7 @@ struct ResponseStore: Sendable {
     func flightKey(_ request: HTTPRequest, _ choice: Choice?, _ hasher: CredentialHasher) -> String {
         let newest = choice?.index.variants(for: request, hasher: { hasher($0) }).first
         let variant = newest ?? Variant(of: request, fields: [Variant.credentials], hasher: { hasher($0) })
-        // Never the key of a response: a caller that joins the flight would get the value stored there.
+        // Never the key of a response, which is not the outcome of a flight and would be removed.
         return "fetch " + key(request.url, variant)
     }
 
