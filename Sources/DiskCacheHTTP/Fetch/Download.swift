@@ -106,11 +106,13 @@ final class Download: Sendable {
     private func beginning(of partial: PartialFile) throws(Errno) -> StoredResponse? {
         let length = try partial.length()
         guard length > 0, let note = partial.noted,
-            let head = StoredHead(String(decoding: note, as: UTF8.self))
+            let response = StoredResponse(
+                String(decoding: note, as: UTF8.self),
+                body: { .part(0..<length, of: $0) }
+            )
         else { return nil }
-        let response = head.response(.part(0..<length, of: head.length))
         let isWanted = terms.policy.matches(response, terms.request, hasher: { terms.hasher($0) })
-        return isWanted && length <= head.length ?? .max ? response : nil
+        return isWanted && length <= response.length ?? .max ? response : nil
     }
 
     private func clear() throws(Errno) {
@@ -227,17 +229,15 @@ final class Download: Sendable {
             terms.policy.storing(response, to: terms.request) == .complete,
             let variant = variant(of: response)
         else { return }
-        let length = response.contentLength
         let stored = StoredResponse(
             fields: StoredFields.of(response.fields),
             requested: requested,
             received: now,
             variant: variant,
-            body: .part(0..<0, of: length)
+            body: .part(0..<0, of: response.contentLength)
         )
-        let head = StoredHead(stored, epoch: "-", length: length)
         // If that fails, no download continues it.
-        _ = partial.begin(noting: Array(head.text.utf8))
+        _ = partial.begin(noting: Array(stored.text.utf8))
     }
 
     /// Returns the variant of the response, or nil if no request may match it.

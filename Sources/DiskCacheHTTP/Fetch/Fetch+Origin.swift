@@ -111,7 +111,7 @@ extension Fetch {
         _ requested: HTTPDate
     ) -> TransportRequest {
         var call = TransportRequest(request.url.text, method: request.method)
-        call.fields = (request.fields.lines + resuming.lines).map { HeaderField($0.name, $0.value) }
+        call.fields = request.fields.lines + resuming.lines
         if !request.fields.contains("User-Agent") {
             call.fields.append(HeaderField("User-Agent", "diskcache"))
         }

@@ -24,7 +24,7 @@ struct Fetch: Sendable {
     /// The progress of the request.
     private struct Progress {
         /// The stored response at the beginning; nil if there was no usable one.
-        let first: StoredHead?
+        let first: StoredResponse?
         /// Whether a response that was stored after the beginning is accepted, however stale it is.
         var hasWaited = false
         /// Whether it requests alone, without sharing the flight.
@@ -53,7 +53,7 @@ struct Fetch: Sendable {
     func run() async throws -> Served {
         try limits.check(asked)
         var found = await find()
-        var progress = Progress(first: found.stored?.head)
+        var progress = Progress(first: found.stored?.response)
         while true {
             // Stored responses are removed as fast as they are stored.
             if progress.losses > 8 { found = Found() }
@@ -93,7 +93,8 @@ struct Fetch: Sendable {
     private func find() async -> Found {
         let wantsBytes = request.output == .memory && asked.method == "GET"
         var found = await responses.find(asked, limits.policy, hasher, wantsBytes: wantsBytes)
-        if let digest = limits.digest, let stored = found.stored, (200..<300).contains(stored.head.status),
+        if let digest = limits.digest, let stored = found.stored,
+            (200..<300).contains(stored.response.status),
             stored.entry.digest != digest
         {
             found.stored = nil
@@ -138,7 +139,7 @@ struct Fetch: Sendable {
 
     /// Returns the answer from a response that was stored after the beginning, or nil without one.
     private func arrived(_ found: Found, _ progress: Progress) async throws -> Served? {
-        guard let stored = found.stored, stored.head.issue != progress.first?.issue else { return nil }
+        guard let stored = found.stored, stored.response.issue != progress.first?.issue else { return nil }
         let (policy, now) = (limits.policy, responses.date)
         guard let answer = policy.answer(asked, from: stored.response, now: now, isValidated: true) else {
             return nil
@@ -221,9 +222,9 @@ struct Fetch: Sendable {
     }
 
     /// Sends the request for all waiters, unless the response has been stored meanwhile.
-    private func flown(since first: StoredHead?) async throws -> FlightOutcome {
+    private func flown(since first: StoredResponse?) async throws -> FlightOutcome {
         let found = await find()
-        if let stored = found.stored, stored.head.issue != first?.issue { return .arrived }
+        if let stored = found.stored, stored.response.issue != first?.issue { return .arrived }
         let decision = limits.policy.decide(
             asked,
             stored: found.stored?.response,

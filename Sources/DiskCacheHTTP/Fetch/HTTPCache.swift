@@ -165,11 +165,13 @@ public final class HTTPCache: Sendable {
         return await context.blocking { () throws(Never) -> FetchProgress? in
             do throws(CacheError) {
                 guard let state = try cache.partialState(forKey: key) else { return nil }
-                let head = state.note.flatMap { StoredHead(String(decoding: $0, as: UTF8.self)) }
+                let response = state.note.flatMap {
+                    StoredResponse(String(decoding: $0, as: UTF8.self), body: { .part(0..<0, of: $0) })
+                }
                 let process = try cache.processComputing(key)
                 return FetchProgress(
                     received: state.length,
-                    total: head?.length.map { Int64($0) },
+                    total: response?.length.map { Int64($0) },
                     joinedProcess: process == CurrentProcess.identifier ? nil : process
                 )
             } catch {

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Platform
+import Transport
 
 /// A response before it is delivered to the caller.
 struct Served: Sendable {

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Transport
+
 /// The header fields of a message: lines in order, found by name without regard to case.
 package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
-    /// A field line.
-    package struct Line: Sendable, Equatable {
-        /// The name as it was sent.
-        package var name: String
-        /// The value without surrounding white space.
-        package var value: String
-    }
-
-    /// In the order of the message.
-    package private(set) var lines: [Line] = []
+    /// In the order of the message, with names as they were sent, and values without surrounding white space.
+    package private(set) var lines: [HeaderField] = []
 
     /// Creates an empty list of fields.
     package init() {}
@@ -49,7 +43,7 @@ package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
 
     /// Appends a line.
     package mutating func add(_ name: String, _ value: String) {
-        lines.append(Line(name: name, value: HTTPText.trimmed(value)))
+        lines.append(HeaderField(name, HTTPText.trimmed(value)))
     }
 
     /// Replaces all lines of this name with one line.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Transport
+package import Transport
 
 /// The head of a request.
 package struct HTTPRequest: Sendable, Equatable {
@@ -25,8 +25,8 @@ package struct HTTPRequest: Sendable, Equatable {
     }
 
     /// The fields that may hold credentials, sorted by name, with names in lower case.
-    package var secrets: [HTTPFields.Line] {
-        fields.lines.map { HTTPFields.Line(name: HTTPText.lowercased($0.name), value: $0.value) }
+    package var secrets: [HeaderField] {
+        fields.lines.map { HeaderField(HTTPText.lowercased($0.name), $0.value) }
             .filter { isSecret($0.name) }.sorted { $0.name < $1.name }
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Transport
+
 /// The header fields of a response that are stored.
 ///
 /// All fields, known or unknown (RFC 9111, section 3.1), except those of one connection (RFC 9110, section 7.6.1) and those

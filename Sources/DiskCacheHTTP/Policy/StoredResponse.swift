@@ -22,6 +22,10 @@ package struct StoredResponse: Sendable, Equatable {
     /// The request fields that selected this response among the variants.
     package var variant: Variant
     package var body: Body
+    /// The epoch of its URL's choice; an invalidation of the URL begins a new one, after which this response is not used.
+    package var epoch = "-"
+    /// Differs each time that a response is stored or renewed, whatever its content and however short the interval.
+    package var issue = "-"
 
     package init(
         status: Int = 200,
@@ -37,6 +41,14 @@ package struct StoredResponse: Sendable, Equatable {
         self.received = received
         self.variant = variant
         self.body = body
+    }
+
+    /// The length of the whole body, if known.
+    var length: Int? {
+        switch body {
+        case .complete(let length): length
+        case .part(_, let length): length
+        }
     }
 
     /// When the origin server generated it, or when it was received if that is not stated (RFC 9110, section 6.6.1).

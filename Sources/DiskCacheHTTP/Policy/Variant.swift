@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Transport
+
 /// The Vary of a response (RFC 9111, section 4.1): the request fields that select among the variants.
 package enum VaryRule: Sendable, Hashable {
     /// `*`: no request matches.

@@ -9,22 +9,21 @@ import Platform
 struct Stored: Sendable {
     let key: String
     let entry: CacheEntry
-    var head: StoredHead
+    private(set) var response: StoredResponse
     /// The bytes, if they were requested.
     let value: Data?
 
-    var response: StoredResponse { head.response(.complete(entry.size)) }
-
     /// Returns nil if the entry is not a response, or was stored before its URL was invalidated.
     init?(_ key: String, _ entry: CacheEntry, _ value: Data?, epoch: String) {
-        guard let head = entry.metadata[StoredHead.name].flatMap(StoredHead.init), head.epoch == epoch else {
-            return nil
-        }
-        self.init(key, entry, head, value)
+        guard let text = entry.metadata[StoredResponse.metadataName],
+            let response = StoredResponse(text, body: { _ in .complete(entry.size) }), response.epoch == epoch
+        else { return nil }
+        self.init(key, entry, response, value)
     }
 
-    init(_ key: String, _ entry: CacheEntry, _ head: StoredHead, _ value: Data?) {
-        (self.key, self.entry, self.head, self.value) = (key, entry, head, value)
+    init(_ key: String, _ entry: CacheEntry, _ response: StoredResponse, _ value: Data?) {
+        (self.key, self.entry, self.response, self.value) = (key, entry, response, value)
+        self.response.body = .complete(entry.size)
     }
 }
 
@@ -193,13 +192,13 @@ extension ResponseStore {
         check: (Digest) throws(CacheError) -> Void
     ) throws -> Stored? {
         guard let epoch = try enroll(response.variant, url, seen: seen, terms) else { return nil }
-        let head = StoredHead(response, epoch: epoch)
+        let response = response.issued(in: epoch)
         let key = key(url, response.variant)
-        let entry = try cache.put(partial, forKey: key, options: putOptions(head, key, terms), check: check)
-        return Stored(key, entry, head, nil)
+        let entry = try cache.put(partial, forKey: key, options: putOptions(response, terms), check: check)
+        return Stored(key, entry, response, nil)
     }
 
-    /// Replaces the head of a stored response without writing its body.
+    /// Replaces the fields of a stored response without writing its body.
     ///
     /// - Returns: nil if the response has been replaced, or its URL invalidated.
     func renew(
@@ -210,12 +209,12 @@ extension ResponseStore {
         _ terms: Terms
     ) throws -> Stored? {
         guard try enroll(response.variant, url, seen: choice, terms) != nil else { return nil }
-        let head = StoredHead(response, epoch: stored.head.epoch)
+        let response = response.issued(in: stored.response.epoch)
         var terms = terms
         if terms.tags.isEmpty { terms.tags = stored.entry.tags }
-        let options = putOptions(head, stored.key, terms)
+        let options = putOptions(response, terms)
         let entry = try cache.renew(stored.entry, forKey: stored.key, options: options)
-        return entry.map { Stored(stored.key, $0, head, stored.value) }
+        return entry.map { Stored(stored.key, $0, response, stored.value) }
     }
 
     /// Invalidates all responses that are stored for this URL, for any request.
@@ -234,16 +233,16 @@ extension ResponseStore {
         var tags: [String]
     }
 
-    private func putOptions(_ head: StoredHead, _ key: String, _ terms: Terms) -> PutOptions {
+    private func putOptions(_ response: StoredResponse, _ terms: Terms) -> PutOptions {
         PutOptions(
             expires: .after(.seconds(terms.fresh)),
             onAccess: .keep,
             staleFor: self.options.keepsStale,
-            entityTag: head.fields.first("ETag"),
-            lastModified: head.fields.first("Last-Modified"),
-            contentType: head.fields.first("Content-Type"),
+            entityTag: response.fields.first("ETag"),
+            lastModified: response.fields.first("Last-Modified"),
+            contentType: response.fields.first("Content-Type"),
             tags: terms.tags,
-            metadata: [StoredHead.name: head.text]
+            metadata: [StoredResponse.metadataName: response.text]
         )
     }
 

@@ -102,7 +102,7 @@ import Testing
         #expect(!request.fields.contains("If-None-Match"))
     }
 
-    @Test func `a stored head and a choice survive a round trip`() throws {
+    @Test func `a stored response and a choice survive a round trip`() throws {
         let url = try #require(HTTPURL("https://a/"))
         let request = HTTPRequest("GET", url, ["Accept-Language": "de", "A": ""])
         let variant = Variant(of: request, fields: ["a", "accept-language", "b"]) { $0 }
@@ -114,10 +114,9 @@ import Testing
             variant: variant,
             body: .complete(7)
         )
-        let head = StoredHead(response, epoch: "x", length: 7)
-        #expect(StoredHead(head.text) == head)
-        #expect(StoredHead(head.text)?.response(.complete(7)) == response)
-        #expect(StoredHead("2 1 2 3 4 x y") == nil)
+        let issued = response.issued(in: "x")
+        #expect(StoredResponse(issued.text) { _ in .complete(7) } == issued)
+        #expect(StoredResponse("2 1 2 3 4 x y") { _ in .complete(7) } == nil)
         var choice = Choice()
         choice.index.add(Variant())
         choice.index.add(variant)

@@ -32,7 +32,7 @@ import Testing
         try await place.cache.blocking { (cache) throws(CacheError) in try cache.removeAll() }
         for (entry, value) in stored {
             let key = try #require(entry.key)
-            let isResponse = entry.metadata[StoredHead.name] != nil
+            let isResponse = entry.metadata[StoredResponse.metadataName] != nil
             var options = PutOptions(expires: .never)
             options.metadata = entry.metadata
             try await place.cache.put(isResponse ? Data("fake".utf8) : value, forKey: key, options: options)

@@ -6,8 +6,8 @@ import Testing
 
 @testable import DiskCacheHTTP
 
-/// Parsing of stored response heads: no input leads to values out of range.
-@Suite(.takesTurns) struct StoredHeadTests {
+/// Parsing of stored responses: no input leads to values out of range.
+@Suite(.takesTurns) struct StoredResponseTextTests {
     private static func response(_ change: (inout StoredResponse) -> Void = { _ in }) -> StoredResponse {
         var response = StoredResponse(
             fields: [
@@ -22,8 +22,8 @@ import Testing
     }
 
     @Test func `a head survives a round trip`() throws {
-        let head = StoredHead(Self.response(), epoch: "e", length: 10)
-        #expect(try #require(StoredHead(head.text)) == head)
+        let response = Self.response().issued(in: "e")
+        #expect(StoredResponse(response.text) { _ in .complete(10) } == response)
     }
 
     @Test(arguments: [
@@ -31,7 +31,7 @@ import Testing
         "1 100 -62167219200 253402300799 0 e i",
     ])
     func `numbers within the valid range are accepted`(_ text: String) {
-        #expect(StoredHead(text) != nil)
+        #expect(StoredResponse(text) { .part(0..<0, of: $0) } != nil)
     }
 
     @Test(arguments: [
@@ -50,7 +50,7 @@ import Testing
         "",
     ])
     func `malformed or out-of-range heads are rejected`(_ text: String) {
-        #expect(StoredHead(text) == nil)
+        #expect(StoredResponse(text) { .part(0..<0, of: $0) } == nil)
     }
 
     @Test func `dates and their sums saturate at the years 0 and 9999`() {
@@ -108,7 +108,11 @@ import Testing
             for _ in 0..<Int.random(in: 0...4, using: &generator) {
                 lines.append("\(any(Self.names)): \(any(Self.values))")
             }
-            guard let head = StoredHead(lines.joined(separator: "\n")) else { continue }
+            let isComplete = Bool.random(using: &generator)
+            let text = lines.joined(separator: "\n")
+            guard
+                let stored = StoredResponse(text, body: { isComplete ? .complete(10) : .part(0..<5, of: $0) })
+            else { continue }
             parsed += 1
             let request = HTTPRequest(
                 any(["GET", "HEAD", "POST"]),
@@ -122,9 +126,6 @@ import Testing
             let response = HTTPResponse(
                 [200, 206, 304, 404, 503].randomElement(using: &generator) ?? 200,
                 [any(["Date", "ETag", "Content-Range", "Age"]): any(Self.values)]
-            )
-            let stored = head.response(
-                Bool.random(using: &generator) ? .complete(10) : .part(0..<5, of: head.length)
             )
             for (policy, now) in zip(policies, moments) + [(policies[0], moments[3])] {
                 let freshness = policy.freshness(of: stored, now: now)
@@ -147,7 +148,8 @@ import Testing
                 )
                 _ = stored.resumption(by: response, received: now)
             }
-            #expect(StoredHead(StoredHead(stored, epoch: "e").text) != nil, "seed \(seed): \(lines)")
+            let again = StoredResponse(stored.issued(in: "e").text) { .part(0..<5, of: $0) }
+            #expect(again != nil, "seed \(seed): \(lines)")
         }
         #expect(parsed > 400, "seed \(seed)")
     }
