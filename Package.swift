@@ -94,45 +94,11 @@ let package = Package(
         ),
         .target(name: "Models", path: "Tests/Models", swiftSettings: modelSettings),
         .executableTarget(
-            name: "SystemCallProbe",
-            dependencies: ["DiskCache"],
-            path: "IntegrationTests/SystemCallProbe",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "ComputeProbe",
-            dependencies: ["DiskCache"],
-            path: "IntegrationTests/ComputeProbe",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "LockProbe",
-            dependencies: ["DiskCache"],
-            path: "IntegrationTests/LockProbe",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "ShutdownProbe",
-            dependencies: ["DiskCache"],
-            path: "IntegrationTests/ShutdownProbe",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "LimitProbe",
-            dependencies: ["DiskCache"],
-            path: "IntegrationTests/LimitProbe",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "StopProbe",
-            dependencies: ["CacheStore", "Platform"],
-            path: "IntegrationTests/StopProbe",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "LoadProbe",
-            dependencies: ["DiskCache", "TestSupport"],
-            path: "IntegrationTests/LoadProbe",
+            name: "Probes",
+            dependencies: [
+                "DiskCache", "DiskCacheHTTP", "DiskCacheRemote", "CacheStore", "Platform", "TestSupport",
+            ],
+            path: "IntegrationTests/Probes",
             swiftSettings: testSettings
         ),
         .executableTarget(name: "SandboxProbe", path: "IntegrationTests/SandboxProbe"),
@@ -140,36 +106,6 @@ let package = Package(
             name: "Tutorial",
             dependencies: ["DiskCache"],
             path: "IntegrationTests/Tutorial"
-        ),
-        .executableTarget(
-            name: "HostProbe",
-            dependencies: ["DiskCache", "Platform", "TestSupport"],
-            path: "IntegrationTests/HostProbe",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "HostileProbe",
-            dependencies: ["DiskCache", "Platform", "TestSupport"],
-            path: "IntegrationTests/HostileProbe",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "FetchProbe",
-            dependencies: ["DiskCacheHTTP", "DiskCache"],
-            path: "IntegrationTests/FetchProbe",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "CacheWorker",
-            dependencies: ["DiskCache", "Platform"],
-            path: "IntegrationTests/CacheWorker",
-            swiftSettings: testSettings
-        ),
-        .executableTarget(
-            name: "RemoteProbe",
-            dependencies: ["DiskCacheRemote"],
-            path: "IntegrationTests/RemoteProbe",
-            swiftSettings: testSettings
         ),
         .testTarget(
             name: "TestSupportTests",
@@ -233,17 +169,10 @@ let package = Package(
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "DiskCacheHTTP", "DiskCacheRemote",
                 "RemoteStore",
-                "DiskCacheCommand", "diskcache", "diskcache-net", "SystemCallProbe", "CacheWorker",
-                "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe", "StopProbe",
-                "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe", "SandboxProbe", "Tutorial",
+                "DiskCacheCommand", "diskcache", "diskcache-net", "Probes", "SandboxProbe", "Tutorial",
             ],
             path: "IntegrationTests",
-            exclude: [
-                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe",
-                "SandboxProbe", "Tutorial",
-                "Scripts", "Expectations",
-            ],
+            exclude: ["Probes", "SandboxProbe", "Tutorial", "Scripts", "Expectations"],
             swiftSettings: testSettings
         ),
     ],

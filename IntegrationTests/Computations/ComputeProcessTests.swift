@@ -113,10 +113,9 @@ private final class Probe: Sendable {
     private let output: FileHandle
 
     init(_ arguments: [String]) throws {
-        let program = URL(fileURLWithPath: BuiltCommand.path).deletingLastPathComponent()
         process = Process()
-        process.executableURL = program.appendingPathComponent("ComputeProbe")
-        process.arguments = arguments
+        process.executableURL = URL(fileURLWithPath: BuiltCommand.probes)
+        process.arguments = ["compute"] + arguments
         let pipe = Pipe()
         process.standardOutput = pipe
         output = pipe.fileHandleForReading

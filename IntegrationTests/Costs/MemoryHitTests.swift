@@ -19,17 +19,14 @@ struct MemoryHitTests {
         (try? BuiltCommand.run("/usr/bin/env", ["sh", "-c", "command -v \(program)"]).status) == 0
     }
 
-    private static let probe = URL(fileURLWithPath: BuiltCommand.path).deletingLastPathComponent()
-        .appendingPathComponent("SystemCallProbe").path
-
     /// Returns the total of `strace -c` for the given number of hits, including the start of the process.
     private func systemCalls(_ hits: Int) throws -> Int {
         let log = "\(place.path)/calls-\(hits)"
         let run = try BuiltCommand.run(
             "/usr/bin/env",
             [
-                "strace", "-f", "-c", "-o", log, Self.probe, "\(place.path)/cache-\(hits)", "memory-hits",
-                "\(hits)",
+                "strace", "-f", "-c", "-o", log, BuiltCommand.probes, "systemCalls",
+                "\(place.path)/cache-\(hits)", "memory-hits", "\(hits)",
             ]
         )
         try #require(run.status == 0)

@@ -53,14 +53,14 @@ enum CountingTools {
 
 /// The probe that `swift build -c release` builds, whatever the configuration of the tests.
 enum OptimizedProbe {
-    static let file = root.appendingPathComponent("SystemCallProbe")
+    static let file = root.appendingPathComponent("Probes")
     private static let root = PackageFiles.root.appendingPathComponent(".build/release")
 
     /// Whether the probe exists and is newer than its sources.
     static let isCurrent: Bool = {
         guard let built = modification(file) else { return false }
         let parts = ["Sources/CPlatform", "Sources/Platform", "Sources/CacheStore", "Sources/DiskCache"]
-        return (parts + ["IntegrationTests/SystemCallProbe"]).allSatisfy { part in
+        return (parts + ["IntegrationTests/Probes"]).allSatisfy { part in
             let directory = PackageFiles.root.appendingPathComponent(part)
             let files = FileManager.default.enumerator(atPath: directory.path)?.allObjects as? [String] ?? []
             return files.filter { $0.hasSuffix(".swift") || $0.hasSuffix(".c") || $0.hasSuffix(".h") }

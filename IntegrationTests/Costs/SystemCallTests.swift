@@ -46,16 +46,13 @@ struct SystemCallTests {
         ofFirstThread: Bool = false
     ) throws -> [String: Int] {
         let directory = try TemporaryDirectory()
-        let probe =
-            Bundle.main.executableURL?.deletingLastPathComponent()
-            .appendingPathComponent("SystemCallProbe").path ?? ""
         var environment = sidecar ? ["DISKCACHE_METADATA": "sidecar"] : [:]
         if durable { environment["DISKCACHE_DURABLE"] = "1" }
         func run(_ times: Int) throws -> [String: Int] {
             let path = directory.path + "/cache-\(times)"
-            if hasShards { try makeShards(of: path, probe) }
+            if hasShards { try makeShards(of: path) }
             return try Tracer.trace(
-                [probe, path, operation, "\(times)"],
+                [BuiltCommand.probes, "systemCalls", path, operation, "\(times)"],
                 environment: environment,
                 follows: !ofFirstThread
             )
@@ -72,8 +69,10 @@ struct SystemCallTests {
     }
 
     /// Creates the cache with all shards, which the first put in each would create otherwise.
-    private func makeShards(of path: String, _ probe: String) throws {
-        try #require(try BuiltCommand.run(probe, [path, "key", "0"]).status == 0)
+    private func makeShards(of path: String) throws {
+        try #require(
+            try BuiltCommand.run(BuiltCommand.probes, ["systemCalls", path, "key", "0"]).status == 0
+        )
         for part in ["objects", "entries"] {
             for shard in 0..<256 {
                 try FileManager.default.createDirectory(
@@ -156,14 +155,14 @@ struct SystemCallTests {
     /// Removes 100,000 values with `DISKCACHE_SOAK=1`, as in a large namespace.
     @Test func `removing all values takes as many system calls whatever their number`() throws {
         let isWhole = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
-        let probe =
-            Bundle.main.executableURL?.deletingLastPathComponent()
-            .appendingPathComponent("SystemCallProbe").path ?? ""
         func calls(removing count: Int) throws -> Int {
             let directory = try TemporaryDirectory()
             let path = directory.path + "/cache"
-            try #require(try BuiltCommand.run(probe, [path, "fill", "\(count)"]).status == 0)
-            let calls = try Tracer.trace([probe, path, "remove-all", "1"])
+            try #require(
+                try BuiltCommand.run(BuiltCommand.probes, ["systemCalls", path, "fill", "\(count)"]).status
+                    == 0
+            )
+            let calls = try Tracer.trace([BuiltCommand.probes, "systemCalls", path, "remove-all", "1"])
             let cache = try SharedCache(at: path)
             #expect(try cache.get(forKey: "fill 0") == nil)
             #expect(try cache.entries().allSatisfy { _ in false })

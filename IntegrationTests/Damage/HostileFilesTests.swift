@@ -76,8 +76,6 @@ import Testing
 
     /// Runs the probe, and restarts it after each death with the case after the fatal one.
     private func probe(_ numbers: [Int], isAlternating: Bool = false) throws -> [Outcome] {
-        let program = URL(fileURLWithPath: Tool.path).deletingLastPathComponent()
-            .appendingPathComponent("HostileProbe").path
         var outcomes: [Outcome] = []
         var rest = numbers[...]
         while !rest.isEmpty {
@@ -86,7 +84,7 @@ import Testing
             // Few enough that the time limit only ends a process that hangs.
             let part = rest.prefix(100)
             let words =
-                ["-s", "KILL", "600", program, template, scratch]
+                ["-s", "KILL", "600", BuiltCommand.probes, "hostile", template, scratch]
                 + part.map { number in
                     isAlternating ? "\(number)/\(number.isMultiple(of: 2) ? "open" : "closed")" : "\(number)"
                 }

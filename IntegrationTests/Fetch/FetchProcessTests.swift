@@ -135,10 +135,9 @@ private final class FetchingProcess: Sendable {
     private let output: FileHandle
 
     init(_ arguments: [String]) throws {
-        let program = URL(fileURLWithPath: BuiltCommand.path).deletingLastPathComponent()
         process = Process()
-        process.executableURL = program.appendingPathComponent("FetchProbe")
-        process.arguments = arguments
+        process.executableURL = URL(fileURLWithPath: BuiltCommand.probes)
+        process.arguments = ["fetch"] + arguments
         let pipe = Foundation.Pipe()
         process.standardOutput = pipe
         output = pipe.fileHandleForReading

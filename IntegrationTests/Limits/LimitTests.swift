@@ -2,8 +2,8 @@
 
 import DiskCache
 import Foundation
-import LoadProbe
 import Platform
+import Probes
 import TestSupport
 import Testing
 
@@ -169,9 +169,8 @@ private final class LoadProcess {
     private let output = Foundation.Pipe()
 
     init(_ arguments: [String]) throws {
-        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-        process.executableURL = tests.deletingLastPathComponent().appendingPathComponent("LoadProbe")
-        process.arguments = arguments
+        process.executableURL = URL(fileURLWithPath: BuiltCommand.probes)
+        process.arguments = ["load"] + arguments
         process.standardInput = input
         process.standardOutput = output
         try process.run()

@@ -9,11 +9,9 @@ import Testing
     /// Returns the outcome of each call that `LimitProbe` makes under the limit.
     private func calls(_ limit: String, _ bytes: Int, _ moment: String) throws -> [String: String] {
         let directory = try TemporaryDirectory()
-        let probe = URL(fileURLWithPath: BuiltCommand.path).deletingLastPathComponent()
-            .appendingPathComponent("LimitProbe").path
         let run = try BuiltCommand.run(
-            probe,
-            [directory.path + "/cache", directory.path, limit, "\(bytes)", moment]
+            BuiltCommand.probes,
+            ["limit", directory.path + "/cache", directory.path, limit, "\(bytes)", moment]
         )
         #expect(run.status == 0, "\(run.output)")
         let lines = run.output.split(separator: "\n").split(separator: "limited").last ?? []

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheWorker
 import DiskCache
 import Foundation
+import Probes
 import TestSupport
 import Testing
 

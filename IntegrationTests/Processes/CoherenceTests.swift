@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheWorker
 import DiskCache
 import Foundation
 import Platform
+import Probes
 import TestSupport
 import Testing
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
-import CacheWorker
 import DiskCache
 import Foundation
 import Platform
+import Probes
 import TestSupport
 import Testing
 

@@ -83,7 +83,7 @@ import Testing
     }
 }
 
-/// A completed run of HostProbe in a separate process, which is killed if it hangs.
+/// A completed process of `Probes host`, which is killed if it hangs.
 struct HostRun {
     let end: SpawnedProcess.End
     let output: Data
@@ -95,9 +95,8 @@ struct HostRun {
         makeFile(output)
         makeFile(errors)
         let process = Process()
-        let program = Tool.path.replacingOccurrences(of: "/diskcache", with: "/HostProbe")
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = [task, directory.path + "/cache"]
+        process.executableURL = URL(fileURLWithPath: BuiltCommand.probes)
+        process.arguments = ["host", task, directory.path + "/cache"]
         process.standardOutput = FileHandle(forWritingAtPath: output)
         process.standardError = FileHandle(forWritingAtPath: errors)
         try process.run()

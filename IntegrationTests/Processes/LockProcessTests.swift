@@ -20,14 +20,12 @@ import Testing
         try FileManager.default.createDirectory(atPath: inside, withIntermediateDirectories: false)
     }
 
-    /// A process of LockProbe, which is killed when this object is released.
+    /// A process of `Probes lock`, which is killed when this object is released.
     private final class Probe {
         var process: ChildProcess
 
         init(_ arguments: [String]) throws {
-            let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-            let program = tests.deletingLastPathComponent().appendingPathComponent("LockProbe").path
-            process = try ChildProcess(starting: program, arguments)
+            process = try ChildProcess(starting: BuiltCommand.probes, ["lock"] + arguments)
         }
     }
 

@@ -12,17 +12,15 @@ import Testing
 struct ShutdownTests {
     private let place: TemporaryDirectory
     private let path: String
-    private let program: String
 
     init() throws {
         place = try TemporaryDirectory()
         path = place.path + "/cache"
-        program = BuiltCommand.path.replacingOccurrences(of: "/diskcache", with: "/ShutdownProbe")
     }
 
     /// Starts a process that has the cache open.
     private func worker(interval: Double = 3600, deadline: Double = 5, _ prefix: String...) throws -> Worker {
-        try Worker(prefix + [program, path, "\(interval)", "\(deadline)"])
+        try Worker(prefix + [BuiltCommand.probes, "shutdown", path, "\(interval)", "\(deadline)"])
     }
 
     private final class Worker {

@@ -251,16 +251,15 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
     }
 }
 
-/// A run of the program RemoteProbe.
+/// A process of `Probes remote`.
 private final class RemoteProbeRun {
     private let process = Process()
     private let pipe = Foundation.Pipe()
     private var rest = ""
 
     init(_ arguments: [String], _ environment: [String: String] = [:]) throws {
-        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-        process.executableURL = tests.deletingLastPathComponent().appendingPathComponent("RemoteProbe")
-        process.arguments = arguments
+        process.executableURL = URL(fileURLWithPath: BuiltCommand.probes)
+        process.arguments = ["remote"] + arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardOutput = pipe
         try process.run()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Says how many times a repetition of an operation calls the allocator:
-# allocations.sh PROBE OPERATION [TIMES], where PROBE is the built SystemCallProbe.
+# allocations.sh PROBE OPERATION [TIMES], where PROBE is the built program Probes.
 # The number is the difference of a run with TIMES more repetitions (default 1000000) and one without.
 set -eu
 export SWIFT_DETERMINISTIC_HASHING=1
@@ -18,7 +18,7 @@ trap 'rm -rf "$place"' EXIT
 count() {
     prepare "$probe" "$place/cache-$1" "$operation"
     LD_PRELOAD="$place/allocations.so" ALLOCATION_COUNT="$place/count" \
-        "$probe" "$place/cache-$1" "$operation" "$1"
+        "$probe" systemCalls "$place/cache-$1" "$operation" "$1"
     cat "$place/count"
 }
 few=$(count 200)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Says how many instructions a repetition of an operation executes in user mode, as valgrind counts them:
-# instructions.sh PROBE OPERATION [TIMES], where PROBE is the built SystemCallProbe.
+# instructions.sh PROBE OPERATION [TIMES], where PROBE is the built program Probes.
 # The number is the difference of a run with TIMES more repetitions (default 2000) and one without.
 #
 # It is the same in every run, under any load and on every x86-64 processor with AVX2 (since 2015 all but the
@@ -25,7 +25,7 @@ run() {
 }
 count() {
     prepare ./probe "cache-$1" "$operation"
-    run valgrind --tool=callgrind --callgrind-out-file=/dev/null ./probe "cache-$1" "$operation" "$2" 2>log ||
+    run valgrind --tool=callgrind --callgrind-out-file=/dev/null ./probe systemCalls "cache-$1" "$operation" "$2" 2>log ||
         { cat log >&2; exit 1; }
     awk '$2 == "Collected" { print $4 }' log
 }

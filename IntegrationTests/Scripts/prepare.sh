@@ -3,7 +3,7 @@
 # prepare PROBE CACHE OPERATION makes the cache for a run that is counted, and where the operation makes new
 # files all of its directories, so that no put comes first in one. For the scripts beside this one.
 prepare() {
-    "$1" "$2" key 0
+    "$1" systemCalls "$2" key 0
     case $3 in
     new | replace | compute | behind)
         names=$(seq 0 255 | xargs printf '%02x ')

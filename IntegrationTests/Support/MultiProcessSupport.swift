@@ -10,10 +10,14 @@ import Testing
 
 /// The built command, which is in the directory of the test program.
 enum BuiltCommand {
-    static let path: String = {
+    static let path = path(of: "diskcache")
+    /// The program with the probes.
+    static let probes = path(of: "Probes")
+
+    private static func path(of name: String) -> String {
         let program = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-        return program.deletingLastPathComponent().appendingPathComponent("diskcache").path
-    }()
+        return program.deletingLastPathComponent().appendingPathComponent(name).path
+    }
 
     /// Runs a program to its end, and returns its standard output and its exit status.
     static func run(_ program: String, _ arguments: [String]) throws -> (output: String, status: Int32) {
@@ -29,11 +33,9 @@ enum BuiltCommand {
     }
 }
 
-/// Returns a process that has stopped itself at `place` of an operation on the key "key" (see StopProbe).
+/// Returns a process that has stopped itself at `place` of an operation on the key "key" (see `StopProbe`).
 func stoppedProcess(at place: String, in directory: String) throws -> ChildProcess {
-    let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-    let program = tests.deletingLastPathComponent().appendingPathComponent("StopProbe").path
-    let process = try ChildProcess(starting: program, [directory, "key", "value", place])
+    let process = try ChildProcess(starting: BuiltCommand.probes, ["stop", directory, "key", "value", place])
     #expect(try process.output.readAvailable() == Array("stopping\n".utf8))
     while try processState(process.identifier) != "T" {
         try #require(try processState(process.identifier) != "Z", "it was to stop and not to end")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheWorker
 import Foundation
 import Platform
+import Probes
 import TestSupport
 
 /// Worker processes on one cache, which can be killed and restarted, and the history of all of them.
@@ -17,8 +17,8 @@ final class WorkerCrew {
         init(_ order: WorkerOrder, _ environment: [String: String]) throws {
             self.order = order
             process = try ChildProcess(
-                starting: WorkerCrew.program,
-                order.arguments,
+                starting: BuiltCommand.probes,
+                ["worker"] + order.arguments,
                 environment: environment
             )
         }
@@ -27,11 +27,6 @@ final class WorkerCrew {
             (0..<order.role.threads).reduce(0) { $0 + OperationLog.count(of: order.log(ofThread: $1)) }
         }
     }
-
-    private static let program: String = {
-        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-        return tests.deletingLastPathComponent().appendingPathComponent("CacheWorker").path
-    }()
 
     private let directory: String
     private let logs: TemporaryDirectory

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+
+/// Tests the effect of a cache on its program: `host TASK DIRECTORY` prints its observations as a line of JSON.
+///
+/// - blocked: 64 tasks put while all stripes are locked as by another process; others get meanwhile.
+/// - durable: 256 tasks put with fsync.
+/// - fork-…: forks with an open cache, see ForkingHost. prefork: forks first.
+/// - crash: a closure crashes on a library thread; a handler of the program ends it with 7.
+/// - chdir: opens a cache at a relative path and changes its working directory; `reads` counts the successful checks.
+/// - descriptors: 64 tasks put from a pipe, others put in the background, and the process has no free descriptor.
+enum HostProbe {
+    static func run(_ words: [String]) throws {
+        guard words.count == 2 else { exit(EX_USAGE) }
+        let path = words[1]
+        switch words[0] {
+        case "fork-use": try ForkingHost(path).useInChild()
+        case "fork-wait": try ForkingHost(path).waitInChild()
+        case "fork-compute": try ForkingHost(path).computeInChild()
+        case "fork-ask": try ForkingHost(path).askInChild()
+        case "fork-locks": try ForkingHost(path).giveBackInChild()
+        case "fork-named": try ForkingHost(path).lockInChild()
+        case "fork-contend": try ForkingHost(path).contendInChild()
+        case "prefork": try ForkingHost(path).prefork()
+        case "blocked": Probes.inTask { try report(try await BlockedHost(path).run()) }
+        case "crash": Probes.inTask { try report(try await CrashingHost(path).run()) }
+        case "descriptors": Probes.inTask { try report(try await ExhaustedHost(path).run()) }
+        case "durable": Probes.inTask { try report(try await DurableHost(path).run()) }
+        case "chdir": return try report(try MovingHost(path).run())
+        default: exit(EX_USAGE)
+        }
+        try report(HostReport())
+    }
+
+    private static func report(_ report: HostReport) throws {
+        FileHandle.standardOutput.write(try JSONEncoder().encode(report))
+    }
+}
