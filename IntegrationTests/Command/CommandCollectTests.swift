@@ -211,7 +211,7 @@ import Testing
             #expect(run.status == 0)
             last = try cache.directory.lastCollection()
             #expect(last?.ended != nil)
-            let isCutShort = run.output.contains("Z removed nothing; ended before it was done; took ")
+            let isCutShort = run.output.contains("Z removed nothing; stopped early; took ")
             #expect(isCutShort == (last?.isComplete == false))
         }
         #expect(last?.isComplete == false)

@@ -70,7 +70,7 @@ import Testing
         let created = Date(timeIntervalSinceNow: 3590)
         try tool.cache { $0.now = { created } }.put("value", forKey: "ahead")
         let status = try status("ahead")
-        #expect(status.line.hasPrefix("a miss for 59m ") && status.line.contains("clock that is ahead"))
+        #expect(status.line.hasPrefix("a miss for 59m ") && status.line.contains("clock that stored it"))
         #expect(status.exit == 1 && !status.line.contains("gc removes it"))
     }
 

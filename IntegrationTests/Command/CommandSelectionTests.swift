@@ -100,7 +100,7 @@ import Testing
             let run = try tool.run(["gc", "--list"] + options)
             #expect(run.status == 0)
             #expect(Set(run.lines.prefix(2)) == Set(expected), "\(run.output)")
-            #expect(run.lines[2].hasPrefix(options.isEmpty ? "REMOVED" : "WOULD GO"))
+            #expect(run.lines[2].hasPrefix(options.isEmpty ? "REMOVED" : "WOULD REMOVE"))
         }
         #expect(try tool.run("gc", "--list").lines.count == 1)
     }

@@ -116,7 +116,7 @@ import Testing
         #expect(try tool.run("gc").output.contains("too many"))
         #expect(try tool.run("ls").lines.count == 10)
         let stats = try tool.run("stats", "--quick").output
-        #expect(stats.contains("limit of keys") && stats.contains("100.0 % used"), "\(stats)")
+        #expect(stats.contains("key limit") && stats.contains("100.0 % used"), "\(stats)")
         #expect(try tool.run("stats", "--prometheus").output.contains("diskcache_limit_entries{"))
     }
 

@@ -134,9 +134,9 @@ struct RemoteCommandTests {
             here stats --quick; there stats --quick
             """
         )
-        #expect(run.output.contains("  still to be sent"), "\(run.output)")
-        #expect(run.output.contains("from other machines") && run.output.contains("told other machines"))
-        #expect(run.output.contains("/store") && run.output.contains("asked"), "\(run.output)")
+        #expect(run.output.contains("  not sent yet"), "\(run.output)")
+        #expect(run.output.contains("remote hits") && run.output.contains("remote writes"))
+        #expect(run.output.contains("/store") && run.output.contains("in use"), "\(run.output)")
     }
 
     @Test func `stats --watch reports the servers, too`() throws {

@@ -127,7 +127,7 @@ extension Tool {
         ] {
             let run = try tool.run(refusing: Self.reading, refusal, command)
             #expect(
-                run.status != 0 || run.output.contains("can't be read or removed, left alone"),
+                run.status != 0 || run.output.contains("skipped (can't be read or removed)"),
                 "\(command): \(run.error)"
             )
             #expect(![1, 70].contains(run.status) && run.status < 128, "\(command): \(run.error)")
@@ -268,7 +268,7 @@ extension Tool {
             """
         let run = try tool.shell(script)
         #expect(
-            run.status == 73 && run.error.contains("inodes that are used up"),
+            run.status == 73 && run.error.contains("no free inodes"),
             "\(run.status) \(run.error)"
         )
     }

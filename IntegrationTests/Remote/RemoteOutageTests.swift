@@ -115,26 +115,48 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
     }
 
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
-    func `the password is read from the credentials file, and a wrong one fails no put`() throws {
+    func `the password is read from the credentials file, and a change waits while it is wrong`() throws {
         let server = try RemoteServerProcess(.redis)
+        try setPassword(of: server, to: "secret")
+        let (right, wrong) = (
+            try open("right", password: "secret", of: server),
+            try open("wrong", password: "other", of: server)
+        )
+        try right.put("value", forKey: "key right")
+        waitUntil("it is sent") { right.directory.activity.remoteWrites == 1 }
+        try wrong.put("value", forKey: "key wrong")
+        waitUntil("it is denied") { wrong.directory.activity.remoteErrors > 0 }
+        #expect(wrong.directory.remote?.waiting == 1 && wrong.directory.activity.remoteDrops == 0)
+        try setPassword(of: server, to: "other", from: "secret")
+        waitUntil("it is sent") { wrong.directory.activity.remoteWrites == 1 }
+        #expect(wrong.directory.activity.remoteDrops == 0)
+    }
+
+    private func open(
+        _ machine: String,
+        password: String,
+        of server: RemoteServerProcess
+    ) throws -> SharedCache {
+        let path = "\(directory.path)/credentials \(machine)"
+        makeFile(path, "127.0.0.1:\(server.port) = :\(password)\n")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        var remote = CacheConfiguration.Remote(servers: [server.url])
+        remote.credentials = path
+        return try open(machine, remote)
+    }
+
+    /// Changes the password of Redis.
+    private func setPassword(
+        of server: RemoteServerProcess,
+        to new: String,
+        from old: String? = nil
+    ) throws {
         let number = connected(to: server.port)
-        let command = "CONFIG SET requirepass secret\r\n"
-        _ = send(number, command, command.utf8.count, 0)
-        var answer = [UInt8](repeating: 0, count: 16)
-        #expect(recv(number, &answer, 16, 0) == 5)
-        close(number)
-        let path = directory.path + "/credentials"
-        for (password, isRight) in [("secret", true), ("other", false)] {
-            makeFile(path, "127.0.0.1:\(server.port) = :\(password)\n")
-            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-            var remote = CacheConfiguration.Remote(servers: [server.url])
-            remote.credentials = path
-            let cache = try open(password, remote)
-            try cache.put("value", forKey: "key \(password)")
-            waitUntil("it is sent or given up") {
-                let activity = cache.directory.activity
-                return isRight ? activity.remoteWrites == 1 : activity.remoteDrops > 0
-            }
+        defer { close(number) }
+        for command in (old.map { ["AUTH \($0)\r\n"] } ?? []) + ["CONFIG SET requirepass \(new)\r\n"] {
+            _ = send(number, command, command.utf8.count, 0)
+            var answer = [UInt8](repeating: 0, count: 16)
+            #expect(recv(number, &answer, 16, 0) == 5)
         }
     }
 }

@@ -38,7 +38,7 @@ public final class SharedCache: Sendable {
     ///
     /// The directory is created, accessible to its owner only, if it does not exist. A relative `path` is resolved against
     /// the present working directory; the cache stays there when the process changes its working directory. Takes about
-    /// twenty system calls, and as many again to start the janitor's thread, regardless of the directory's size. A new
+    /// thirty system calls, and about fifteen more to start the janitor's thread, regardless of the directory's size. A new
     /// directory also gets its 131 lock files.
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,

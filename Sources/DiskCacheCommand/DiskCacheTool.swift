@@ -58,7 +58,7 @@ package enum DiskCacheTool {
                 let advice = "close some, or raise the limit (ulimit -n)"
                 return report("open a file: \(error): \(advice)", .inputOutput)
             }
-            return report("write the output: \(error): check where it goes", .inputOutput)
+            return report("write the output: \(error): check its destination", .inputOutput)
         } catch {
             return report("\(error)", .internal)
         }
@@ -69,7 +69,7 @@ package enum DiskCacheTool {
         guard error.errno == Errno.noSpace.rawValue, let path = error.path,
             let space = FileSystemSpace(nearest: path), space.totalInodes > 0, space.availableInodes == 0
         else { return error.message }
-        return error.message + "; it is inodes that are used up (df -i), so delete files, however small"
+        return error.message + "; the file system has no free inodes (df -i): delete files of any size"
     }
 
     private static func dispatch(
@@ -121,7 +121,7 @@ package enum DiskCacheTool {
 enum CompleteCommand: Command {
     static let name = "complete"
     static let operands = "[--] [WORD]…"
-    static let summary = "list the words that could stand at the end of a command line"
+    static let summary = "list the completions of the last word of a command line"
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let proposals = Proposals(for: arguments.operands, among: DiskCacheTool.shown)
@@ -134,7 +134,7 @@ enum CompleteCommand: Command {
 /// `diskcache man-page`, for `make install`.
 enum ManualCommand: Command {
     static let name = "man-page"
-    static let summary = "print the page of the manual, as man(1) reads it"
+    static let summary = "print the manual page in the format of man(1)"
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try Output.print(Manual.page(of: DiskCacheTool.shown))

@@ -66,7 +66,7 @@ final class NetworkCommands: Network {
         let cache = try arguments.requireCache()
         guard var remote = try cache.directory.remoteConfiguration(), remote.isActive else {
             let advice = "name one with `diskcache config set remote.servers URL`"
-            let problem = "the config.json of \(cache.path) names no store"
+            let problem = "config.json in \(cache.path) names no remote store"
             throw Failure(.configuration, "\(arguments.command): \(problem): \(advice)")
         }
         remote.limit = limit

@@ -7,7 +7,8 @@
 ///
 /// At 95 % of a limit the janitor of one of the processes evicts the least recently used values until 90 % are left. A put
 /// that would exceed 100 % makes room itself, or waits up to a minute while another process does. So a limit holds at every
-/// moment, apart from what the file system needs for growing directories.
+/// moment, apart from what the file system needs for growing directories, and from keys of puts that are delayed just
+/// before they create them.
 public struct CacheLimits: Sendable, Equatable {
     /// Bytes on disk, as `du` counts them: values, keys, directories and the cache's own files, which take 3 to
     /// 5 MiB in an empty cache.

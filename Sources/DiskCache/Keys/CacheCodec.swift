@@ -50,8 +50,8 @@ public struct JSONCodec<Value: Codable & Sendable>: CacheCodec {
 
 /// A value with an expensive part that it can rebuild from the rest, such as a picture's pixels or a parsed tree.
 ///
-/// Under memory pressure the memory tier drops that part of its values before it evicts any; the next get rebuilds it. (The
-/// purpose of NSDiscardableContent.)
+/// Under memory pressure the memory tier drops that part of its values before it evicts any; the next get rebuilds it.
+/// (NSDiscardableContent serves the same purpose.)
 public protocol DiscardableValue: Sendable {
     /// Returns the value without its expensive part, and the bytes of memory that it then takes; nil if there is nothing to
     /// drop.

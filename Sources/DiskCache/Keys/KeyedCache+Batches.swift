@@ -69,16 +69,16 @@ extension KeyedCache {
     /// need it at the same time.
     ///
     /// The closure gets the keys that no other caller is computing, 128 at most in one call; if there are more, it is called
-    /// again. The call waits for all keys that others compute together, whatever the order of the keys in other calls, so
-    /// calls can't deadlock. At most one file is open for each of these 128 keys.
+    /// again. The call waits at the same time for all keys that others are computing, so calls can't deadlock, whatever the
+    /// order of their keys. At most one file is open for each of these 128 keys.
     ///
     /// Otherwise like `value(forKey:orCompute:)` for each key: failures of the cache itself are never thrown. One deadline,
-    /// ``ReadOptions/waitLimit`` after the start of the call, applies to all keys. Values that are old enough to be replaced
-    /// are computed in the background, by this closure after the call has returned. Keys that are recorded as having no
-    /// value (``Computed/nothing(for:)``) are left out.
+    /// ``ReadOptions/waitLimit`` after the start of the call, applies to all keys. Values that are due for a background
+    /// refresh are computed by this closure after the call has returned. Keys that are recorded as having no value
+    /// (``Computed/nothing(for:)``) are left out.
     ///
     /// - Parameters:
-    ///   - keys: any strings but the empty one.
+    ///   - keys: any non-empty strings.
     ///   - options: the computed values' expiration and other properties; nil for those of the view.
     ///   - reading: which values are accepted, and how long to wait.
     ///   - compute: computes values; a key that it leaves out has none, and its stored value is removed. Values of keys that
@@ -86,7 +86,7 @@ extension KeyedCache {
     /// - Returns: the values that were found or computed.
     /// - Throws: the closure's errors, unless each key that it had to compute has an old value as a fallback; values that
     ///   were computed before are stored. With ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` if other
-    ///   callers were not done at the limit, after this call has computed its own keys.
+    ///   callers are not done at the limit; this call has then computed its own keys.
     @_disfavoredOverload
     public func values(
         forKeys keys: some Collection<String>,

@@ -8,8 +8,8 @@ extension KeyedCache {
     /// Returns the value of `key`, computed and stored if it is missing, once for all threads and processes that need it at
     /// the same time.
     ///
-    /// If another caller is computing the value, this waits for it and returns its value. If that computation fails, exactly
-    /// one of the waiting callers computes next, with its own closure; if that process dies, one of them takes over at once.
+    /// If another caller is computing the value, this waits and returns that value. If that computation fails, exactly one
+    /// of the waiting callers computes next, with its own closure; if that process dies, one of them takes over at once.
     /// Failures of the cache itself (no space, no permission, a missing directory, a closed cache, an invalid expiration)
     /// are never thrown here: the value is then computed, still once for the concurrent callers in this process, and not
     /// stored.
@@ -28,7 +28,7 @@ extension KeyedCache {
     /// limit, and computes a key that another caller has recorded as having no value. `hit(forKey:)` honours these options.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
+    ///   - key: any non-empty string.
     ///   - options: the computed value's expiration and other properties; nil for those of the view.
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: computes the value; runs on this thread or, for a background refresh, on another thread after this call
@@ -54,7 +54,7 @@ extension KeyedCache {
     /// stored.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
+    ///   - key: any non-empty string.
     ///   - options: the computed value's expiration and other properties; nil for those of the view.
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: computes the value; runs in this task or, for a background refresh, in a separate task.
@@ -68,7 +68,7 @@ extension KeyedCache {
         try await FlightRequest(view, key, options, reading).value(compute)
     }
 
-    /// Returns the value of `key`, computed if it is missing by a closure that awaits nothing.
+    /// Returns the value of `key`; if it is missing, a closure that awaits nothing computes it.
     ///
     /// Otherwise like the asynchronous form with a closure that awaits: it blocks no thread while it waits, and the closure
     /// runs in this task. In asynchronous code the compiler chooses this form, never the blocking one.
@@ -84,26 +84,26 @@ extension KeyedCache {
 
     // MARK: Deciding a key's outcome
 
-    /// Returns the value of `key`, or the closure's decision about it, once for all threads and processes that need it at
-    /// the same time.
+    /// Returns the value of `key`; if there is none, the closure decides what happens to the key, once for all threads and
+    /// processes that need it at the same time.
     ///
-    /// The closure gets the reason for the call and the previous value, and returns a value with its options, or that there
-    /// is no value (``Computed``). All waiting callers get this decision. Failures of the cache itself are never thrown: a
-    /// value that can't be stored is still returned. A hit costs no more than a get; a miss one system call more than
-    /// `value(forKey:)`, to check whether the key is recorded as having no value, and four more for a value that has
+    /// The closure gets the reason for the call and the previous value, and returns a value with its options, or states
+    /// that there is none (``Computed``). All waiting callers get this decision. Failures of the cache itself are never
+    /// thrown: a value that can't be stored is still returned. A hit costs no more than a get; a miss one system call more
+    /// than `value(forKey:)`, to check whether the key is recorded as having no value, and four more for a value that has
     /// expired.
     ///
     /// Don't use this form in Swift tasks, as it blocks the thread.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
+    ///   - key: any non-empty string.
     ///   - reading: which values are accepted, where to look, and how long to wait.
     ///   - compute: decides the outcome; runs on this thread or, for a background refresh, on another thread after this call
     ///     has returned. It must not request the same key.
     /// - Returns: the value, with its origin (``CacheHit/source``); nil if there is no value, or if none was found and the
     ///   call must not compute (``ReadOptions/source``).
-    /// - Throws: the closure's errors; ``CacheError/Code/timedOut`` if another caller is still computing at the wait limit,
-    ///   with ``ReadOptions/failsAtWaitLimit``: the message names the process.
+    /// - Throws: the closure's errors; with ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` if another
+    ///   caller is still computing at the wait limit; the message names its process.
     @_disfavoredOverload
     public func hit(
         forKey key: String,
@@ -113,13 +113,13 @@ extension KeyedCache {
         try FlightRequest(view, key, reading).hit(compute)
     }
 
-    /// Returns the value of `key`, or the closure's decision about it, once for all tasks, threads and processes that need
-    /// it at the same time.
+    /// Returns the value of `key`; if there is none, the closure decides what happens to the key, once for all tasks,
+    /// threads and processes that need it at the same time.
     ///
     /// Like the synchronous form, but blocks no thread while it waits.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
+    ///   - key: any non-empty string.
     ///   - reading: which values are accepted, where to look, and how long to wait.
     ///   - compute: decides the outcome; runs in this task or, for a background refresh, in a separate task.
     /// - Returns: the value; nil if there is no value, or if none was found and the call must not compute.
@@ -133,7 +133,7 @@ extension KeyedCache {
         try await FlightRequest(view, key, reading).hit(compute)
     }
 
-    /// Returns the value of `key`, or the decision about it of a closure that awaits nothing.
+    /// Returns the value of `key`; if there is none, a closure that awaits nothing decides what happens to the key.
     ///
     /// Otherwise like the asynchronous form with a closure that awaits.
     public func hit(

@@ -122,7 +122,7 @@ extension KeyedCache where Codec == BytesCodec {
         }
     }
 
-    /// Calls `body` with a descriptor that is open for reading at the start of the value, already verified.
+    /// Calls `body` with a descriptor that is open for reading, at the start of the value, which is already verified.
     ///
     /// Inside `body` the value stays readable whatever happens to the entry; the descriptor is closed afterwards. Mapping it
     /// into memory is safe, because objects never change. With ``ReadOptions/Source/memory`` every call is a miss.

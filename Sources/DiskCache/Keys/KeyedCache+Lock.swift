@@ -21,11 +21,11 @@ extension KeyedCache {
     /// open for each.
     ///
     /// - Parameters:
-    ///   - name: any non-empty string, which a view precedes with its prefix.
+    ///   - name: any non-empty string; a view puts its prefix before it.
     ///   - permits: how many callers may hold the lock at the same time, 1 to 256: more than 1 make it a semaphore. All
     ///     users of the name should pass the same number; a caller that passes a smaller one competes only for that many
     ///     permits.
-    ///   - limit: the maximum time to wait; zero to not wait; nil for no limit.
+    ///   - limit: the maximum time to wait; zero for no wait; nil for no limit.
     /// - Returns: the lock, which is held until it is unlocked or the object is released.
     /// - Throws: ``CacheError`` with the code `busy` if the lock was not free in time, naming a process that holds it if
     ///   known; `invalidArgument`; others if the lock's file cannot be created: no space, no permission, a read-only file

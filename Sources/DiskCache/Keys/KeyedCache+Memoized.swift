@@ -4,8 +4,8 @@ import CacheStore
 import FoundationEssentials
 
 extension KeyedCache {
-    /// Returns a function whose results are cached: each is computed once per parameters, across all tasks, threads and
-    /// processes.
+    /// Returns a function whose results are cached: each is computed once for equal parameters, across all tasks, threads
+    /// and processes.
     ///
     /// ```swift
     /// let render = cache.memoized("render 2", of: Chart.self) { chart in try await draw(chart) }
@@ -13,8 +13,8 @@ extension KeyedCache {
     /// ```
     ///
     /// The key of a result is `name`, a slash, and the SHA-256 of the parameters as JSON with sorted keys. So two functions
-    /// need different names, and a function whose results have changed needs a new name. Parameters that contain sets, or
-    /// dictionaries whose keys are not strings, are never found again: their order differs between processes.
+    /// need different names, and a function whose results have changed needs a new name. Results for parameters that contain
+    /// sets, or dictionaries whose keys are not strings, are not found again: their order differs between processes.
     ///
     /// Otherwise like `value(forKey:orCompute:)`: failures of the cache are never thrown.
     ///
@@ -23,7 +23,7 @@ extension KeyedCache {
     ///   - type: the type of its parameters.
     ///   - options: the options for storing results; nil for those of this cache or view.
     ///   - reading: which results are acceptable, and how long to wait.
-    ///   - function: computes a result; in the caller's task or, for a refresh in the background, in a separate task.
+    ///   - function: computes a result, in the caller's task or, for a background refresh, in a separate task.
     /// - Returns: a function that throws the errors of `function`, and ``CacheError`` with the code `encoding` if the
     ///   parameters cannot be encoded.
     public func memoized<Parameters: Encodable & Sendable>(

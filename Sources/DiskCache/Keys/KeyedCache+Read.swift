@@ -63,8 +63,8 @@ extension KeyedCache {
         get throws(CacheError) { try self.get(forKey: key)?.value }
     }
 
-    /// Returns the metadata of `key` without reading the value or recording an access; nil if there is no value, whether it
-    /// decodes or not.
+    /// Returns the metadata of the value of `key`, whether or not it decodes, without reading it or recording an access; nil
+    /// if there is none.
     ///
     /// Three system calls. If a put of this key by this process is waiting to be published, it is published first. With
     /// ``ReadOptions/Source/memory`` this performs a get, and counts as one.
@@ -98,7 +98,7 @@ extension KeyedCache {
         }
     }
 
-    /// Returns whether there is an unexpired value for `key`, whether it decodes or not.
+    /// Returns whether there is an unexpired value for `key`, even one that does not decode.
     ///
     /// Two system calls, one if there is no entry, and none for most keys that were never put. The value exists and has the
     /// right length, but its bytes are not read: if they are damaged, a get misses.

@@ -29,7 +29,7 @@ extension KeyedCache {
     ///   these, as of now; omitted ones stay as they were, except the expiration, which becomes the configuration's default.
     ///   No bytes are written or copied.
     /// - `.unkept`: nothing is written, and the call returns this value.
-    /// - `.nothing`: the value is replaced by a record, valid for the given time, that there is no value. With a time of
+    /// - `.nothing`: the value is replaced by a record that there is none, which is valid for the given time. With a time of
     ///   zero, or if `decide` returns nil, the value is only removed.
     ///
     /// An update counts as an access: the entry passed to `decide` already has its expiration extended.

@@ -13,7 +13,7 @@ extension KeyedCache {
     /// ``CacheConfiguration/Writing/behind`` only this process does at first. Equal bytes under several keys are stored
     /// once. Takes eleven system calls if the bytes and the key exist already, fourteen for new bytes, and one more for a
     /// new key; after eight puts that were all new, thirteen for the next new one. A put of new bytes takes one more every
-    /// half second, to check whether the directory has other limits, and one if there is a minimum of free space.
+    /// half second, to check whether the directory has other limits, and another if there is a minimum of free space.
     ///
     /// - Parameters:
     ///   - value: the value.
@@ -42,7 +42,7 @@ extension KeyedCache {
         try await offload { () throws(CacheError) in try cache.put(value, forKey: key, codec, options) }
     }
 
-    /// Stores `value` unless `key` already has one, whether that decodes or not.
+    /// Stores `value` unless `key` already has one, whether or not that decodes.
     ///
     /// If any number of processes call this at once, exactly one of them stores its value.
     ///
@@ -72,12 +72,12 @@ extension KeyedCache {
 
     // MARK: Removing
 
-    /// Removes the value of `key`, whether it decodes or not.
+    /// Removes the value of `key`, whether or not it decodes.
     ///
     /// Six system calls. The next collection reclaims the space of its bytes.
     ///
-    /// - Returns: whether an unexpired value was removed from disk. Stale values and values only in memory are removed too,
-    ///   but return false.
+    /// - Returns: whether an unexpired value was removed from disk. Stale values and values only in memory are removed, too,
+    ///   but the result is false.
     @discardableResult
     public func remove(forKey key: String) throws(CacheError) -> Bool {
         let (cache, key) = (view.cache, view.whole(key))
@@ -118,7 +118,7 @@ extension KeyedCache {
     ///
     /// - Parameters:
     ///   - expires: the new expiration.
-    ///   - onAccess: the effect of accesses on it, instead of the previous effect.
+    ///   - onAccess: the effect of accesses on it, which replaces the previous one.
     ///   - staleFor: the new stale period (``PutOptions/staleFor``); nil keeps the present one.
     ///   - key: any non-empty string.
     /// - Returns: false if a get would miss.

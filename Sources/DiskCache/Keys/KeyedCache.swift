@@ -3,7 +3,7 @@
 import CacheStore
 public import FoundationEssentials
 
-/// A cache, or a view of one: every call about a key is an extension of this protocol.
+/// A cache, or a view of one: every call that takes a key is in an extension of this protocol.
 ///
 /// ```swift
 /// func page(_ path: String, in cache: some KeyedCache<Data>) throws -> Data? {
@@ -12,8 +12,8 @@ public import FoundationEssentials
 /// ```
 ///
 /// ``SharedCache`` holds bytes under any key. A ``CacheView`` adds its prefix to each key, encodes and decodes the values,
-/// and has its own default options. Files, chunks and numbers are bytes: only a cache and its namespaces have calls for
-/// them, typed views do not. No other type should conform.
+/// and has its own default options. Files, chunks and numbers are bytes: a cache and its namespaces have calls for them,
+/// typed views do not. No other type should conform.
 public protocol KeyedCache<Value>: Sendable {
     /// The type of the values.
     associatedtype Value where Value == Codec.Value

@@ -60,7 +60,7 @@ package struct Arguments {
         let isText = words.allSatisfy { String(validating: $0, as: UTF8.self) != nil }
         if !isText, texts.contains(where: \.hasForeignBytes) {
             throw .usage(
-                "an argument is not valid UTF-8: it must be, unless it is the value of a path's option"
+                "an argument is not valid UTF-8: use UTF-8, except for the value of an option that is a path"
             )
         }
         self.init(scanned, options: options, command: command, directory: directory)

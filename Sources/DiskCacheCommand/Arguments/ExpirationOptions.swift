@@ -6,9 +6,9 @@ import FoundationEssentials
 /// The options that determine how long a value is valid.
 enum ExpirationOptions {
     static let list = """
-        -t, --ttl SPAN  how long until it expires: 90s, 1h30m, 7d or never
-        --expires-at TIME  when it expires: 2030-01-31T18:00:00Z, or +02:00 instead of Z
-        --renew  restart the time to expiration at each access
+        -t, --ttl SPAN  time to live: 90s, 1h30m, 7d or never
+        --expires-at TIME  time of expiration: 2030-01-31T18:00:00Z, or +02:00 instead of Z
+        --renew  restart the time to live at each access
         """
 
     static let exclusive = [["ttl", "expires-at"]]
@@ -25,7 +25,7 @@ enum ExpirationOptions {
         if expiration == nil { expiration = try usual() }
         if arguments.has("renew"), expiration == nil || expiration == .never {
             throw .usage(
-                "\(arguments.command): --renew is for values that expire: give --ttl or --expires-at too"
+                "\(arguments.command): --renew needs a value that expires: give --ttl or --expires-at too"
             )
         }
         return expiration
@@ -57,7 +57,7 @@ enum ExpirationOptions {
             throw .usage(error.message + ", or never")
         }
         guard Date.now.addingTimeInterval(span.inSeconds) <= latest else {
-            throw .usage("\(text) is too long: the latest expiration is 2262-04-11, or never")
+            throw .usage("\(text) is too long: the latest expiration is 2262-04-11: give less, or never")
         }
         return .after(span)
     }

@@ -40,7 +40,7 @@ struct Option {
     ]
     /// Lines for the commands that have these options.
     static let json = "--json  print JSON instead of text"
-    static let scope = "--scope TEXT  put TEXT in front of KEY (default $DISKCACHE_SCOPE)"
+    static let scope = "--scope TEXT  prefix KEY with TEXT (default $DISKCACHE_SCOPE)"
 
     /// Returns the text after the name, such as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
     func value(_ style: (String) -> String) -> String {

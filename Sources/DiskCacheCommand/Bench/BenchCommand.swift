@@ -6,42 +6,43 @@ import Platform
 /// `diskcache bench`: measures the cache with real processes, and checks every byte.
 enum BenchCommand: Command {
     static let name = "bench"
-    static let summary = "measure the cache with several processes, checking every byte"
+    static let summary = "measure the cache with several processes, and check every byte"
     static let optionList = """
-        -w, --workers N  processes, at most 256 (default 4)
-        -s, --seconds S  how long they work (default 5)
-        -n, --operations N  stop after this many in all instead
-        --size SIZE  length of the values (default 4K)
-        --keys N  how many keys there are (default 1000)
-        --puts PERCENT  share of puts; the others are gets (default 10)
+        -w, --workers N  number of processes, at most 256 (default 4)
+        -s, --seconds S  how long the processes run (default 5)
+        -n, --operations N  stop after N operations in total instead
+        --size SIZE  size of each value (default 4K)
+        --keys N  number of keys (default 1000)
+        --puts PERCENT  share of puts; the rest are gets (default 10)
         --removals PERCENT  share of removals (default 0)
-        --repeat PERCENT  share of the puts that store bytes stored before (default 0)
-        --gc  also collect garbage all the time, in another process
+        --repeat PERCENT  share of puts that repeat an earlier value (default 0)
+        --gc  also collect garbage continuously, in another process
         --kill SPAN  kill a process every SPAN, and start another
         \(Option.json)
         """
     static let exclusive = [["seconds", "operations"]]
     static let details = """
-        Starts several processes that use one new directory at the same time. From each value a process can tell
-        which key it belongs to and whether every byte is right. At the end it collects garbage once; after that
-        the directory must contain only what the keys need. Every key has a value from the start, so without
-        --removals there must be no misses. Half of the operations go to a tenth of the keys. It stops early when
-        2 GiB have been written.
+        Starts several processes that use one new directory at the same time. From each value, a process can
+        tell which key it belongs to and whether every byte is right. At the end, bench runs one collection;
+        after that, the directory must contain only what the keys need. Every key has a value from the start,
+        so without --removals there must be no misses. Half of the operations use a tenth of the keys. bench
+        stops early when 2 GiB have been written.
 
-        The directory, diskcache-bench-…, is made inside DIR if DIR is a directory but not a cache, otherwise
-        next to it. It is removed at the end, even after Ctrl-C (SIGINT, SIGTERM, SIGHUP), but not if SIGKILL ends
-        this process.
+        bench creates the directory, diskcache-bench-…, inside DIR if DIR is a directory but not a cache,
+        otherwise next to DIR. It removes the directory at the end, even after Ctrl-C (SIGINT, SIGTERM,
+        SIGHUP), but not if SIGKILL ends bench.
 
-        In the output, wrong counts values with a wrong byte, and failed counts calls that failed.
+        In the output, wrong is the number of values with a wrong byte, and failed the number of calls that
+        failed.
 
-        JSON: plan (workers, size, keys and the like); seconds, operationsPerSecond; gets and
-        puts (each with count, perSecond, medianMicroseconds, p99Microseconds); counts (misses, wrong, failures,
-        removals, bytesRead, bytesWritten, collections, collected: files that these removed, problems); kills,
-        crashes (of processes); leftovers (collection: as `diskcache gc`, verify: as `diskcache verify`,
+        JSON: plan (workers, size, keys and so on); seconds, operationsPerSecond; gets and puts (each with
+        count, perSecond, medianMicroseconds, p99Microseconds); counts (misses, wrong, failures, removals,
+        bytesRead, bytesWritten, collections, collected: files removed by the collections, problems); kills,
+        crashes (of processes); leftovers (collection: as in `diskcache gc`, verify: as in `diskcache verify`,
         temporaries).
 
-        Exit status: 0 done; 64 usage; 65 there was a wrong value, or something was left over in the directory;
-        70 a process crashed; 73 the directory can't be made; 74 a call failed; 78 configuration.
+        Exit status: 0 done; 64 usage; 65 a value was wrong, or something was left over in the directory; 70 a
+        process crashed; 73 the directory can't be created; 74 a call failed; 78 configuration.
 
         Examples:
           diskcache bench --dir /mnt/disk --size 64K

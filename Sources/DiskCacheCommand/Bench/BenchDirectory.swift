@@ -25,7 +25,7 @@ struct BenchDirectory {
             // The parent is not created: it would have to be removed again, and other processes may use it by then.
             throw .init(
                 .cannotCreate,
-                "bench: make \(path): \(error): make \(base), or choose another with --dir"
+                "bench: create \(path): \(error): create \(base), or give another --dir"
             )
         }
     }

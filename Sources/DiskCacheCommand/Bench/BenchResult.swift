@@ -57,7 +57,7 @@ struct BenchResult {
         return """
             \(Quantity.grouped(plan.workers, "process", "processes")), \(Quantity.grouped(plan.keys, "key")), values of \(Quantity.text(bytes: Int64(plan.size))): \
             \(rate) operations/s in \(Quantity.tenths(seconds)) s
-            \(isCut ? "stopped early: \(most) were written\n" : "")\(table.text)\(countsText)
+            \(isCut ? "stopped early, after writing \(most)\n" : "")\(table.text)\(countsText)
             \(CollectCommand.text(leftovers.collection))\(VerifyCommand.text(leftovers.verify, VerifyOptions()))\
             \(leftovers.temporaries > 0 ? "left in tmp: \(leftovers.temporaries)\n" : "")\
             \(problems.prefix(10).map { $0 + "\n" }.joined())

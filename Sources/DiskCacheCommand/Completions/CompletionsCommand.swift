@@ -9,8 +9,8 @@ enum CompletionsCommand: Command {
     static let operandChoices = [["bash", "zsh", "fish"]]
     static let summary = "print a completion script for bash, zsh or fish"
     static let details = """
-        Completes commands, options and their values, files, directories and keys: at most 200 keys, found
-        within a quarter of a second, and none that contains a control character.
+        The script completes commands, options and their values, files, directories and keys. It offers at
+        most 200 keys, found within a quarter of a second, and none that contains a control character.
 
         `make install` installs all three scripts where the shells look for them.
 

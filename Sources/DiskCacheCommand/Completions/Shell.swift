@@ -10,7 +10,7 @@ enum Shell {
     private static let bashScript = #"""
         # Completes the words of diskcache in bash. Written by `diskcache completions bash`.
 
-        # Puts the words up to the cursor together again, which bash has cut at : = and @ too: the last is cur.
+        # Joins the words up to the cursor, which bash also splits at : = and @. The last word is cur.
         __diskcache_words() {
             local rest=${COMP_LINE:0:COMP_POINT} piece spaces i
             words=()
@@ -39,7 +39,7 @@ enum Shell {
                 if [[ $word == '~/'* ]]; then word=$HOME/${word:2}; fi
                 line+=("$word")
             done
-            # What bash leaves in its place, where it has cut the word; with a backslash it has not.
+            # The part that bash keeps: it has split the word there, but does not split after a backslash.
             breaks=${COMP_WORDBREAKS//[!:=@]/}
             if [[ -n $breaks && $cur != *\\[:=@]* ]]; then
                 cut=${cur%"${cur##*["$breaks"]}"}
@@ -48,7 +48,7 @@ enum Shell {
                 IFS= read -r kind
                 while IFS=$'\t' read -r word help; do
                     printf -v quoted %q "$word"
-                    # Not where the user quotes in another way, which readline would mix with this one.
+                    # Not if the user quotes in another way, which readline would mix with this one.
                     if [[ $quoted == "$cur"* ]]; then COMPREPLY+=("${quoted#"$cut"}"); fi
                 done
             } < <("$program" complete -- "${line[@]}" 2>/dev/null </dev/null)
@@ -114,7 +114,7 @@ enum Shell {
                     end
                     printf '%s\n' $lead$paths
                 case command
-                    # As if it stood there alone.
+                    # As if the command stood there alone.
                     set -e words[1..(math $kind[2] + 1)]
                     complete -C (string join ' ' -- (string escape -- $words) "$last")
                 case '*'

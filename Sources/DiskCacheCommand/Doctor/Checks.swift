@@ -32,7 +32,7 @@ extension DirectoryInspection {
             .fine("directory", "writable"),
 
             .risk("owner", owner != user, "user \(owner), but this process runs as user \(user)") {
-                "run all processes of a cache as one user: its files are private to the user who made them"
+                "run all processes of a cache as one user: its files are private to the user who created them"
             },
             .risk("owner", !others.isEmpty, "user \(owner), but others own \(others)") {
                 "chown -R \(owner) the directory, and run all commands on it as that user, not as root"
@@ -61,11 +61,11 @@ extension DirectoryInspection {
             .fine("version", "format \(StoreLayout.formatVersion)"),
 
             .risk("files", !misplaced.isEmpty, "wrong type (link, pipe, directory, …): \(misplaced)") {
-                "move it away, so that the cache can make its own: until then whatever needs it fails"
+                "move it away, so that the cache can create its own: until then, calls that need it fail"
             },
 
-            .risk("rules", !rulesAreKnown, "`rules` can't be used: it says which values were removed") {
-                "if it is there, chown it to user \(owner) or delete it; without it the next collection removes everything"
+            .risk("rules", !rulesAreKnown, "`rules`, which lists removed values, can't be used") {
+                "if it exists, chown it to user \(owner) or delete it; without it, the next gc removes all"
             },
 
             .risk("keys", isCopy, "\(lost) of \(sampled) have lost their metadata and can't be read") {
@@ -102,7 +102,7 @@ extension DirectoryInspection {
             .fine("new files", hasUnnamedFiles, "unnamed until complete (O_TMPFILE)"),
             .fine("new files", isUntried, "not checked: the directory can't be written"),
             .fallback("new files", true, "named in tmp/ until complete: no O_TMPFILE") {
-                "what a killed process leaves there stays until the next `diskcache gc`"
+                "leftovers of killed processes stay there until the next `diskcache gc`"
             },
 
             .fallback("access times", space.accessTimes == .always, "strictatime: each read is a write") {
@@ -114,7 +114,7 @@ extension DirectoryInspection {
             .fine("locks", hasLocks == true, "flock works"),
             .fine("locks", hasLocks == nil, "not checked: the lock file can't be opened"),
             .risk("locks", true, "flock fails") {
-                "use a local directory: without locks a collection can remove what others are storing"
+                "use a local directory: without locks, a collection can remove what other processes store"
             },
         ]
     }

@@ -30,14 +30,14 @@ extension DirectoryInspection {
         // Change times can't be set: if one is ahead of the clock, the clock was ahead when it was written.
         let lead = newestChange - max(skew, .zero)
         let early =
-            "values were stored by a clock that was \(Quantity.text(newestValue)) ahead; they are misses until then"
+            "a clock that was \(Quantity.text(newestValue)) ahead stored values; they are misses until then"
         let future = "was set back: files here are dated \(Quantity.text(lead)) in the future"
         return [
             .risk("clock", lead > Self.tolerableSkew, future) {
-                "set it; if it is correct already, values that were stored then are misses until that time comes"
+                "set it; if it is already correct, values stored before are misses until that time"
             },
             .risk("clock", newestValue > Record.clockTolerance, early) {
-                "set the clock if it is wrong; else store them again, or remove all with `diskcache clear`"
+                "set the clock if it is wrong; otherwise store them again, or run `diskcache clear`"
             },
             .fine("clock", clockSkew == nil, "not checked: the directory can't be written"),
             .risk("clock", size > Self.tolerableSkew, "the file system's is \(relation) the system's") {
@@ -130,7 +130,7 @@ extension DirectoryInspection {
         let shortage = "\(Self.bytes(floor)) must stay free, but even an empty cache leaves only \(room)"
         return [
             .risk("limit", floor > emptied, shortage) {
-                "nothing can be kept: free some space, or lower it: `diskcache config set min-free 10%`"
+                "no value can be kept: free space, or lower min-free: `diskcache config set min-free 10%`"
             },
             .fine("limit", limits.maximumSize == nil && limits.minimumFree != nil, "by free space"),
             .fallback("limit", limits.maximumSize == nil, "no limit on size") {

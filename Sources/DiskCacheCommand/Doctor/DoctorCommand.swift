@@ -9,21 +9,22 @@ enum DoctorCommand: Command {
     static let name = "doctor"
     static let summary = "check the directory, its file system and its limits, and report risks"
     static let optionList = """
-        -r, --remote  also ask the servers that config.json names, and store a small object there
+        -r, --remote  also check the servers in config.json, and store a small object there
         \(Option.json)
         """
     static let details = """
         Checks the directory, its owner and permissions, the file system, the kernel, free space and limits,
-        locks, clocks, collections and other versions, but not the contents: `diskcache verify` does that. A
-        fallback works, but costs time or space; a risk needs action.
+        locks, clocks, collections and use by other versions. To check the contents, use `diskcache verify`. A
+        fallback works, but costs time or space. A risk needs action.
 
-        --remote asks each server: whether it can be reached, how long it takes, whether a small object can be
-        stored, read and removed there (with remote.mode read: read), and how its clock goes.
+        --remote checks for each server whether it can be reached, how long it takes to answer, whether a
+        small object can be stored, read and removed there (with remote.mode read: only read), and whether its
+        clock agrees with that of this machine.
 
-        JSON: path, findings (each with subject, level: fine, fallback or risk, state, and advice unless it is
-        fine). `diskcache bench --dir` measures how fast the file system is.
+        JSON: path, findings (each with subject, level (fine, fallback or risk), state and, unless the level
+        is fine, advice). To measure the speed of the file system, use `diskcache bench --dir`.
 
-        Exit status: 0 nothing to do; 64 usage; 69 --remote, and diskcache-net is missing; 73 DIR isn't a
+        Exit status: 0 no risk was found; 64 usage; 69 --remote, and diskcache-net is missing; 73 not a
         directory; 77 permission; 78 a risk was found, or there is no cache.
 
         Examples:

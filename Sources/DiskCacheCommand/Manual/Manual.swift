@@ -12,7 +12,7 @@ enum Manual {
             // Hyphenation is off, so that searches find words. The macros restore it from HY at each heading.
             ".nr HY 0", ".nh", ".ad l", ".SH NAME",
             Roff.escaped("diskcache") + " \\- "
-                + Roff.escaped("a cache directory for all processes of a machine"),
+                + Roff.escaped("a cache directory for all processes on a machine"),
             ".SH SYNOPSIS", synopsis("diskcache", ["[--dir DIR]", "COMMAND", "[OPTION]…"]),
         ]
         let sections = [
@@ -22,7 +22,7 @@ enum Manual {
             ),
             section(
                 "OPTIONS",
-                [".PP", Roff.prose("Before the command; `--dir` and `--help` also after it:")]
+                [".PP", Roff.prose("These precede the command; `--dir` and `--help` can also follow it:")]
                     + Overview.options.flatMap(item)
             ),
             section("COMMANDS", commands.flatMap { command($0) }),
@@ -62,31 +62,31 @@ enum Manual {
 
     private static let environment = """
         DISKCACHE_DIR The cache directory, unless `--dir` is given.
-        DISKCACHE_SCOPE The scope of all commands that have the option `--scope`, unless that is given.
-        DISKCACHE_TTL The `--ttl` of `put`, `incr` and `run`, unless that is given.
-        DISKCACHE_METADATA `automatic` (the default) or `sidecar`: metadata in files, even if extended attributes work.
+        DISKCACHE_SCOPE The default of `--scope`, for all commands that have this option.
+        DISKCACHE_TTL The default of `--ttl`, for `put`, `incr` and `run`.
+        DISKCACHE_METADATA `automatic` (default) or `sidecar`: metadata in files, not in extended attributes.
         XDG_CACHE_HOME The parent of the default directory, if it is an absolute path; otherwise ~/.cache.
         DISKCACHE_REMOTE_CREDENTIALS Lines `host = user:password` for the servers in config.json.
         http_proxy The proxy of `fetch`, as in curl(1); likewise https_proxy, all_proxy and no_proxy.
-        SSL_CERT_FILE The certificate authorities for https servers, instead of the system's.
+        SSL_CERT_FILE A file with the certificate authorities for https servers, instead of the system's.
         HOME The directory that contains .cache.
-        NO_COLOR If it is set to anything, no colours, even on a terminal.
+        NO_COLOR If set and not empty, disables colors, even on a terminal.
         """
 
     private static let files = """
-        entries/ A file for each key, named by the SHA-256 of the key; the extended attribute user.dc contains its metadata.
+        entries/ A file for each key, named by its SHA-256; the extended attribute user.dc has the metadata.
         objects/ A file for each value, named by the SHA-256 of its bytes; equal values share one.
-        control Memory that all processes map: generations of the keys, a filter of the existing keys, counters.
-        locks/ Files for flock(2). Never delete one.
-        tmp/ Temporary files, on file systems that have no unnamed ones.
+        control Memory that all processes map: generations of keys, a filter of existing keys, counters.
+        locks/ Lock files for flock(2). Never delete one.
+        tmp/ Temporary files, on file systems without unnamed files (O_TMPFILE).
         config.json The limits of the directory, and the servers of its remote stores.
-        candidates The keys to be evicted next, if the size is limited.
-        outbox The changes not sent yet to the servers in config.json.
+        candidates The keys to evict next, if the size is limited.
+        outbox Changes that are not sent yet to the servers in config.json.
         rules Removals and expirations of many values at once.
         events The log of removals, if it is enabled; its older half is events.1.
         format The version of the format, "diskcache 1".
         README A description of the directory.
-        CACHEDIR.TAG A mark by which backup tools skip the directory.
+        CACHEDIR.TAG A tag that tells backup tools to skip the directory.
         """
 
     /// Exit statuses from the overview's text: "0 done; 1 a miss".
@@ -104,16 +104,16 @@ enum Manual {
     }
 
     private static let examples = """
-        A value for a quarter of an hour:
+        A value that expires after a quarter of an hour:
 
           diskcache get page -o page.html ||
             { curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m; }
 
-        The output of a command, which runs once for all processes that want it:
+        The output of a command that runs once for all processes:
 
           diskcache run --ttl 1h -- curl -sf https://example.org/rates.json
 
-        A download, which is repeated only when it is no longer fresh:
+        A download that is repeated only when it is no longer fresh:
 
           diskcache fetch -o rates.json --stale-if-error 1d https://example.org/rates.json
 
@@ -124,7 +124,7 @@ enum Manual {
           diskcache rm --prefix thumbs/
           diskcache config set max-size 2G
 
-        and in the crontab, silent if another process is already collecting (75):
+        In the crontab, silent if another process is already collecting (status 75):
 
           PATH=/usr/local/bin:/usr/bin:/bin
           */15 * * * *  e=$(diskcache --dir /var/cache/thumbs gc --no-wait 2>&1 >/dev/null) || [ $? -eq 75 ] || echo "$e"

@@ -36,10 +36,10 @@ enum NetworkProgram {
             }
         }
         let list = places.joined(separator: ", ")
-        let looked = places.isEmpty ? "its place can't be determined" : "not found: \(list)"
+        let looked = places.isEmpty ? "its path can't be determined" : "not found: \(list)"
         return Failure(
             .unavailable,
-            "the network needs the program \(name): \(looked): `make install` installs it with this one"
+            "network access needs the program \(name): \(looked): `make install` installs it"
         )
     }
 }

@@ -35,7 +35,7 @@ enum RemoteChecks {
             subject: "remote",
             level: .fallback,
             state: "\(state), but \(NetworkProgram.name) is not installed",
-            advice: "commands neither ask nor tell other machines: `make install` installs it"
+            advice: "commands don't use the servers: `make install` installs it"
         )
     }
 }

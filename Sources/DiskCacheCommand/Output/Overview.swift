@@ -10,20 +10,21 @@ enum Overview {
     ]
 
     static let promise =
-        "One cache directory for all processes of a machine: no server, no wrong bytes, safe at any kill."
+        "A cache directory for all processes on a machine: no server, no wrong bytes, safe if one is killed."
 
     static let conventions = """
-        The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
-        `incr`, `run`, `lock`, `serve` and `config set` create it if it is missing. Sizes are written like 64K or
-        2G (powers of 1024), times like 90s, 15m, 1h30m, 7d.
+        The cache directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache. `put`,
+        `incr`, `run`, `lock`, `serve`, `fetch` and `config set` create it if it is missing. Write sizes like
+        64K or 2G (powers of 1024), and time spans like 90s, 15m, 1h30m or 7d.
 
-        A scope, --scope or $DISKCACHE_SCOPE, is a text that the commands about single keys put in front of
-        each: with the scope thumbs/ the key 17 is stored as thumbs/17, as `ls`, --prefix and --glob know it.
+        A scope (--scope or $DISKCACHE_SCOPE) is a prefix that commands add to each KEY: with the scope
+        thumbs/, the key 17 is stored as thumbs/17. `ls`, --prefix and --glob use the full key.
         """
 
     static let statuses = """
-        0 done; 1 a miss, or nothing found; 64 usage; 65 corrupt data found; 69 a server can't be used;
-        70 internal; 73 can't create; 74 input or output; 75 try again; 77 permission; 78 configuration
+        0 done; 1 a miss, or nothing found; 64 usage error; 65 corrupt data found; 69 server unavailable;
+        70 internal error; 73 can't create; 74 input/output error; 75 temporary failure, try again;
+        77 permission denied; 78 configuration error
         """
 
     /// Returns the overview of these commands, which `diskcache --help` prints.

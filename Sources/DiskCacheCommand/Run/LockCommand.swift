@@ -10,28 +10,28 @@ enum LockCommand: Command {
     static let operands = "NAME [--] CMD [ARG]…"
     static let summary = "run a command while no other process holds a lock"
     static let optionList = """
-        -p, --permits COUNT  let this many hold it at the same time (default 1)
-        -w, --wait SPAN  give up after SPAN; 0: at once (default: wait until it is free)
+        -p, --permits COUNT  let up to COUNT commands hold the lock at the same time (default 1)
+        -w, --wait SPAN  wait at most SPAN for the lock; 0: don't wait (default: no limit)
         """
     static let details = """
-        Waits for the lock NAME of the directory, and then becomes CMD, which holds it until it has ended. All
-        processes that use the same lock name in the same directory exclude each other, including programs that
-        use the library. The lock is not fair: waiters are not served in order. A lock is independent of keys:
-        values can be read and written meanwhile.
+        Waits for the lock NAME of the directory, and then becomes CMD, which holds the lock until it ends.
+        All processes that use the same lock name in the same directory exclude each other, including programs
+        that use the library. The lock is not fair: waiting processes are not served in order. Locks are
+        independent of keys: values can be read and written meanwhile.
 
-        When CMD ends, in whatever way, the kernel releases the lock, and a waiter gets it within 20 ms.
-        Processes that CMD leaves behind hold it too, unless they close their inherited descriptors.
+        However CMD ends, the kernel then releases the lock, and a waiting process gets it within 20 ms.
+        Processes that CMD leaves behind also hold the lock, unless they close their inherited descriptors.
 
-        The options of lock stand before CMD, on either side of NAME. The words of CMD are bytes and need not be
-        UTF-8.
+        Put the options of lock before CMD; they can precede or follow NAME. The words of CMD are bytes and
+        need not be UTF-8.
 
-        With --permits, up to COUNT commands run at the same time; all should give the same COUNT. CMD gets
-        the standard streams and the environment of this process, and its process identifier, so signals reach
-        it as usual. If the lock can't be used, CMD is not run. The lock's file, of one line, stays until the
-        next one takes the lock, or until the next collection. Creates the directory if it is missing.
+        With --permits, up to COUNT commands run at the same time; all calls should give the same COUNT. CMD
+        inherits the standard streams, the environment and the process ID of lock, so signals reach it as
+        usual. If the lock can't be used, CMD is not run. The lock file contains one line, and stays until the
+        next process takes the lock, or until the next collection. Creates the directory if it is missing.
 
-        Exit status: that of CMD; 75 another process held the lock for SPAN; 126 CMD can't be executed; 127 CMD
-        was not found; 64 usage; 73 no space, not a directory, or it can't be created or written;
+        Exit status: that of CMD; 75 the lock was held by others for SPAN; 126 CMD can't be executed; 127 CMD
+        was not found; 64 usage; 73 no space, not a directory, or the directory can't be created or written;
         77 permission; 78 not a cache.
 
         Examples:
@@ -95,7 +95,7 @@ enum LockCommand: Command {
         let advice =
             switch error {
             case .noEntry: "check its name and $PATH"
-            case .accessDenied, .notExecutable: "name a program that can be executed"
+            case .accessDenied, .notExecutable: "give a program that can be executed"
             default: "it was not run"
             }
         try Output.complain("lock: \(program): \(error): \(advice)")

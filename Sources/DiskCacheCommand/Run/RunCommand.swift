@@ -8,58 +8,58 @@ import Platform
 enum RunCommand: Command {
     static let name = "run"
     static let operands = "[--] CMD [ARG]…"
-    static let summary = "run a command once for all processes, and replay its output to the others and later"
+    static let summary = "run a command once, and replay its output to other processes and later calls"
     static let optionList = """
-        -t, --ttl SPAN  replay results up to this old; never: of any age (default $DISKCACHE_TTL or 60s)
-        -s, --stale SPAN  replay them this much longer, while one process renews them
+        -t, --ttl SPAN  replay results up to SPAN old; never: of any age (default $DISKCACHE_TTL or 60s)
+        -s, --stale SPAN  replay them for SPAN longer, while one process renews them
         -k, --key KEY  use this key instead of one made from the command line
-        --scope TEXT  put TEXT in front of the key: scopes share no results (default $DISKCACHE_SCOPE)
-        -e, --env NAME…  make this variable's value a part of the key
-        --cwd  make the working directory a part of the key
-        --modtime FILE…  make FILE's modification time a part of the key
-        --hash FILE…  make FILE's content a part of the key; FILE can be a pipe of the shell's, <(COMMAND)
-        -w, --wait SPAN  give up after SPAN if another process runs it; 0: at once (default: wait)
+        --scope TEXT  prefix the key with TEXT: scopes share no results (default $DISKCACHE_SCOPE)
+        -e, --env NAME…  include the value of the variable NAME in the key
+        --cwd  include the working directory in the key
+        --modtime FILE…  include FILE's modification time in the key
+        --hash FILE…  include FILE's content in the key; FILE can be a pipe of the shell, <(COMMAND)
+        -w, --wait SPAN  wait at most SPAN while another process runs CMD; 0: don't wait (default: no limit)
         -f, --force  run the command even if a result is stored
         --warm  print nothing
-        --cache-failures[=SPAN]  store failures too, for SPAN instead of --ttl
+        --cache-failures[=SPAN]  also store failures, for SPAN instead of --ttl
         """
     static let details = """
-        The first process to ask runs CMD and prints its output as it comes. All others that ask meanwhile wait
-        and get the same bytes on the same streams in the same order, and the same exit status. If the process
-        that runs CMD is killed, one of them takes over at once. Later calls replay the stored result until it
-        is too old.
+        The first process that calls run with a key runs CMD and prints its output as it arrives. Processes
+        that call run with the same key meanwhile wait, and get the same bytes on the same streams in the same
+        order, and the same exit status. If the process that runs CMD is killed, one of them takes over at
+        once. Later calls replay the stored result until it is too old.
 
-        The key is made from every word of the command, and what --env, --cwd, --modtime and --hash name; the
-        scope stands before it. That a variable is not set, or that there is no such file, is a part of the key
-        like any value. `diskcache ls` lists it, `diskcache rm` removes it, and `diskcache rm --prefix` all of a
-        scope. CMD's standard input is empty, because input is not a part of the key. The order within
-        each stream is exact. Between the two streams it is the order in which output arrived, so bytes written
-        to both within microseconds may change places. All replays are the same.
+        The key is made from the scope, every word of the command, and what --env, --cwd, --modtime and --hash
+        include. An unset variable and a missing file are part of the key like any other value. `diskcache ls`
+        lists the key, `diskcache rm` removes its result, and `diskcache rm --prefix` removes all results of a
+        scope. The standard input of CMD is empty, because input is not part of the key. The order within each
+        stream is exact. The order between the two streams is that in which output arrived, so bytes written
+        to both within microseconds may be swapped. All replays are the same.
 
-        A result is stored with the --ttl and --stale of the call that ran it, and replayed only as long as
-        those of the call that asks allow it too. With --stale, an old result is replayed at once, and one
-        process for all renews it in the background. --force waits while another process runs the command, and
-        then runs it. --warm returns once there is a result, with its exit status; put & after it to continue
-        meanwhile. run reports a wait of more than five seconds in one line on standard error.
+        A result is stored with the --ttl and --stale of the call that ran CMD. Another call replays it only
+        as long as its own --ttl and --stale also allow it. With --stale, run replays an old result at once,
+        and one process renews it in the background. With --force, run waits while another process runs the
+        command, and then runs it. With --warm, run returns once there is a result, with its exit status; put
+        & after the command line to continue meanwhile. If run waits for more than five seconds, it reports
+        that in one line on standard error.
 
-        If config.json names remote stores, a missing result is looked up there before CMD is run, and the output
-        of CMD is sent there.
+        If config.json names remote stores, run looks up a missing result there before it runs CMD, and sends
+        the output of CMD there.
 
         An exit status other than 0 is a failure. Failures are stored only with --cache-failures, and replayed
-        only to calls that give it too; otherwise the next process that waits runs CMD itself. A result is never
-        stored if a signal ended CMD, if CMD was cut off because its output was not read (as in `| head -1`), or
-        if it was told to stop. HUP, INT, QUIT, TERM, USR1 and USR2 are passed on to CMD. If SIGKILL ends this
-        process, CMD continues until it next writes. run waits for processes that CMD leaves behind with its
-        output open.
+        only to calls that also give it; otherwise the next waiting process runs CMD itself. A result is never
+        stored if a signal ended CMD, if CMD's output was not read to the end (as in `| head -1`), or if run
+        was told to stop. run passes HUP, INT, QUIT, TERM, USR1 and USR2 on to CMD. If SIGKILL ends run, CMD
+        continues until it next writes. run waits for processes that CMD leaves behind with its output open.
 
-        If the cache can't be used for any reason (a full disk, no permission, no $HOME, a wrong
+        If the cache can't be used (for example a full disk, no permission, no $HOME, an invalid
         $DISKCACHE_TTL), or the key can't be made (--cwd, --modtime, --hash), run reports that in one line on
-        standard error and runs CMD anyway; without a free descriptor it does so in place of this process. The
+        standard error and runs CMD anyway. If no file descriptor is free, run replaces itself with CMD. The
         words of CMD are bytes and need not be UTF-8.
 
-        Exit status: that of CMD; if a signal ended CMD, this process ends by the same signal; 126 CMD can't be
-        executed; 127 CMD was not found; 64 usage, or CMD calls run with the same key; 74 the output can't be
-        written; 75 another process was still running CMD after SPAN.
+        Exit status: that of CMD; if a signal ended CMD, the same signal ends run; 126 CMD can't be executed;
+        127 CMD was not found; 64 usage, or CMD calls run with the same key; 74 the output can't be written;
+        75 another process was still running CMD after SPAN.
 
         Examples:
           diskcache run --ttl 1h -- curl -sf https://example.org/rates.json
@@ -126,7 +126,7 @@ enum RunCommand: Command {
 enum RefreshCommand: Command {
     static let name = RunOrder.refreshCommand
     static let operands = RunCommand.operands
-    static let summary = "renew a result, for run's own use"
+    static let summary = "renew a result in the background; used by run"
     static let optionList = RunCommand.optionList
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {

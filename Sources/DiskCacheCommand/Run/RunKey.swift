@@ -84,8 +84,8 @@ extension RunKey {
         for name in arguments.all("env") {
             // A list would be read as the name of an unset variable, whatever the values of the listed ones are.
             if name.isEmpty || name.contains(where: { "=, ".contains($0) }) {
-                let advice = "give the name alone, and --env again for another one"
-                throw .usage("run: --env: \"\(name)\" can't be the name of a variable: \(advice)")
+                let advice = "give one name alone, and repeat --env for others"
+                throw .usage("run: --env: \"\(name)\" is not the name of a variable: \(advice)")
             }
             environment.updateValue(CurrentProcess.environmentBytes(name), forKey: name)
         }
@@ -93,7 +93,7 @@ extension RunKey {
             do throws(Errno) {
                 workingDirectory = try CurrentProcess.workingDirectory()
             } catch {
-                throw Failure(.inputOutput, "--cwd: \(error): change to a directory that is there")
+                throw Failure(.inputOutput, "--cwd: \(error): change to a directory that exists")
             }
         }
         for path in arguments.all("modtime") { modified.updateValue(try Self.time(of: path), forKey: path) }
@@ -110,12 +110,12 @@ extension RunKey {
     }
 
     private static func time(of path: String) throws(Failure) -> Timestamp? {
-        if path.isEmpty { throw .usage("run: --modtime: the name is empty: give a file") }
+        if path.isEmpty { throw .usage("run: --modtime: the file name is empty: give FILE") }
         do throws(Errno) {
             return try FileStatus.of(path).modified
         } catch {
             if error == .noEntry || error == .notDirectory { return nil }
-            throw Failure(.inputOutput, "--modtime: \(path): \(error): name a file that can be seen")
+            throw Failure(.inputOutput, "--modtime: \(path): \(error): give a file that can be accessed")
         }
     }
 
@@ -133,7 +133,7 @@ extension RunKey {
     }
 
     private static func digest(of path: String, isPipe: Bool) throws(Failure) -> Digest? {
-        if path.isEmpty { throw .usage("run: --hash: the name is empty: give a file") }
+        if path.isEmpty { throw .usage("run: --hash: the file name is empty: give FILE") }
         var isRegular = true
         do throws(Errno) {
             // A device may have no end.
@@ -146,7 +146,7 @@ extension RunKey {
         } catch {
             if error == .noEntry || error == .notDirectory { return nil }
             let problem = isRegular ? "\(error)" : "it is not a regular file"
-            throw Failure(.inputOutput, "--hash: \(path): \(problem): name a file that can be read")
+            throw Failure(.inputOutput, "--hash: \(path): \(problem): give a file that can be read")
         }
     }
 }

@@ -29,7 +29,7 @@ struct RunOrder {
 
     init(_ arguments: Arguments) throws(Failure) {
         if arguments.operands.isEmpty {
-            throw .usage("run: missing operand: give CMD, after --; see `diskcache run --help`")
+            throw .usage("run: missing operand: give CMD after --; see `diskcache run --help`")
         }
         words = arguments.commandLine
         var obstacle: Failure?
@@ -53,7 +53,7 @@ struct RunOrder {
         self.lifetime = lifetime ?? .after(.seconds(60))
         staleFor = try arguments.value("stale", as: Self.span)
         if staleFor != nil, self.lifetime == .never {
-            throw .usage("run: --stale is for results that expire: give --ttl a span of time with it")
+            throw .usage("run: --stale needs results that expire: give --ttl a time span instead of never")
         }
         // The value is empty if the option was given without one.
         let isAsLong = arguments.value("cache-failures") == ""
@@ -68,7 +68,7 @@ struct RunOrder {
         guard let key = arguments.value("key") else { return try RunKey(arguments).text }
         try arguments.check(key)
         for option in ["env", "cwd", "modtime", "hash"] where arguments.has(option) {
-            throw .usage("run: --key and --\(option) can't be used together: KEY is all of the key: give one")
+            throw .usage("run: --key and --\(option) can't be used together: KEY is the whole key: give one")
         }
         return key
     }

@@ -54,7 +54,7 @@ struct RunSession: ~Copyable {
         }
         if let hindrance { throw hindrance }
         if let failure = outcome?.outputFailure {
-            throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
+            throw Failure(.inputOutput, "run: write the output: \(failure): check its destination")
         }
         return end
     }
@@ -96,7 +96,7 @@ struct RunSession: ~Copyable {
         if waiting?.isOver ?? false {
             waiting = nil
             let words = RunWaiting.words(lock?.holder)
-            hindrance = Failure(.temporary, "run: gave up \(words): try again, or give --wait more time")
+            hindrance = Failure(.temporary, "run: gave up \(words): try again, or increase --wait")
             return .timedOut
         }
         if waiting?.isSuspicious() ?? false, let holder = lock?.holder?.processIdentifier,
@@ -156,7 +156,7 @@ struct RunSession: ~Copyable {
                     try stream.write(bytes)
                 } catch {
                     if error == .brokenPipe { throw error }
-                    throw Failure(.inputOutput, "run: write the output: \(error): check where it goes")
+                    throw Failure(.inputOutput, "run: write the output: \(error): check its destination")
                 }
             }
         } catch let error as Recording.Unreadable {
@@ -239,7 +239,7 @@ struct RunSession: ~Copyable {
         let advice =
             switch error {
             case .noEntry: "check its name and $PATH"
-            case .accessDenied, .notExecutable: "name a program that can be executed"
+            case .accessDenied, .notExecutable: "give a program that can be executed"
             default: "it was not run"
             }
         Notice.warn("\(String(decoding: order.words[0], as: UTF8.self)): \(error): \(advice)")

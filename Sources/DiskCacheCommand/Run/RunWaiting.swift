@@ -67,6 +67,6 @@ struct RunWaiting: ~Copyable {
     static func words(_ holder: ComputingProcess?) -> String {
         guard let holder else { return "waiting for another process that runs the command" }
         let span = Quantity.text(max(.zero, Timestamp.now - holder.moment))
-        return "waiting for process \(holder.processIdentifier), which has run the command for \(span)"
+        return "waiting for process \(holder.processIdentifier), which started the command \(span) ago"
     }
 }

@@ -87,7 +87,7 @@ struct LineInput {
                 try file.readAvailable()
             }
         } catch {
-            let advice = "check where it comes from"
+            let advice = "check its source"
             throw Failure(.inputOutput, "serve: read standard input: \(error): \(advice)")
         }
         buffer += piece

@@ -9,12 +9,13 @@ enum ServeCommand: Command {
     static let summary = "answer requests on standard input, for programs in other languages"
     static let optionList = """
         --memory SIZE  keep up to SIZE of values in memory; 0: none (default 64M)
-        --max-value SIZE  refuse values on standard input that are longer (default 256M)
+        --max-value SIZE  refuse values on standard input larger than SIZE (default 256M)
         """
     static let details = """
-        Each request is a JSON object on one line, and so is each answer, on standard output, in the order of
-        the requests. If a line has "length", that many bytes follow it. The id, if any, is returned with the
-        answer. Many requests may be sent before their answers are read, but the answers must be read.
+        Each request on standard input, and each answer on standard output, is a JSON object on one line.
+        Answers come in the order of the requests. If a line has "length", that many bytes follow it. An
+        answer repeats the id of its request, if there is one. You can send many requests before you read the
+        answers, but you must read the answers.
 
           {"op":"put","id":1,"key":"greeting","length":5,"ttl":"1h"}
           hello{"op":"get","id":2,"key":"greeting"}
@@ -27,19 +28,20 @@ enum ServeCommand: Command {
 
         Operations: get (key or keys; stale, entry, file), put (key; length or file; ttl, expiresAt, renew,
         staleFor, ifAbsent, etag, lastModified, contentType, tags, metadata), remove (key or keys), has, entry
-        (key; stale), touch (key; ttl, expiresAt, renew), removeAll (prefix, tag, or "all": true), stats (scan),
-        hello. An error is an answer too: {"error":{"code":"noSpace","message":"..."},"id":1}. Unknown fields
-        are ignored, and a line has 1 MiB at most. See the article ServeProtocol.
+        (key; stale), touch (key; ttl, expiresAt, renew), removeAll (prefix, tag, or "all": true), stats
+        (scan), hello. An error is also an answer: {"error":{"code":"noSpace","message":"..."},"id":1}.
+        Unknown fields are ignored. A line can have up to 1 MiB. See the article ServeProtocol.
 
-        By default the values in memory take at most an eighth of the memory that the machine or the control
-        group has, and a value on standard input at most a quarter.
+        By default, the values in memory use at most an eighth of the memory of the machine or control group,
+        and a value on standard input at most a quarter.
 
-        An answered request is complete: a put is stored, even if this process is killed afterwards. On SIGTERM
-        and SIGINT it answers the requests that it has read, and ends. Creates the directory if it is missing.
+        An answered request is complete: a put is stored even if serve is killed afterward. On SIGTERM or
+        SIGINT, serve answers the requests that it has read, and exits. Creates the directory if it is
+        missing.
 
-        Exit status: 0 the input has ended, or a signal asked for the end; 64 usage; 65 the input was no
-        request, which the last answer says; 73 can't create the directory; 74 the input can't be read, or
-        the answers are not read; 77 permission; 78 not a cache.
+        Exit status: 0 the input ended, or SIGTERM or SIGINT; 64 usage; 65 the input is not a request, as the
+        last answer says; 73 can't create the directory; 74 the input can't be read, or nobody reads the
+        answers; 77 permission; 78 not a cache.
 
         Example:
           printf '{"op":"has","key":"page"}\\n' | diskcache serve

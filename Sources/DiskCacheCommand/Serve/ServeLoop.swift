@@ -46,7 +46,7 @@ struct ServeLoop {
         do {
             request = try decoder.decode(ServeRequest.self, from: line)
         } catch {
-            throw ServeFault(.malformed, "the line is not an object of JSON: write one on each line")
+            throw ServeFault(.malformed, "the line is not a JSON object: write one object on each line")
         }
         let length = request.length ?? 0
         guard length >= 0 else {
@@ -60,12 +60,12 @@ struct ServeLoop {
         }
         guard isWhole else {
             if input.isStopped { return nil }
-            throw ServeFault(.malformed, "the input ends within a value: nothing was done")
+            throw ServeFault(.malformed, "the input ends within a value: the request was ignored")
         }
         if isTooLong {
             let most = operations.longestValue
             let advice = "use file, or start with a larger --max-value"
-            request.fault = ServeFault(.badRequest, "\(length) bytes are more than \(most): \(advice)")
+            request.fault = ServeFault(.badRequest, "a value of \(length) bytes exceeds \(most): \(advice)")
         }
         return (request, bytes)
     }
@@ -75,7 +75,7 @@ struct ServeLoop {
         do {
             while let line = try input.line(flushing: &answers.output) {
                 if input.isCut {
-                    throw ServeFault(.malformed, "the input ends within a line: nothing was done")
+                    throw ServeFault(.malformed, "the input ends within a line: the request was ignored")
                 }
                 if !line.isEmpty { return line }
             }

@@ -69,7 +69,7 @@ struct ServeOperations {
         var hits = 0
         let keys = try request.theKeys()
         if request.file != nil {
-            throw ServeFault(.badRequest, "there are keys and file: give key instead of keys")
+            throw ServeFault(.badRequest, "keys and file can't be used together: give key instead of keys")
         }
         for (index, key) in keys.enumerated() {
             if try get(key, request, ["index": index, "more": true], &answers) { hits += 1 }
@@ -101,14 +101,14 @@ struct ServeOperations {
         let isConditional = request.terms.ifAbsent == true
         if let file = try request.theFile() {
             if request.length != nil {
-                throw ServeFault(.badRequest, "there are file and length: give one of them")
+                throw ServeFault(.badRequest, "file and length can't be used together: give one")
             }
-            if isConditional { throw ServeFault(.badRequest, "ifAbsent is not for files: give length") }
+            if isConditional { throw ServeFault(.badRequest, "ifAbsent doesn't work with file: give length") }
             try cache.put(contentsOfFile: file, forKey: key, options: options)
             return ["stored": true]
         }
         guard request.length != nil else {
-            throw ServeFault(.badRequest, "there is no value: give length, and the bytes after the line")
+            throw ServeFault(.badRequest, "the value is missing: give length, and the bytes after the line")
         }
         if isConditional {
             return ["stored": try cache.putIfAbsent(bytes, forKey: key, options: options)]
@@ -136,13 +136,13 @@ struct ServeOperations {
         if let prefix = request.prefix {
             // It would select all keys, which must be requested explicitly.
             if prefix.isEmpty {
-                throw ServeFault(.badRequest, "prefix is empty: give a text, or \"all\": true")
+                throw ServeFault(.badRequest, "prefix is empty: give a prefix, or \"all\": true")
             }
             selections.append(.prefix(prefix))
         }
         guard selections.count == 1 else {
             let fields = "prefix, tag, or \"all\": true"
-            throw ServeFault(.badRequest, "nothing is selected: give one of \(fields)")
+            throw ServeFault(.badRequest, "the selection must be one field: give one of \(fields)")
         }
         try cache.removeAll(selections[0])
         return ["done": true]

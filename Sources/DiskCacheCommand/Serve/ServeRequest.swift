@@ -54,7 +54,7 @@ struct ServeRequest: Decodable {
     ///
     /// - Throws: ``ServeFault`` if it is missing.
     func theKey() throws -> String {
-        guard let key else { throw ServeFault(.badRequest, "there is no key: give key") }
+        guard let key else { throw ServeFault(.badRequest, "the field key is missing: give a key") }
         if key.isEmpty { throw ServeFault(.badRequest, "the key is empty: give a key") }
         return key
     }
@@ -64,8 +64,8 @@ struct ServeRequest: Decodable {
     /// - Throws: ``ServeFault`` if they are missing, or one is empty.
     func theKeys() throws -> [String] {
         guard let keys else { return [try theKey()] }
-        if key != nil { throw ServeFault(.badRequest, "there are key and keys: give one of them") }
-        if keys.contains("") { throw ServeFault(.badRequest, "a key is empty: give keys that are not") }
+        if key != nil { throw ServeFault(.badRequest, "key and keys can't be used together: give one") }
+        if keys.contains("") { throw ServeFault(.badRequest, "a key is empty: give keys that are not empty") }
         return keys
     }
 
@@ -75,7 +75,7 @@ struct ServeRequest: Decodable {
     func theFile() throws -> String? {
         if file == "" { throw ServeFault(.badRequest, "file is empty: give the name of a file") }
         if file?.utf8.contains(0) ?? false {
-            throw ServeFault(.badRequest, "file has a NUL: give the name of a file")
+            throw ServeFault(.badRequest, "file contains a NUL: give the name of a file")
         }
         return file
     }

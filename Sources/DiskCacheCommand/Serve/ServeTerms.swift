@@ -32,12 +32,12 @@ struct ServeTerms {
     /// Returns the expiration; nil if none is given.
     func expiration() throws -> Expiration? {
         if ttl != nil, expiresAt != nil {
-            throw ServeFault(.badRequest, "there are ttl and expiresAt: give one of them")
+            throw ServeFault(.badRequest, "ttl and expiresAt can't be used together: give one")
         }
         var expiration = try ttl?.expiration()
         if let expiresAt { expiration = .at(try ExpirationOptions.moment(expiresAt)) }
         if renew == true, expiration == nil || expiration == .never {
-            throw ServeFault(.badRequest, "renew is for values that expire: give ttl or expiresAt too")
+            throw ServeFault(.badRequest, "renew needs a value that expires: give ttl or expiresAt too")
         }
         return expiration
     }
@@ -48,7 +48,7 @@ struct ServeTerms {
     /// Returns the options of a put.
     func options() throws -> PutOptions {
         if metadata?[""] != nil {
-            throw ServeFault(.badRequest, "metadata has a name that is empty: give each text a name")
+            throw ServeFault(.badRequest, "metadata has an empty name: name each text")
         }
         return PutOptions(
             expires: try expiration(),

@@ -6,49 +6,49 @@ import FoundationEssentials
 /// `diskcache stats`.
 enum StatsCommand: Command {
     static let name = "stats"
-    static let summary = "show what the cache holds, and what all processes have done with it"
+    static let summary = "show what the cache holds, and the activity of all processes"
     static let optionList = """
-        -q, --quick  show only what the processes have counted, without scanning the directory
-        -w, --watch[=SPAN]  the same with rates, every second or SPAN, until a signal ends it
-        --prometheus  print metrics for Prometheus, as for node_exporter's textfile collector
-        --reset  reset what the processes have counted to 0
-        --prefix TEXT  show only how many keys begin with TEXT, and their size
+        -q, --quick  show only the counts of all processes, without scanning the directory
+        -w, --watch[=SPAN]  like --quick with rates, every SPAN (default 1s), until a signal ends it
+        --prometheus  print Prometheus metrics, e.g. for node_exporter's textfile collector
+        --reset  reset the counts of all processes to 0
+        --prefix TEXT  show only the number and size of the keys that begin with TEXT
         \(Option.json)
         """
     // The Prometheus format is a separate output format.
     static let exclusive = [["quick", "watch", "prometheus", "reset", "prefix"], ["prometheus", "json"]]
     static let details = """
-        What the cache holds is counted by scanning the directory. Sizes are those on disk; the length of all
-        values counts a value shared by several keys each time. All processes add their counts, also those of
-        ended processes, in the directory's control file; --quick, --watch and --prometheus read
-        nothing else. Without a scan, keys and bytes are as the processes have added them up: an estimate that
-        each gc corrects.
+        stats scans the directory to count its contents. Sizes are those on disk; "length of all values"
+        counts a value once for each key that shares it. All processes add up their counts in the directory's
+        control file, which also keeps those of ended processes; --quick, --watch and --prometheus read
+        nothing else. Without a scan, the number of keys and bytes is an estimate that the processes add up,
+        and that each gc corrects.
 
-        The hit ratio is the share of gets that found something. A call that computes a missing value looks twice
-        before it does.
+        The hit ratio is the share of gets that found something. A call that computes a missing value looks it
+        up twice first.
 
-        --prefix looks at every entry, too. A value that other keys share counts as well.
+        --prefix also reads every entry. A value counts even if other keys share it.
 
-        --watch redraws the screen of a terminal. Otherwise it prints a line after each interval: rates per
-        second, bytes unscaled, "-" without a get; with --json an object. SIGINT or SIGTERM ends it.
+        On a terminal, --watch redraws the screen. Otherwise it prints a line after each interval: rates per
+        second, bytes unscaled, "-" as the hit ratio if there was no get; with --json, an object. SIGINT or
+        SIGTERM ends it.
 
-        JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (metadata missing or
-        damaged: see verify), objects, objectBytes, bytes (of both), overheadBytes (of directories and the
-        cache's own files; added to bytes, what du shows), logicalBytes, oldestAccess (of the next value to be
-        evicted, if any), none of these with --quick or --watch; totals (of all processes: since;
+        JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (metadata missing or damaged:
+        see verify), objects, objectBytes, bytes (of both), overheadBytes (of directories and the cache's own
+        files; added to bytes, what du shows), logicalBytes, oldestAccess (of the next value to be evicted,
+        if any); --quick and --watch omit all these but path; totals (of all processes: since;
         \(StatsCounter.help));
         usage (as added up: entries, bytes, overheadBytes: of directories and the cache's own files, isCounted);
-        limits (as `config`); evictionAgeSeconds (how long the value last evicted to make room had not been
-        used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
-        `gc --last`);
+        limits (as in `config --json`); evictionAgeSeconds (how long the value last evicted for space had not
+        been used), isBelowWorkingSet (whether larger limits would avoid many misses); lastCollection (as in
+        `gc --last --json`);
         \(CacheActivity.Remote.help).
-        With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
-        hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset:
-        path, reset, totals (until then). With --prefix: path, prefix, entries, entryBytes, expiredEntries,
-        objects, objectBytes, bytes, logicalBytes, oldestAccess.
+        With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond: hits, misses,
+        puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset: path, reset,
+        totals (until then). With --prefix: path, prefix, entries, entryBytes, expiredEntries, objects,
+        objectBytes, bytes, logicalBytes, oldestAccess.
 
-        Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 not a cache, or no control
-        file.
+        Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 not a cache, or no control file.
 
         Examples:
           diskcache stats --json
@@ -99,12 +99,12 @@ enum StatsCommand: Command {
         guard try cache.directory.resetTotals() else {
             throw Failure(
                 .permission,
-                "reset the counts of \(cache.path): this process can't write them: see `diskcache doctor`"
+                "reset the counts of \(cache.path): this process can't write them: run `diskcache doctor`"
             )
         }
         let span = StatsText.span(before.since, now: .now)
         let description: JSON.Object = ["path": cache.path, "reset": true, "totals": before.counts]
-        try arguments.print("all counts are 0 from now on; they had counted \(span)\n", json: description)
+        try arguments.print("all counts are reset to 0; they had counted \(span)\n", json: description)
     }
 
     /// Parses the interval; an empty one is a second, as with vmstat(8).

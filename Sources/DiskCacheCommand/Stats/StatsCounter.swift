@@ -55,14 +55,14 @@ struct StatsCounter {
                 .metric("negative_hits", "Misses of keys that were known to have no value."),
             .init("puts", \.puts, style: .always).metric("puts", "Values stored."),
             .init("removals", \.removals, style: .always).metric("removals", "Values removed by request."),
-            .init("removals of many", \.removalRules)
+            .init("bulk removals", \.removalRules)
                 .metric("removal_rules", "Calls that removed many values at once, or had them expire."),
             .init("read", \.bytesRead, style: .alwaysAsBytes)
                 .metric("read_bytes", "Bytes of values read from disk."),
             .init("written", \.bytesWritten, style: .alwaysAsBytes)
                 .metric("written_bytes", "Bytes of values written to disk."),
-            .init("waits for room", \.roomWaits).metric("room_waits", "Puts that had to wait for room."),
-            .init("puts without room", \.roomFailures)
+            .init("waits for space", \.roomWaits).metric("room_waits", "Puts that had to wait for room."),
+            .init("puts without space", \.roomFailures)
                 .metric("room_failures", "Puts that failed because no room could be made."),
             .init("computations", \.computations)
                 .metric("computations", "Computations started, in the background or not."),
@@ -73,7 +73,7 @@ struct StatsCounter {
                     "uncached_computations",
                     "Values computed without the cache because it could not be read, locked or written."
                 ),
-            .init("waits on others", \.waits).metric("waits", "Waits for a computation by another caller."),
+            .init("waits for others", \.waits).metric("waits", "Waits for a computation by another caller."),
         ]
             + sum("left memory", \.leftMemory, words) {
                 $0.metric("memory_removals", "Values that left the memory of a process.", ("cause", $1))
@@ -93,30 +93,30 @@ struct StatsCounter {
                         "ghost_misses",
                         "Misses of keys evicted shortly before, estimated from a sample."
                     ),
-                .init("from other machines", \.remoteHits)
+                .init("remote hits", \.remoteHits)
                     .metric("remote_hits", "Misses for which another machine's store had a value."),
-                .init("  not there either", \.remoteMisses)
+                .init("  misses", \.remoteMisses)
                     .metric("remote_misses", "Misses for which no other machine's store had a value."),
-                .init("  not asked", \.remoteSkips)
+                .init("  skipped", \.remoteSkips)
                     .metric("remote_skips", "Misses for which no other machine's store was asked."),
                 .init("  failed", \.remoteErrors)
                     .metric("remote_errors", "Requests to other machines' stores that failed."),
-                .init("  too slow", \.remoteTimeouts)
+                .init("  timed out", \.remoteTimeouts)
                     .metric("remote_timeouts", "Requests to other machines' stores without answer in time."),
-                .init("  wrong", \.remoteCorruptions)
+                .init("  damaged", \.remoteCorruptions)
                     .metric("remote_corruptions", "Values of other machines' stores that were damaged."),
-                .init("told other machines", \.remoteWrites)
+                .init("remote writes", \.remoteWrites)
                     .metric("remote_writes", "Keys sent to other machines' stores, or removed there."),
-                .init("  given up", \.remoteDrops)
+                .init("  dropped", \.remoteDrops)
                     .metric("remote_drops", "Keys that were to be sent to other machines and were not."),
-                .init("bytes from other machines", \.remoteBytesReceived)
+                .init("remote bytes received", \.remoteBytesReceived)
                     .metric("remote_received_bytes", "Bytes of values from other machines' stores."),
-                .init("bytes to other machines", \.remoteBytesSent)
+                .init("remote bytes sent", \.remoteBytesSent)
                     .metric("remote_sent_bytes", "Bytes of values sent to other machines' stores."),
                 .init("damaged", \.corruptions).fault("corruption"),
                 .init("value gone", \.danglingEntries).fault("dangling_entry"),
                 .init("damage left to gc", \.unrepairedDamage).fault("unrepaired_damage"),
-                .init("accesses not noted", \.unnotedAccesses).fault("unnoted_access"),
+                .init("accesses not recorded", \.unnotedAccesses).fault("unnoted_access"),
                 .init("failed write-behind", \.publishFailures).fault("publish_failure"),
                 .init("no control file", \.controlFailures).fault("control_failure"),
             ]
@@ -126,11 +126,11 @@ struct StatsCounter {
     static let help = """
         memoryHits, diskHits, staleHits, misses, negativeHits (of keys known to have no value), hitRatio, puts,
         removals, removalRules (of many at once), bytesRead, bytesWritten; roomWaits, roomFailures,
-        youngEvictions (used within 10 minutes before), ghostMisses (of keys evicted shortly before, as
-        estimated from a sample); computations, waits, refreshes, computeFailures, cacheFailures;
+        youngEvictions (of values used less than 10 minutes before), ghostMisses (of keys evicted shortly
+        before, estimated from a sample); computations, waits, refreshes, computeFailures, cacheFailures;
         corruptions, danglingEntries, unnotedAccesses, unrepairedDamage, publishFailures, controlFailures;
         remoteHits, remoteMisses, remoteSkips, remoteErrors, remoteTimeouts, remoteCorruptions, remoteWrites,
-        remoteDrops, remoteBytesReceived, remoteBytesSent (all of other machines' stores);
+        remoteDrops, remoteBytesReceived, remoteBytesSent (all of remote stores);
         collections, collected by reason, leftMemory by cause
         """
 
@@ -163,7 +163,7 @@ struct StatsCounter {
         case .cost: "too large"
         case .count: "too many"
         case .invalidated: "changed elsewhere"
-        case .pressure: "memory was short"
+        case .pressure: "memory pressure"
         }
     }
 

@@ -20,7 +20,7 @@ struct StatsReading {
         guard let totals = try cache.directory.totals() else {
             throw Failure(
                 .configuration,
-                "read the counts of \(path): there is no control file: see `diskcache doctor`"
+                "read the counts of \(path): there is no control file: run `diskcache doctor`"
             )
         }
         self.totals = totals

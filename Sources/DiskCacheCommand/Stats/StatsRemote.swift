@@ -7,28 +7,28 @@ extension CacheActivity.Remote {
     /// A line for each server, in the columns of `stats`, and the number of pending uploads.
     var rows: [[String]] {
         if servers.isEmpty { return [] }
-        return [["shared with", "", ""]]
+        return [["remote stores", "", ""]]
             + servers.flatMap { server in
                 [["  " + server.name.escaped, Self.words(breaker: server.breaker), ""]]
                     + (server.latency.map { Self.rows($0) } ?? [])
             }
-            + [["  still to be sent", Quantity.grouped(waiting), ""]]
+            + [["  not sent yet", Quantity.grouped(waiting), ""]]
     }
 
     private static func words(breaker: String) -> String {
         switch breaker {
-        case "closed": "asked"
-        case "open": "not asked"
-        case "probing": "tried"
+        case "closed": "in use"
+        case "open": "not in use"
+        case "probing": "probing"
         default: breaker
         }
     }
 
     private static func rows(_ latency: Latency) -> [[String]] {
         [
-            ["    half within", text(latency.median), ""],
-            ["    99 % within", text(latency.percentile99), ""],
-            ["    all within", text(latency.longest), ""],
+            ["    median", text(latency.median), ""],
+            ["    99th percentile", text(latency.percentile99), ""],
+            ["    maximum", text(latency.longest), ""],
         ]
     }
 
@@ -50,8 +50,8 @@ extension CacheActivity.Remote {
 
     /// The help text on the names in ``json``.
     static let help = """
-        remote (where config.json names stores of other machines and diskcache-net is installed: servers,
-        each with name, breaker: closed, open or probing, answers, and medianSeconds, p99Seconds,
-        longestSeconds of those to this process; waiting: keys that are still to be sent)
+        remote (if config.json names remote stores and diskcache-net is installed: servers, each with
+        name, breaker (closed, open or probing), answers, and medianSeconds, p99Seconds, longestSeconds
+        of the answers to this process; waiting: number of keys not sent yet)
         """
 }

@@ -24,7 +24,7 @@ enum StatsText {
         if let totals = statistics.totals {
             text += limits(totals) + "\n" + self.totals(totals, now: now) + advice(totals.activity)
         } else {
-            text += "\nno control file: what processes do is not counted; see `diskcache doctor`\n"
+            text += "\nno control file: activity is not counted: run `diskcache doctor`\n"
         }
         return text + shared(remote) + "\n" + lastCollection(statistics.lastCollection, now: now)
     }
@@ -51,13 +51,13 @@ enum StatsText {
         let unreadable = statistics.unreadableEntries
         return rows([
             ["keys", Quantity.grouped(statistics.entries)],
-            ["  of them expired", Quantity.grouped(statistics.expiredEntries)],
+            ["  of these expired", Quantity.grouped(statistics.expiredEntries)],
             unreadable > 0 ? ["keys without metadata", Quantity.grouped(unreadable)] : nil,
             ["values", Quantity.grouped(statistics.objects)],
             ["on disk", Quantity.text(bytes: bytes)],
-            ["  of it metadata", Quantity.text(bytes: statistics.entryBytes)],
+            ["  of this metadata", Quantity.text(bytes: statistics.entryBytes)],
             ["directories, own files", Quantity.text(bytes: statistics.overheadBytes)],
-            ["in all", Quantity.text(bytes: bytes + statistics.overheadBytes)],
+            ["total", Quantity.text(bytes: bytes + statistics.overheadBytes)],
             ["length of all values", Quantity.text(bytes: statistics.logicalBytes)],
             statistics.oldestAccess.map { ["oldest access", Quantity.ago($0, now)] },
         ])
@@ -67,7 +67,7 @@ enum StatsText {
     static func part(_ statistics: CacheStatistics, now: Date) -> String {
         rows([
             ["keys", Quantity.grouped(statistics.entries)],
-            ["  of them expired", Quantity.grouped(statistics.expiredEntries)],
+            ["  of these expired", Quantity.grouped(statistics.expiredEntries)],
             ["values", Quantity.grouped(statistics.objects)],
             ["on disk", Quantity.text(bytes: statistics.entryBytes + statistics.objectBytes)],
             ["length of all values", Quantity.text(bytes: statistics.logicalBytes)],
@@ -77,7 +77,7 @@ enum StatsText {
 
     /// Returns the directory's usage, as counted by the processes.
     static func usage(_ usage: CacheStatistics.Usage) -> String {
-        guard usage.isCounted else { return rows([["keys", "?"], ["on disk", "?", "until a gc counts"]]) }
+        guard usage.isCounted else { return rows([["keys", "?"], ["on disk", "?", "until gc counts"]]) }
         return rows([
             ["keys", Quantity.grouped(usage.entries)], ["on disk", Quantity.text(bytes: usage.bytes)],
         ])
@@ -89,11 +89,11 @@ enum StatsText {
         let sizeShare = share(usage.bytes + usage.overheadBytes, of: limits.maximumSize?.bytes, usage)
         let keyShare = share(Int64(usage.entries), of: limits.maximumEntries.map { Int64($0) }, usage)
         return rows([
-            limits.maximumSize.map { ["limit of size", Quantity.text(bytes: $0.bytes), sizeShare] },
-            limits.maximumEntries.map { ["limit of keys", Quantity.grouped($0), keyShare] },
-            limits.minimumFree.map { ["to stay free", Quantity.text($0)] },
-            limits.maximumAge.map { ["longest age", Quantity.text($0)] },
-            limits.maximumIdleTime.map { ["longest unused", Quantity.text($0)] },
+            limits.maximumSize.map { ["size limit", Quantity.text(bytes: $0.bytes), sizeShare] },
+            limits.maximumEntries.map { ["key limit", Quantity.grouped($0), keyShare] },
+            limits.minimumFree.map { ["minimum free space", Quantity.text($0)] },
+            limits.maximumAge.map { ["maximum age", Quantity.text($0)] },
+            limits.maximumIdleTime.map { ["maximum idle time", Quantity.text($0)] },
             totals.evictionAge.map { ["evicted when unused for", span($0)] },
         ])
     }
@@ -117,7 +117,7 @@ enum StatsText {
     // MARK: Activity
 
     static func span(_ since: Date?, now: Date) -> String {
-        since.map { "for \(Quantity.text(from: $0, to: now))" } ?? "since it was made"
+        since.map { "for \(Quantity.text(from: $0, to: now))" } ?? "since it was created"
     }
 
     /// Returns the activity of all processes, in total and in an interval.
@@ -125,7 +125,7 @@ enum StatsText {
         -> String
     {
         let heading = [
-            "all processes, \(span(totals.since, now: now))", "", interval == nil ? "" : "A SECOND",
+            "all processes, \(span(totals.since, now: now))", "", interval == nil ? "" : "PER SECOND",
         ]
         let counts = StatsCounter.rows(totals.activity, interval)
         return rows([heading] + counts.map { ["  " + $0.name, $0.total, $0.rate] })
@@ -141,7 +141,7 @@ enum StatsText {
             let span = span(.seconds(ended.timeIntervalSince(last.began)))
             text += "\(Quantity.ago(ended, now)) by process \(last.process), took \(span), "
         } else {
-            text += "begun \(Quantity.ago(last.began, now)) by process \(last.process), "
+            text += "started \(Quantity.ago(last.began, now)) by process \(last.process), "
         }
         let count = last.removed.values.reduce(0) { $0 + $1.count }
         let removed = count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: last.removedBytes)))"
@@ -150,8 +150,8 @@ enum StatsText {
 
     /// Returns how a collection ended.
     static func end(of last: CacheStatistics.LastCollection) -> String {
-        if last.ended == nil { return "under way, or killed" }
-        return last.isComplete ? "complete" : "cut short"
+        if last.ended == nil { return "running, or killed" }
+        return last.isComplete ? "complete" : "incomplete"
     }
 
     /// Returns a span, to the millisecond if it is short, as for most collections.

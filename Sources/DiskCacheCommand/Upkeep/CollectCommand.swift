@@ -7,23 +7,23 @@ import Platform
 /// `diskcache gc`.
 enum CollectCommand: Command {
     static let name = "gc"
-    static let summary = "remove expired values, leftovers, and whatever exceeds the limits"
+    static let summary = "remove expired values and leftovers, and evict what exceeds the limits"
     static let optionList = """
-        -s, --max-size SIZE  evict the least recently used until du shows at most this: 512M
-        -n, --max-entries COUNT  evict the least recently used until at most this many keys are left
-        --max-age SPAN  remove values stored longer ago than this: 30d
-        --max-idle SPAN  remove values last used longer ago than this: 7d
-        --min-free SPACE  evict until this much of the disk is free: 10%, 2G
+        -s, --max-size SIZE  evict least recently used values until du shows at most SIZE: 512M
+        -n, --max-entries COUNT  evict least recently used values until at most COUNT keys are left
+        --max-age SPAN  remove values stored more than SPAN ago: 30d
+        --max-idle SPAN  remove values last used more than SPAN ago: 7d
+        --min-free SPACE  evict values until SPACE of the disk is free: 10%, 2G
         --expired-only  remove only expired values and reclaim their space
-        --prefix TEXT  remove only of the keys that begin with TEXT
+        --prefix TEXT  remove only keys that begin with TEXT
         --dry-run  show what would be removed, and remove nothing
-        --list  also show which keys go, or would go
+        --list  also list the keys that are removed, or would be
         --last  show what the last collection by any process did, and collect nothing
-        --nice  use a fifth of one processor
-        --verify  then read and hash every value, as `diskcache verify` does
-        --wait[=SPAN]  wait this long while another process collects
-        --no-wait  fail at once while another process collects (default: wait a minute)
-        -w, --watch SPAN  collect every SPAN until a signal ends it, as a daemon
+        --nice  use only a fifth of one processor
+        --verify  afterward read and hash every value, as `diskcache verify` does
+        --wait[=SPAN]  wait up to SPAN while another process collects
+        --no-wait  fail at once if another process is collecting (default: wait a minute)
+        -w, --watch SPAN  collect every SPAN, as a daemon, until a signal ends it
         \(Option.json)
         """
     static var exclusive: [[String]] {
@@ -34,38 +34,40 @@ enum CollectCommand: Command {
             + others.map { ["last", $0] }
     }
     static let details = """
-        One collection, safe beside readers and writers, none of which waits for it. It always removes expired
-        values, entries whose value is gone or whose metadata is damaged, values that no key names, and what
-        killed processes have left behind. Sizes are those on disk. What exceeds the directory's own limits
-        (`diskcache config`) goes too; a limit given here replaces the directory's for this collection. An access
-        is recorded once in 225 s at most, more often where limits evict sooner: of values used within that time
-        of each other, those stored first go first. With --prefix all other keys stay, whatever the limits are.
+        Runs one collection. Other processes can read and write meanwhile; none of them waits for it. It
+        always removes expired values, entries whose value is gone or whose metadata is damaged, values
+        without a key, and what killed processes have left behind. It also evicts what exceeds the directory's
+        own limits (`diskcache config`); a limit given here replaces the directory's for this collection.
+        Sizes are those on disk. An access is recorded at most once in 225 s, or more often if limits evict
+        sooner: of values used within that time of each other, any may be evicted first. With --prefix, all
+        other keys stay, whatever the limits are.
 
-        One process collects at a time. gc waits for a stopped one only with --wait; without SPAN that waits as
-        long as it takes. --watch doesn't wait: if another process is collecting, it skips that turn. It prints a
-        line for each collection, with --json an object that includes time; errors go to standard error, and it
-        goes on. SIGTERM and SIGINT end it cleanly, even in the middle of a collection, which the next one then
-        completes; a second signal ends it at once.
+        One process collects at a time. If that process is stopped, gc waits for it only with --wait; --wait
+        without SPAN has no limit. --watch does not wait: if another process is collecting, it skips that
+        turn. It prints a line for each collection, or with --json an object that includes time; it reports
+        errors on standard error, and continues. SIGTERM and SIGINT end it cleanly, even in the middle of a
+        collection, which the next one then completes; a second signal ends it at once.
 
-        --list prints a line for each key that goes, or would go with --dry-run: the reason and the key, or
-        sha256: and the key's digest if the key was not kept; with --json an object with reason, keyDigest and
-        key. Values that no key names are not listed.
+        --list prints a line for each key that is removed, or would be with --dry-run: the reason and the key,
+        or sha256: and the digest of a key stored only as a digest; with --json, an object with reason,
+        keyDigest and key. Values without a key are not listed.
 
-        The reason cleared means: removed by `diskcache clear`, by `diskcache rm` with an option, or by a program.
+        The reason cleared means: removed by `diskcache clear`, by `diskcache rm` with an option, or by a
+        program.
 
         JSON: removed (by reason: staleTemporary, expired, cleared, dangling, corrupt, orphan, age, idle,
-        entries, size, freeSpace; each with count and bytes; reasons that don't occur are left out),
-        removedBytes, entries and objects (left: count, bytes), spared (in use or changed meanwhile),
-        skippedStripes (locks held by stopped processes; the files that they guard were left alone),
-        unrecognised (files that are not ours), unreadable (files and directories that could not be read or
-        removed, and were left alone), isDryRun, isComplete, seconds, verify (with --verify: as in `diskcache
-        verify`). With --last: process, began, ended (left out while it runs, or if it was killed), seconds,
-        workedSeconds (without pauses), expiredOnly, isComplete, removed, removedBytes, entries, objects, drift
-        (by how much the processes' own counts exceeded the counted usage), lastFull (when the last full one
-        began).
+        entries, size, freeSpace; each with count and bytes; reasons that don't occur are omitted),
+        removedBytes, entries and objects (what is left: count, bytes), spared (in use or changed meanwhile),
+        skippedStripes (locks held by stopped processes; the files under these locks were skipped),
+        unrecognised (files that are not part of the cache), unreadable (files and directories that could not
+        be read or removed, and were skipped), isDryRun, isComplete, seconds, verify (with --verify: as in
+        `diskcache verify`). With --last: process, began, ended (omitted while it runs, or if it was killed),
+        seconds, workedSeconds (without pauses), expiredOnly, isComplete, removed, removedBytes, entries,
+        objects, drift (by how much the processes' own counts exceeded the counted usage), lastFull (when the
+        last full collection began).
 
-        Exit status: 0 done, even if nothing was removed, or --watch was ended; 1 with --last: no collection has
-        run yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
+        Exit status: 0 done, even if nothing was removed, or a signal ended --watch; 1 with --last: there was
+        no collection yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
         75 timed out waiting for another collection; 77 permission; 78 not a cache.
 
         Examples:
@@ -85,7 +87,7 @@ enum CollectCommand: Command {
         let request = try request(arguments)
         if let interval = try arguments.value("watch", as: Quantity.duration) {
             guard interval > .zero else {
-                throw Failure.usage("gc: --watch: 0 leaves no time between collections: write it like 15m")
+                throw Failure.usage("gc: --watch: the interval must be more than 0: write it like 15m")
             }
             try CollectWatch.run(arguments, request, every: interval)
             return .done
@@ -167,17 +169,17 @@ enum CollectCommand: Command {
     static func text(_ report: CollectionReport) -> String {
         let left = CollectionText.words(left: report.entries, report.objects)
         if report.removed.isEmpty { return "nothing to do: \(left)\n" + notes(report) }
-        return CollectionText.table(report.removed, heading: report.isDryRun ? "WOULD GO" : "REMOVED")
-            + "\(report.isDryRun ? "would be left" : "left"): \(left)\n" + notes(report)
+        return CollectionText.table(report.removed, heading: report.isDryRun ? "WOULD REMOVE" : "REMOVED")
+            + "\(report.isDryRun ? "would remain" : "left"): \(left)\n" + notes(report)
     }
 
     static func notes(_ report: CollectionReport) -> String {
         var notes = ""
-        if report.spared > 0 { notes += "spared, in use or changed meanwhile: \(report.spared)\n" }
+        if report.spared > 0 { notes += "spared (in use or changed meanwhile): \(report.spared)\n" }
         let stripes = report.skippedStripes.joined(separator: ", ")
-        if !stripes.isEmpty { notes += "left alone, locked by stopped processes: \(stripes)\n" }
-        notes += report.unreadable.map { "can't be read or removed, left alone: \($0.escaped)\n" }.joined()
-        return notes + report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
+        if !stripes.isEmpty { notes += "skipped (locked by stopped processes): \(stripes)\n" }
+        notes += report.unreadable.map { "skipped (can't be read or removed): \($0.escaped)\n" }.joined()
+        return notes + report.unrecognised.map { "skipped (not part of the cache): \($0.escaped)\n" }.joined()
     }
 }
 

@@ -50,7 +50,7 @@ enum CollectWatch {
         let why = reasons.isEmpty ? "" : " (\(reasons.joined(separator: ", ")))"
         let left = CollectionText.words(left: report.entries, report.objects)
         // An incomplete collection has not counted everything.
-        let end = report.isComplete ? "left \(left)" : "ended before it was done"
+        let end = report.isComplete ? "left \(left)" : "stopped early"
         let time = Quantity.tenths(seconds)
         return "\(now.formatted(.iso8601)) \(verb) \(what)\(why); \(end); took \(time) s\n"
     }

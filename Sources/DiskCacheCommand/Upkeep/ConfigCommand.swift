@@ -11,51 +11,51 @@ enum ConfigCommand: Command {
     static let operandChoices = [
         ["get", "set", "unset"], Setting.all.map(\.name) + RemoteSetting.all.map(\.name),
     ]
-    static let summary = "show or change the limits of the directory, and its remote stores"
+    static let summary = "show or change the directory's limits and remote stores"
     static let optionList = """
-        -f, --force  set: accept an age, length or min-free under which nothing can be cached
+        -f, --force  set: accept an age, value size or min-free that allows no values
         \(Option.json)
         """
     static let details = """
-        Limits belong to the directory and are stored in its file config.json; all processes that use it follow
-        a change within a second. At 95 % of a limit the least recently used values are evicted until 90 % are
-        left, by any process that has the cache open with the library's defaults, or by `diskcache gc`. A put
-        that would exceed 100 % makes room itself or waits for it, a minute at most. So set a limit a tenth
-        above what should be kept.
+        Limits belong to the directory and are stored in its file config.json. All processes that use the
+        directory follow a change within a second. At 95 % of a limit, any process that has the cache open
+        with the library's defaults evicts the least recently used values down to 90 %; `diskcache gc` evicts
+        what exceeds 100 %. A put that would exceed 100 % evicts values itself, or waits for space, at most
+        for a minute. So set a limit a tenth above what you want to keep.
 
-          max-size        bytes on disk, as counted by du, including the cache's own files: 512M, 2G
+          max-size        size on disk, as du counts it, including the cache's own files: 512M, 2G
           max-entries     number of keys
-          min-free        what must stay available on the file system: 10%, 5G
-          max-age         how long ago a value may have been stored: 30d
-          max-idle        how long ago a value may have been used last: 7d
-          max-value-size  bytes of the longest value accepted: 64M
-          event-log       bytes for the log of removals, see diskcache log: 1M (64K at least); 0 turns it
-                          off
-          assume-local    true: all users of the directory are on this machine, even though its file system is
-                          unknown or FUSE; takes effect in processes that open it afterwards
-          share-memory    false: processes do without a file in /dev/shm, where XFS, Btrfs and overlay need one:
-                          for containers with a /dev/shm each; limits then hold only when a collection ends
+          min-free        space that must stay free on the file system: 10%, 5G
+          max-age         longest time since a value was stored: 30d
+          max-idle        longest time since a value was last used: 7d
+          max-value-size  largest value accepted, in bytes: 64M
+          event-log       size of the log of removals (see diskcache log): 1M, at least 64K; 0 turns it off
+          assume-local    true: only this machine uses the directory, although its file system is unknown or
+                          FUSE; takes effect in processes that open the cache afterward
+          share-memory    false: use no file in /dev/shm, where XFS, Btrfs and overlay need one; for
+                          containers that each have a /dev/shm; limits then hold only when a collection
+                          ends
 
         \(RemoteSetting.help)
 
-        New values are sent to those servers, and missing values are fetched from them; if they are down or slow,
-        the cache works as without them. That holds for programs that open the cache with the library
-        DiskCacheRemote, and for the commands get, put, rm, run and serve if diskcache-net is installed.
-        `diskcache doctor --remote` checks the servers. A change applies to processes that open the cache
-        afterwards.
+        New values are sent to these servers, and missing values are fetched from them. If the servers are
+        down or slow, the cache works as it does without them. This applies to programs that open the cache
+        with the library DiskCacheRemote, and to the commands get, put, rm, run and serve if diskcache-net is
+        installed. To check the servers, use `diskcache doctor --remote`. A change applies to processes that
+        open the cache afterward.
 
-        `get` prints just the value, and nothing if the limit is not set. `set` creates the cache if it is
-        missing. It refuses a limit of 0, and a min-free of everything the file system has or more: nothing could
-        be cached under those. --force sets max-age, max-idle, max-value-size and min-free anyway. `unset`
-        removes a limit.
+        `get` prints only the value, or nothing if the limit is not set. `set` creates the cache if it is
+        missing. It refuses a limit of 0, and a min-free of the whole file system or more, because these allow
+        no values. --force sets such a max-age, max-idle, max-value-size or min-free anyway. `unset` removes a
+        limit.
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
-        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal, shareMemory; limits that are not set
-        are left out. remote: servers (each with url, weight, kind, region), or levels, a list of such lists; mode,
-        limit, namespace, path, format, minimumSize, maximumSize, tags, credentials.
+        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal, shareMemory; limits that are not
+        set are omitted. remote: servers (each with url, weight, kind, region), or levels, a list of such
+        lists; mode, limit, namespace, path, format, minimumSize, maximumSize, tags, credentials.
 
         Exit status: 0 done; 1 get: the limit is not set; 64 usage; 73 not a directory, or a read-only file
-        system; 75 another process is changing them; 77 permission; 78 not a cache, or config.json is
+        system; 75 another process is changing the limits; 77 permission; 78 not a cache, or config.json is
         damaged.
 
         Examples:
@@ -72,7 +72,7 @@ enum ConfigCommand: Command {
         }
         guard let form = ["get": "get NAME", "set": "set NAME VALUE", "unset": "unset NAME"][verb] else {
             throw Failure.usage(
-                "config: unknown action '\(verb)': give get, set or unset, or nothing for a list"
+                "config: unknown action '\(verb)': give get, set or unset, or nothing to show all"
             )
         }
         let count = form.split(separator: " ").count
@@ -123,8 +123,8 @@ enum ConfigCommand: Command {
         let way = ["max-size", "max-entries"].contains(setting.name) ? "" : ", or give --force"
         return .usage(
             """
-            config: \(setting.name): with \(text) nothing can be kept: to remove the limit use \
-            `diskcache config unset \(setting.name)`, to empty the cache `diskcache clear`\(way)
+            config: \(setting.name): \(text) allows no values: to remove the limit, use \
+            `diskcache config unset \(setting.name)`; to empty the cache, `diskcache clear`\(way)
             """
         )
     }
@@ -135,7 +135,7 @@ enum ConfigCommand: Command {
         let names = Setting.all.map(\.name).joined(separator: ", ")
         throw .usage(
             """
-            config: unknown setting '\(name)': give one of \(names), or one of remote stores, remote.NAME (see \
+            config: unknown setting '\(name)': give one of \(names), or remote.NAME for remote stores (see \
             `diskcache config --help`)
             """
         )

@@ -7,7 +7,7 @@ enum DirectoryCommand: Command {
     static let name = "dir"
     static let summary = "print the cache directory"
     static let details = """
-        The one that all commands use with the same --dir and environment, whether it exists or not.
+        All commands with the same --dir and environment use this directory. It need not exist.
 
         Exit status: 0 done; 64 usage.
 

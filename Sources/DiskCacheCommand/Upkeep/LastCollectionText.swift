@@ -11,7 +11,7 @@ enum LastCollectionText {
         table.add("began", Quantity.moment(last.began, now))
         if let ended = last.ended { table.add("took", took(last, ended)) }
         table.add("end", StatsText.end(of: last))
-        table.add("looked at", last.expiredOnly ? "expired values and leftovers" : "everything")
+        table.add("scanned", last.expiredOnly ? "expired values and leftovers" : "everything")
         if let lastFull = last.lastFull, lastFull != last.began {
             table.add("last full collection", Quantity.moment(lastFull, now))
         }
@@ -24,7 +24,7 @@ enum LastCollectionText {
         guard last.isComplete else { return text }
         text += "left: \(CollectionText.words(left: last.entries, last.objects))\n"
         if let drift = last.drift, drift.count != 0 || drift.bytes != 0 {
-            text += "added up before: \(off(drift.count, drift.bytes))\n"
+            text += "counted before: \(off(drift.count, drift.bytes))\n"
         }
         return text
     }
@@ -33,7 +33,7 @@ enum LastCollectionText {
         let took = Duration.seconds(ended.timeIntervalSince(last.began))
         // Without pauses the work takes slightly longer than the time between the two time stamps.
         if last.worked >= took { return StatsText.span(took) }
-        return "\(StatsText.span(took)), of which it worked \(StatsText.span(last.worked))"
+        return "\(StatsText.span(took)), \(StatsText.span(last.worked)) of it without pauses"
     }
 
     private static func off(_ entries: Int, _ bytes: Int64) -> String {

@@ -9,25 +9,25 @@ enum LogCommand: Command {
     static let operands = "[KEY]"
     static let summary = "show which process removed which key, when and why"
     static let optionList = """
-        -n, --limit COUNT  show only this many of the newest
+        -n, --limit COUNT  show only the newest COUNT removals
         \(Option.scope)
         \(Option.json)
         """
     static let details = """
-        Prints the event log of the directory, newest removal last; with KEY, only the removals of that key.
-        `diskcache config set event-log SIZE` turns the log on; when it is full, the older half is dropped.
-        A key removed by gc is shown as sha256: and its digest, because gc doesn't read keys; it is found by
-        KEY all the same. Overwriting a value is not logged.
+        Prints the event log of the directory, the newest removal last; with KEY, only the removals of that
+        key. `diskcache config set event-log SIZE` turns the log on. When the log is full, its older half is
+        dropped. A key removed by gc is shown as sha256: and its digest, because gc does not read keys; KEY
+        still finds it. Replacing a value is not logged.
 
-        Reasons: those of gc (see `diskcache gc --help`); removed (by rm KEY or a program); cleared (by clear, rm
-        with an option, or a program: logged by the gc that reclaims the space); repaired (found damaged by a
-        reader or by verify).
+        Reasons: those of gc (see `diskcache gc --help`); removed (by rm KEY or a program); cleared (by clear,
+        rm with an option, or a program; the gc that reclaims the space logs it); repaired (a reader or verify
+        found it damaged).
 
         JSON: one object per line: time (UTC, ISO 8601), process, reason (staleTemporary, expired, dangling,
         corrupt, age, idle, entries, size, freeSpace, removed, cleared, repaired), keyDigest, key (if known).
 
-        Exit status: 0 done; 1 nothing was logged, or nothing about KEY; 64 usage; 73 not a directory; 74 the
-        log could not be read; 77 permission; 78 there is no cache.
+        Exit status: 0 done; 1 no removal was logged, or none of KEY; 64 usage; 73 not a directory; 74 the log
+        can't be read; 77 permission; 78 there is no cache.
 
         Examples:
           diskcache log page

@@ -53,19 +53,20 @@ struct RemoteSetting {
 
     /// The section on these settings in `config --help`.
     static let help = """
-          remote.servers      stores that other machines share: URL[,URL…]; a value goes to one of them.
-                              After a semicolon come those that are asked next: 'redis://a;http://b:8080/'
-          remote.mode         off, read, or readWrite, as it is by itself
-          remote.limit        how much longer a get may take because of them: 250ms
-          remote.namespace    keeps apart those who share the servers and nothing else
-          remote.path         where a value is: {namespace}/{kind}/{digest}
-          remote.format       action, as Bazel's remote cache has it, or plain
-          remote.minimumSize, remote.maximumSize    of values that go there: 0, 16M
-          remote.tags         only values with one of these tags go there: TAG[,TAG…]
-          remote.authorityFile    authorities (PEM) for https: and rediss:; SSL_CERT_FILE or the system's
-          remote.certificateFile, remote.certificateKeyFile    a certificate (PEM) of our own for servers
-                              that ask for one, and its key if that is in another file
-          remote.credentials  a file with lines `host = user:password` that nobody else can read
+          remote.servers      servers shared with other machines: URL[,URL…]; a value goes to one of them.
+                              A semicolon precedes the servers to ask next: 'redis://a;http://b:8080/'
+          remote.mode         off, read, or readWrite (the default)
+          remote.limit        longest time that a get waits for the servers: 250ms by default
+          remote.namespace    separates the keys of groups that share servers
+          remote.path         path of a value on a server: {namespace}/{kind}/{digest} by default
+          remote.format       action (the format of Bazel's remote cache, the default), or plain
+          remote.minimumSize, remote.maximumSize    smallest and largest value to send: 0, 16M by default
+          remote.tags         send only values with one of these tags: TAG[,TAG…]
+          remote.authorityFile    certificate authorities (PEM) for https: and rediss: servers; by default
+                              those in SSL_CERT_FILE, or the system's
+          remote.certificateFile, remote.certificateKeyFile    client certificate (PEM) for servers that ask
+                              for one, and its key, if that is in another file
+          remote.credentials  file with lines `host = user:password` that only its owner can read
         """
 
     // MARK: Texts
@@ -93,7 +94,7 @@ struct RemoteSetting {
             for word in level.split(separator: ",") { servers.append(.init(String(word))) }
             if !servers.isEmpty { levels.append(servers) }
         }
-        if levels.isEmpty { throw .usage("it names no server: give URL[,URL…], or use `config unset`") }
+        if levels.isEmpty { throw .usage("there is no server: give URL[,URL…], or use `config unset`") }
         return levels
     }
 
@@ -113,12 +114,12 @@ struct RemoteSetting {
 
     private static func tags(_ text: String) throws(Failure) -> [String] {
         let tags = text.split(separator: ",").map(String.init)
-        if tags.isEmpty { throw .usage("it names no tag: give TAG[,TAG…], or use `config unset`") }
+        if tags.isEmpty { throw .usage("there is no tag: give TAG[,TAG…], or use `config unset`") }
         return tags
     }
 
     private static func text(_ text: String) throws(Failure) -> String {
-        if text.isEmpty { throw .usage("it is empty: use `config unset` to have it as it is by itself") }
+        if text.isEmpty { throw .usage("the value is empty: use `config unset` to restore the default") }
         return text
     }
 

@@ -6,29 +6,29 @@ import Platform
 /// `diskcache verify`.
 enum VerifyCommand: Command {
     static let name = "verify"
-    static let summary = "read and hash every value, and check all metadata against it"
+    static let summary = "read and hash every value, and check all metadata against the values"
     static let optionList = """
         --repair  delete corrupt values and entries, and entries whose value is gone
-        -s, --sample PART  check only a random sample of the values: 1%, or a number: 1000
+        -s, --sample PART  check only a random sample of the values: 1%, or a number such as 1000
         \(Option.json)
         """
     static let details = """
-        Safe beside readers and writers. Every get detects damage too, and treats it as a miss. Findings are
-        printed as they are made. Several threads read; memory use is about 27 bytes per value (270 MB for 10
-        million), and 32 more for each value in a sample. Of a sample, the values are hashed, at least one; for
-        the same share of the keys, the value must exist and have the right length.
+        Other processes can read and write meanwhile. Every get also detects damage, and treats it as a miss.
+        verify prints each finding at once. Several threads read; they use about 27 bytes of memory per value
+        (270 MB for 10 million), and 32 more for each value in a sample. With --sample, verify hashes the
+        values of the sample, at least one; for the same share of the keys, it checks that the value exists
+        and has the right length.
 
-        JSON: objects, objectBytes (length), entries (all of what was checked), listedObjects, listedEntries
-        (what there is), corruptObjects, corruptEntries, danglingEntries (names of files, the first 1000 of
-        each), corruptObjectCount, corruptEntryCount, danglingEntryCount, unfinishedEntries (left by killed
-        puts) and orphans (values that no key names; left out with --sample), both of which the next gc
-        removes, futureEntries (stored by a clock that was ahead), metadataIsLost (whether so many are
-        unfinished that this is a copy without extended attributes),
-        unrecognised (files that are not ours), unreadable (files that could not be read),
-        repaired (how many were deleted), isClean.
+        JSON: objects, objectBytes (length), entries (what was checked), listedObjects, listedEntries (what
+        exists), corruptObjects, corruptEntries, danglingEntries (names of files, the first 1000 of each),
+        corruptObjectCount, corruptEntryCount, danglingEntryCount, unfinishedEntries (left by killed puts) and
+        orphans (values without a key; omitted with --sample), both of which the next gc removes,
+        futureEntries (stored by a clock that was ahead), metadataIsLost (whether so many entries are
+        unfinished that this is a copy without extended attributes), unrecognised (files that are not part of
+        the cache), unreadable (files that could not be read), repaired (number of deleted files), isClean.
 
-        Exit status: 0 everything is sound; 65 something was corrupt, dangling, unreadable or lost, even if it
-        was repaired; 64 usage; 73 not a directory, or --repair on a read-only file system; 77 permission;
+        Exit status: 0 no damage; 65 something was corrupt, dangling, unreadable or lost, even if it was
+        repaired; 64 usage; 73 not a directory, or --repair on a read-only file system; 77 permission;
         78 there is no cache.
 
         Examples:
@@ -87,33 +87,33 @@ enum VerifyCommand: Command {
     /// Returns the summary, without the findings.
     static func text(_ report: VerifyReport, _ options: VerifyOptions) -> String {
         var text = report.unreadable.map { "can't be read: \($0.escaped)\n" }.joined()
-        text += report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
+        text += report.unrecognised.map { "not part of the cache: \($0.escaped)\n" }.joined()
         if report.metadataIsLost {
             text += """
                 keys without their metadata: \(report.unfinishedEntries) of \(report.entries); it is in extended \
-                attributes (user.dc), which get lost where cp has no -a, rsync no -X, tar no --xattrs
-                these keys can't be read any more: copy the directory again with extended attributes, or remove the rest \
-                with `diskcache gc`
+                attributes (user.dc), which cp keeps only with -a, rsync with -X, tar with --xattrs
+                these keys can't be read: copy the directory again with extended attributes, or remove \
+                them with `diskcache gc`
 
                 """
         } else if report.unfinishedEntries > 0 {
-            text += "keys that were never finished, for gc to remove: \(report.unfinishedEntries)\n"
+            text += "unfinished keys, which gc removes: \(report.unfinishedEntries)\n"
         }
         if report.futureEntries > 0 {
             text +=
-                "keys that were stored by a clock that was ahead, and are misses until then: \(report.futureEntries)\n"
+                "keys stored by a clock that was ahead, misses until that time: \(report.futureEntries)\n"
         }
         if let orphans = report.orphans, orphans > 0 {
             text +=
                 report.unreadable.isEmpty
-                ? "values without a key, for gc to remove: \(orphans)\n"
-                : "values without a key that could be read: \(orphans); gc leaves them alone until it can read all keys\n"
+                ? "values without a key, which gc removes: \(orphans)\n"
+                : "values without a readable key: \(orphans); gc keeps them until it can read all keys\n"
         }
         let read = read(report, isSample: options.sample != nil)
         if report.isClean { return text + "sound: \(read)\n" }
         let damaged = report.corruptObjectCount + report.corruptEntryCount + report.danglingEntryCount
         if damaged == 0, report.unreadable.isEmpty { return text + "not sound: \(read)\n" }
-        text += "damaged: \(damaged), of them deleted: \(report.repaired); in all \(read)\n"
+        text += "damaged: \(damaged), deleted: \(report.repaired); checked: \(read)\n"
         return options.repair || damaged == 0 ? text : text + "remove it with `diskcache verify --repair`\n"
     }
 

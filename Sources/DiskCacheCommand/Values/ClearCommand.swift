@@ -8,22 +8,23 @@ enum ClearCommand: Command {
     static let name = "clear"
     static let summary = "remove everything"
     static let optionList = """
-        -y, --yes  don't ask
+        -y, --yes  don't ask for confirmation
         \(Option.json)
         """
     static let details = """
-        Says what there is and asks first, unless --yes is given; --yes is required if standard input is not a
-        terminal. Safe while other processes use the directory: no process gets a value any more that was stored
-        before; what they store meanwhile stays. Then a collection reclaims the space, with its progress on a
-        terminal. A scope makes no difference: to remove a part use `diskcache rm` with --prefix or --tag.
+        Shows what the cache holds and asks for confirmation, unless --yes is given. --yes is required if
+        standard input is not a terminal. Other processes can keep using the directory: they no longer get
+        values stored before, and what they store meanwhile stays. Then a collection reclaims the space; on a
+        terminal, it shows its progress. clear ignores the scope: to remove a part, use `diskcache rm` with
+        --prefix or --tag.
 
         JSON: removed (number of keys that had not expired), removedBytes (of their files and values, and of
-        whatever else was left over).
+        leftovers).
 
         Exit status: 0 done, even if the cache was empty; 1 the answer was no; 64 usage; 73 not a directory,
-        or a read-only file system; 75 the values are removed, but another process has been collecting garbage
-        for a minute, and their space is not free yet; 77 permission; 78 there is no cache, or config.json is
-        damaged: then, too, the values are removed and their space is not free yet.
+        or a read-only file system; 75 the values are removed, but their space is not free yet, because
+        another process has been collecting for a minute; 77 permission; 78 there is no cache, or config.json
+        is damaged (the values are removed, but their space is not free yet).
 
         Example:
           diskcache clear --yes

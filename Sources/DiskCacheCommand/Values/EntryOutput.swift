@@ -24,8 +24,8 @@ extension CacheEntry {
     /// The help text on the names in ``json``.
     static let help = """
         JSON: key, keyDigest, digest, size (bytes), created, lastAccess, expires, staleUntil (UTC, ISO 8601),
-        extendsOnAccess, computeTime (seconds), etag, lastModified, contentType, tags, metadata. What does not apply
-        is left out.
+        extendsOnAccess, computeTime (seconds), etag, lastModified, contentType, tags, metadata. Fields that
+        do not apply are omitted.
         """
 
     /// Returns the rows that `info` prints, each with its label; the value is nil if it does not apply.

@@ -10,22 +10,23 @@ enum GetCommand: Command {
     static let operands = "[KEY]"
     static let summary = "write a key's value to standard output"
     static let optionList = """
-        -o, --output FILE  write to this file, replacing it in one step
+        -o, --output FILE  write to FILE, replacing it atomically
         -s, --stale  also return an expired value that was stored with --stale
-        --digest DIGEST  instead of KEY: whatever has this SHA-256
+        --digest DIGEST  instead of KEY: get the value with this SHA-256
         \(Option.scope)
         """
     static let details = """
-        The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
-        alone. `-o -` is standard output. A key that begins with - needs -- before it.
+        get checks the whole value before it writes the first byte. A miss writes nothing and leaves FILE
+        unchanged. `-o -` is standard output. Put -- before a key that begins with -.
 
-        With --digest, as `sha256sum`, `put --json` and `info` print it, writes a value whatever its key is,
-        also one that has expired or was replaced, until a collection removes it. Reads all of it into memory.
+        With --digest, get writes the value with this SHA-256, whatever its key, even if it has expired or was
+        replaced, until a collection removes it. `sha256sum`, `put --json` and `info` print the digest. get
+        reads the whole value into memory.
 
-        Where config.json names stores of other machines, a value that is not here is got from there, and
-        kept; not with --digest. That takes no longer than remote.limit (see `diskcache config --help`).
+        If config.json names remote stores, get looks up a missing value there, and stores it here; not with
+        --digest. This takes no longer than remote.limit (see `diskcache config --help`).
 
-        `diskcache serve` gets many values in one process.
+        To get many values in one process, use `diskcache serve`.
 
         Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache;
         64 usage; 73 not a directory; 74 the output can't be written; 77 permission; 78 not a cache.
@@ -96,7 +97,7 @@ enum GetCommand: Command {
             try OutputFile.write(path) { (output) throws(Errno) in try output.writeAll(data.span) }
         } catch {
             let isForbidden = error == .accessDenied || error == .notPermitted
-            let message = "get: write \(path): \(error): name a file that can be written"
+            let message = "get: write \(path): \(error): give a file that can be written"
             throw Failure(isForbidden ? .permission : .inputOutput, message)
         }
     }

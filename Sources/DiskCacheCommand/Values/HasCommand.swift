@@ -6,14 +6,14 @@ import DiskCache
 enum HasCommand: Command {
     static let name = "has"
     static let operands = "KEY"
-    static let summary = "tell by the exit status whether a key has a value"
+    static let summary = "report in the exit status whether a key has a value"
     static let optionList = Option.scope
     static let details = """
-        Prints nothing, doesn't count as an access, and doesn't read the value, so damage that doesn't change its
-        length goes unnoticed. A key that begins with - needs -- before it.
+        Prints nothing, and does not count as an access. has does not read the value, so it misses damage that
+        does not change the value's length. Put -- before a key that begins with -.
 
-        Exit status: 0 it has; 1 get would be a miss, or there is no cache; 64 usage; 73 not a directory;
-        77 permission; 78 not a cache.
+        Exit status: 0 the key has a value; 1 a get would miss, or there is no cache; 64 usage; 73 not a
+        directory; 77 permission; 78 not a cache.
 
         Example:
           diskcache has page || make_page | diskcache put page --ttl 15m

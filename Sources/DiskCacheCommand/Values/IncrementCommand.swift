@@ -6,26 +6,26 @@ import DiskCache
 enum IncrementCommand: Command {
     static let name = "incr"
     static let operands = "KEY [NUMBER]"
-    static let summary = "add to the number under a key, and print the sum"
+    static let summary = "add to the number stored under a key, and print the sum"
     static let optionList = """
         \(ExpirationOptions.list)
         \(Option.scope)
         """
     static let exclusive = ExpirationOptions.exclusive
     static let details = """
-        Adds NUMBER, or 1 if none is given, and stores the sum in one step, however many processes do so at
-        the same time. A key without a value begins at 0. The value is the number in decimal digits, as `get`
-        prints it and `echo 5 | diskcache put KEY` stores it. A NUMBER that begins with - needs -- before it.
-        Creates the directory if it is missing.
+        Adds NUMBER (default 1) and stores the sum atomically, however many processes do so at the same time.
+        A key without a value counts as 0. The value is a number in decimal digits: `get` prints it, and
+        `echo 5 | diskcache put KEY` stores it. Put -- before a NUMBER that begins with -. Creates the
+        directory if it is missing.
 
-        The options apply to a new number: an existing one keeps its expiration and all that was stored with
-        it, so --ttl 1m counts a minute from the first call. Like any value, a number can be evicted; then it
-        starts again at 0. Without --ttl and --expires-at it expires after $DISKCACHE_TTL, or never if that is
-        not set.
+        The options apply only to a new number. An existing number keeps its expiration and everything else
+        that was stored with it, so --ttl 1m counts a minute from the first call. Like any value, a number can
+        be evicted; it then starts again at 0. Without --ttl and --expires-at, a new number expires after
+        $DISKCACHE_TTL, or never if that is not set.
 
-        Exit status: 0 done; 64 usage, the value is no number, or the sum is beyond 64 bits; 73 no space, not
-        a directory, or it can't be created or written; 75 timed out waiting for a lock, or for room below a
-        limit; 77 permission; 78 not a cache.
+        Exit status: 0 done; 64 usage, the value is not a number, or the sum exceeds 64 bits; 73 no space, not
+        a directory, or the directory can't be created or written; 75 timed out waiting for a lock, or for
+        space within the limits; 77 permission; 78 not a cache.
 
         Examples:
           diskcache incr visits

@@ -10,22 +10,22 @@ enum InfoCommand: Command {
     static let summary = "show everything known about a key, and why it is a hit or a miss"
     static let optionList = """
         -s, --stale  count an expired value that was stored with --stale as a hit
-        --prefix TEXT  instead of KEY: each key that begins with TEXT and has a value
+        --prefix TEXT  instead of KEY: show each key that begins with TEXT and has a value
         \(Option.scope)
         \(Option.json)
         """
     static let details = """
-        Doesn't count as an access, and doesn't read the value, so damage that doesn't change its length goes
-        unnoticed. The object file holds exactly the value's bytes; its name is their SHA-256, as printed by
-        `sha256sum`. For a key that is absent, the event log, if there is one, tells which process removed it last.
-        --prefix is about whole keys, of which a scope is a part, and looks at every entry.
+        Does not count as an access. info does not read the value, so it misses damage that does not change
+        the value's length. The object file contains exactly the value's bytes; its name is their SHA-256, as
+        `sha256sum` prints it. If the key is absent and there is an event log, info shows which process last
+        removed the key. --prefix matches the full key, including the scope, and reads every entry.
 
-        \(CacheEntry.help) Also entryPath and objectPath; state (hit, absent,
-        nothing, unfinished, damagedMetadata, stale, expired, valueGone, damagedValue); lastRemoval (as
-        `diskcache log` prints it). With --prefix one object per line.
+        \(CacheEntry.help) Also entryPath, objectPath; state (hit, absent, nothing, unfinished,
+        damagedMetadata, stale, expired, valueGone, damagedValue); lastRemoval (as in `diskcache log --json`).
+        With --prefix, one object per line.
 
-        Exit status: 0 get would find it, as far as info can tell; 1 a miss, which is explained, even if there
-        is no cache; 64 usage; 73 not a directory; 77 permission; 78 not a cache.
+        Exit status: 0 a get would hit, as far as info can tell; 1 a miss, with the reason, or there is no
+        cache; 64 usage; 73 not a directory; 77 permission; 78 not a cache.
 
         Examples:
           diskcache info page
@@ -42,7 +42,7 @@ enum InfoCommand: Command {
         guard let cache = try arguments.openExistingCache() else {
             let (path, digest) = (try arguments.directory(), Digest(of: Data(key.utf8)))
             try arguments.print(
-                "key     \(key.escaped)\nstatus  a miss: there is no cache \(path.escaped)\n",
+                "key     \(key.escaped)\nstatus  a miss: there is no cache at \(path.escaped)\n",
                 json: ["key": key, "keyDigest": digest.description, "state": "absent"]
             )
             return .miss
@@ -115,15 +115,15 @@ extension KeyExplanation {
                 """
         case .unfinished:
             return """
-                a miss: a put has just begun or was killed, or its metadata was lost in copying; gc removes it
+                a miss: its put is still running or was killed, or a copy lost its metadata; gc removes it
                 """
-        case .nothing: return "a miss: a computation has found that there is no value"
+        case .nothing: return "a miss: a computation found that there is no value"
         case .damagedMetadata: return "a miss: its metadata is damaged; gc removes it"
         case .stale: return "a miss, except for get --stale: \(expired ?? "expired")"
         case .expired:
             if let created = entry?.created, created > now {
                 let ahead = Quantity.text(.seconds(created.timeIntervalSince(now).rounded(.up)))
-                return "a miss for \(ahead): it was stored by a clock that is ahead by as much"
+                return "a miss for \(ahead): the clock that stored it was that far ahead"
             }
             return "a miss: \(expired ?? "expired"); gc removes it"
         case .valueGone: return "a miss: its value is gone; gc removes it"

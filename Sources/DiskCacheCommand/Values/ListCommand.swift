@@ -9,33 +9,33 @@ enum ListCommand: Command {
     static let name = "ls"
     static let summary = "list keys, one per line"
     static let optionList = """
-        -l, --long  show size, age, time since the last access and time left
+        -l, --long  show size, age, time since the last access and time to expiration
         --sort ORDER{\(Order.names)}  sort by key, size, age, access or expires
         -r, --reverse  reverse the order of --sort
-        -n, --limit COUNT  list at most this many
-        -0, --null  raw keys, each followed by a NUL, for xargs -0
+        -n, --limit COUNT  list at most COUNT keys
+        -0, --null  print raw keys, each followed by a NUL, for xargs -0
         \(SelectionOptions.list)
         \(Option.json)
         """
     static let exclusive = [["long", "null", "json"]] + SelectionOptions.exclusive
     static let details = """
-        key sorts by bytes; the others list the largest, the oldest, the least recently used, or the soonest to
-        expire first. Without --sort, keys come in no particular order. Sorting is done by sort(1), which needs
-        room in $TMPDIR or /tmp for what exceeds 32 MiB. Memory use is constant either way.
+        --sort key sorts by bytes. The other orders list the largest, the oldest, the least recently used or
+        the soonest to expire first. Without --sort, the order is unspecified. sort(1) does the sorting, and
+        needs space in $TMPDIR or /tmp for what exceeds 32 MiB. Memory use is constant in any case.
 
-        Control characters and backslashes in keys are written as in C (\\n, \\t, \\r, \\\\, \\x1b), except with
-        --null. A key that was not kept (because it is longer than 1 KiB, or on request) is shown as sha256:
-        and its digest. --null skips such keys and those that contain a NUL, and reports on standard error how
-        many it skipped. Expired values are not listed. When passing keys to a command, put -- before them: a
-        key may look like an option; where $DISKCACHE_SCOPE is set, also --scope ''.
+        Control characters and backslashes in keys are escaped as in C (\\n, \\t, \\r, \\\\, \\x1b), except
+        with --null. A key stored only as a digest (because it is longer than 1 KiB, or on request) is shown
+        as sha256: and its digest. --null skips such keys and keys that contain a NUL, and reports on standard
+        error how many it skipped. Expired values are not listed. When you pass keys to a command, put --
+        before them, because a key can look like an option; if $DISKCACHE_SCOPE is set, also give --scope ''.
 
         \(SelectionOptions.help)
-        Keys that were not kept are listed with neither.
+        Keys stored only as digests match neither.
 
-        JSON: one object per line, as in `diskcache info`, without the paths.
+        JSON: one object per line, as from `diskcache put --json`.
 
-        Exit status: 0 done, even if there are no keys; 64 usage; 73 not a directory; 74 or 77 something could
-        not be read; 78 there is no cache.
+        Exit status: 0 done, even if there are no keys; 64 usage; 73 not a directory; 74 or 77 something can't
+        be read; 78 there is no cache.
 
         Examples:
           diskcache ls --long --sort size --limit 10
@@ -92,7 +92,7 @@ enum ListCommand: Command {
             }
             try sorter.forEach(limit: limit, write)
         }
-        let skipped = [(unkept, "not kept by name"), (withNull, "with a NUL")].filter { $0.0 > 0 }
+        let skipped = [(unkept, "stored only as digests"), (withNull, "with a NUL")].filter { $0.0 > 0 }
         let note = skipped.map { "\(Quantity.count($0.0, "key")) \($0.1)" }.joined(separator: ", ")
         if !note.isEmpty { try Output.complain("ls: skipped by --null: \(note)") }
         if let failure { throw failure }

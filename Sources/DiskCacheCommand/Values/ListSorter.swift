@@ -75,7 +75,7 @@ struct ListSorter: ~Copyable {
         } catch {
             throw Failure(.inputOutput, "ls: wait for sort(1): \(error): try again")
         }
-        throw Failure(.inputOutput, "ls: sort(1) failed: set $TMPDIR to a directory with room")
+        throw Failure(.inputOutput, "ls: sort(1) failed: set $TMPDIR to a directory with free space")
     }
 
     /// Returns text in the same order that contains neither NUL nor ``endOfKey``.

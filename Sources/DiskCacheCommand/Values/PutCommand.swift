@@ -11,41 +11,41 @@ enum PutCommand: Command {
     static let summary = "store a file, or standard input, under a key"
     static let optionList = """
         \(ExpirationOptions.list)
-        -s, --stale SPAN  how long after its expiration `get --stale` still returns it
-        --tag TAG…  a word to remove it by
-        --etag TEXT  its entity tag
-        --last-modified TEXT  its Last-Modified
-        --content-type TYPE  its media type
-        -m, --meta NAME=TEXT…  anything else
-        --if-absent  only if the key has no value yet (reads all of it into memory)
-        --digest DIGEST  only if this is its SHA-256
+        -s, --stale SPAN  stale period: how long `get --stale` returns the expired value
+        --tag TAG…  attach TAG to the value, for `rm --tag`
+        --etag TEXT  the value's entity tag (ETag)
+        --last-modified TEXT  the value's Last-Modified
+        --content-type TYPE  the value's media type
+        -m, --meta NAME=TEXT…  any other metadata
+        --if-absent  store only if the key has no value (reads the input into memory)
+        --digest DIGEST  store only if the value has this SHA-256
         \(Option.scope)
         \(Option.json)
         """
     static let exclusive = ExpirationOptions.exclusive
     static let details = """
-        Without FILE, or if FILE is -, reads standard input. Creates the directory if it is missing. Once put
-        returns, every process gets the new value. The old value is replaced in one step, and stays if put
-        fails. Equal values are stored once. If config.json is damaged, nothing is stored, as the limits are not
-        known. In a pipeline put can't know whether the command before it failed: let a command that may fail
-        half-way write a file first. A key that begins with - needs -- before it.
+        Without FILE, or if FILE is -, put reads standard input. Creates the directory if it is missing. After
+        put returns, every process gets the new value. put replaces the old value atomically; if put fails,
+        the old value stays. Equal values are stored once. If config.json is damaged, put stores nothing,
+        because the limits are unknown. In a pipeline, put can't tell whether the command before it failed:
+        let a command that may fail halfway write to a file first. Put -- before a key that begins with -.
 
-        SPAN is a number and a unit: ms, s, m, h, d or w, or several, as in 1h30m; a bare number is seconds.
-        TIME can be a plain date, which means midnight UTC. The latest is 2262-04-11. Without --ttl and
-        --expires-at the value expires after $DISKCACHE_TTL, or never if that is not set.
+        SPAN is a number with a unit (ms, s, m, h, d or w), or several of them, as in 1h30m; a number alone is
+        in seconds. TIME can be a date alone, which means midnight UTC. The latest TIME is 2262-04-11. Without
+        --ttl and --expires-at, the value expires after $DISKCACHE_TTL, or never if that is not set.
 
-        If config.json names remote stores that this machine may write to, the value is also sent there. put
-        waits a second for that; a later process sends the rest.
+        If config.json names remote stores that this machine may write to, put also sends the value there. It
+        waits up to a second for that; a later process sends the rest.
 
-        --digest takes the 64 digits that `sha256sum` prints before the name: a truncated or changed value is
-        refused, and the old value stays.
+        --digest takes the 64 digits that `sha256sum` prints before the file name. If the value is truncated
+        or changed, put refuses it, and the old value stays.
 
         \(CacheEntry.help)
 
-        Exit status: 0 stored; 1 with --if-absent: the key already has a value, which was left alone;
-        64 usage; 65 the value has another SHA-256 than --digest says; 73 no space, not a directory, or it
-        can't be created or written; 74 FILE can't be read; 75 timed out waiting for a lock, or for room below
-        a limit; 77 permission; 78 not a cache.
+        Exit status: 0 stored; 1 with --if-absent: the key already has a value, which stays; 64 usage; 65 the
+        value does not have the SHA-256 of --digest; 73 no space, not a directory, or the directory can't be
+        created or written; 74 FILE can't be read; 75 timed out waiting for a lock, or for space within the
+        limits; 77 permission; 78 not a cache.
 
         Examples:
           curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m
@@ -106,7 +106,7 @@ enum PutCommand: Command {
 
     private static func check(_ found: Digest, is digest: Digest) throws(Failure) {
         if found == digest { return }
-        let advice = "nothing was stored: get it again, or correct --digest"
+        let advice = "nothing was stored: obtain the value again, or correct --digest"
         throw Failure(.dataError, "put: the value's SHA-256 is \(found), not \(digest): \(advice)")
     }
 
@@ -162,7 +162,7 @@ enum PutCommand: Command {
             let isForbidden = error == .accessDenied || error == .notPermitted
             throw Failure(
                 isForbidden ? .permission : .inputOutput,
-                "read \(isStandard ? "standard input" : path ?? ""): \(error): name a file that can be read"
+                "read \(isStandard ? "standard input" : path ?? ""): \(error): give a file that can be read"
             )
         }
     }

@@ -9,27 +9,28 @@ enum RemoveCommand: Command {
     static let summary = "remove values by key, by prefix, by pattern or by tag"
     static let optionList = """
         --prefix TEXT…  all keys that begin with TEXT
-        --glob PATTERN…  all keys that match PATTERN, as 'a*' or '*.png'
+        --glob PATTERN…  all keys that match PATTERN, such as 'a*' or '*.png'
         --tag TAG…  all values with this tag
         \(Option.scope)
         \(Option.json)
         """
     static let details = """
-        Once rm returns, no process gets the values any more. The next `diskcache gc` reclaims their space.
-        Removing by prefix or by tag is one step, however many keys there are; for a pattern every entry is
-        looked at. KEY and the options can be combined. A key that begins with - needs -- before it.
+        After rm returns, no process gets the values. The next `diskcache gc` reclaims their space. Removing
+        by prefix or by tag takes one step for any number of keys; removing by pattern reads every entry. KEY
+        and the options can be combined. Put -- before a key that begins with -.
 
         \(SelectionOptions.help)
         Keys stored only as digests (longer than 1 KiB, or on request) match every prefix and no pattern.
 
-        If config.json names remote stores that this machine may write to, each KEY is also removed there; keys
-        matched by options are not.
+        If config.json names remote stores that this machine may write to, rm also removes each KEY there, but
+        not the keys that the options match.
 
-        JSON: {"removed": number of keys}; for keys matched by options their number just before, for which rm
-        reads every entry.
+        JSON: {"removed": number of keys}; for keys matched by options, their number just before the removal,
+        for which rm reads every entry.
 
-        Exit status: 0 done, or one of the keys had a value; 1 none had, or there is no cache; 64 usage; 73 not
-        a directory, or a read-only file system; 77 permission; 78 not a cache.
+        Exit status: 0 a KEY had a value, or --prefix, --glob or --tag was given; 1 no KEY had a value, or
+        there is no cache; 64 usage; 73 not a directory, or a read-only file system; 77 permission; 78 not a
+        cache.
 
         Examples:
           diskcache rm page thumb:17

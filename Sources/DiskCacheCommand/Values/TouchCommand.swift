@@ -9,22 +9,23 @@ enum TouchCommand: Command {
     static let summary = "mark a key as used, or change its expiration"
     static let optionList = """
         \(ExpirationOptions.list)
-        --soft[=SPAN]  expire it now; get --stale still returns it, for SPAN from now
+        --soft[=SPAN]  expire the value now; get --stale still returns it for SPAN
         --prefix TEXT…  with --soft, instead of KEY: all keys that begin with TEXT
         --tag TAG…  with --soft, instead of KEY: all values with this tag
         \(Option.scope)
         """
     static let exclusive = ExpirationOptions.exclusive + ["ttl", "expires-at", "renew"].map { ["soft", $0] }
     static let details = """
-        Without options, counts as an access: it postpones eviction, and the expiration of a value that was
-        stored with --renew. With --ttl or --expires-at, sets a new expiration, which accesses don't renew
-        unless --renew is given again.
+        Without options, touch counts as an access: it postpones eviction and, if the value was stored with
+        --renew, its expiration. With --ttl or --expires-at, touch sets a new expiration, which accesses renew
+        only if --renew is given again.
 
-        --soft marks the value stale: gets miss, and readers that accept stale values still get it until it is
-        computed again, for SPAN, or else for the time given with --stale when it was stored. With --prefix or
-        --tag that is one step, however many keys match. --prefix applies to whole keys, including the scope.
+        --soft makes the value stale: gets miss, but readers that accept stale values still get it until it is
+        stored again, for at most SPAN. Without SPAN, that is the stale period with which it was stored
+        (`put --stale`). With --prefix or --tag, this takes one step for any number of keys. --prefix matches
+        the full key, including the scope.
 
-        Exit status: 0 done, with --prefix and --tag also if no key matched; 1 a miss, or no cache exists;
+        Exit status: 0 done, with --prefix and --tag even if no key matched; 1 a miss, or there is no cache;
         64 usage; 73 not a directory, or a read-only file system; 77 permission; 78 not a cache.
 
         Examples:
@@ -36,7 +37,7 @@ enum TouchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         if arguments.has("soft") { return try expire(arguments) }
         for option in ["prefix", "tag"] where arguments.has(option) {
-            throw Failure.usage("touch: --\(option) is for values that expire at once: give --soft too")
+            throw Failure.usage("touch: --\(option) works only with --soft: give --soft too")
         }
         try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()

@@ -29,8 +29,9 @@ final class RedisConnection: @unchecked Sendable {
         for command in greeting {
             let reply = try ask(command, until: deadline)
             guard let code = reply.errorCode else { continue }
-            // A server that is loading its data from disk counts as unreachable.
-            throw RemoteFailure(code == "LOADING" ? .failed : .refused, "\(name): \(code)")
+            let failure = RemoteFailure(redisError: code, of: name)
+            // No answer to these commands is about the request that follows, which may work later.
+            throw RemoteFailure(failure.kind == .failed ? .failed : .denied, failure.message)
         }
     }
 

@@ -91,16 +91,7 @@ final class RedisStore: RemoteClient {
         guard let code = reply.errorCode else {
             return RemoteFailure(.failed, "\(name): an unexpected answer")
         }
-        // Its memory is full, or the disk that it saves to: reads still work.
-        if ["OOM", "MISCONF"].contains(code) { return RemoteFailure(.full, "\(name): \(code)") }
-        // A password that is being changed, or a read-only replica.
-        if ["NOAUTH", "WRONGPASS", "NOPERM", "READONLY"].contains(code) {
-            return RemoteFailure(.denied, "\(name): \(code)")
-        }
-        // It is starting, or a script is running: a later request may succeed.
-        let passing = ["LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN"]
-        let passes = passing.contains(code)
-        return RemoteFailure(passes ? .failed : .refused, "\(name): \(code)")
+        return RemoteFailure(redisError: code, of: name)
     }
 
     // MARK: Connections
@@ -146,5 +137,24 @@ final class RedisStore: RemoteClient {
             if connection.isIdle { return connection }
         }
         return nil
+    }
+}
+
+extension RemoteFailure {
+    /// Creates the failure of a request that Redis has answered with an error.
+    ///
+    /// - Parameter code: the first word of the error.
+    init(redisError code: String, of name: String) {
+        let kind: Kind =
+            switch code {
+            // Its memory is full, or the disk that it saves to: reads still work.
+            case "OOM", "MISCONF": .full
+            // A password that is being changed, or a read-only replica.
+            case "NOAUTH", "WRONGPASS", "NOPERM", "READONLY": .denied
+            // It is starting, or a script is running: a later request may succeed.
+            case "LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN": .failed
+            default: .refused
+            }
+        self.init(kind, "\(name): \(code)")
     }
 }

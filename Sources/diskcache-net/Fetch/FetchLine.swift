@@ -69,7 +69,7 @@ struct FetchProgressText {
         var parts: [String] = []
         var left: Int64?
         if names.count == 1, let only = present[0] {
-            if let process = only.joinedProcess { parts.append("process \(process) fetches it") }
+            if let process = only.joinedProcess { parts.append("process \(process) is fetching it") }
             if let total = only.total, total > 0 {
                 parts.append("\(min(100, Int(Double(only.received) / Double(total) * 100))) %")
                 left = max(0, total - only.received)

@@ -46,7 +46,7 @@ struct FetchPlan {
             throw .usage("fetch: --output: \(words)")
         }
         if terms.digest != nil, requests.count > 1 {
-            throw .usage("fetch: --digest is for one URL: fetch the others with another call")
+            throw .usage("fetch: --digest needs a single URL: fetch the others separately")
         }
         var places = [String?](repeating: nil, count: requests.count)
         for (index, file) in files.enumerated() where file != "-" { places[index] = file }
@@ -56,7 +56,7 @@ struct FetchPlan {
         includesHead = arguments.has("include")
         keepsTime = arguments.has("remote-time")
         if keepsTime, places.allSatisfy({ $0 == nil }) {
-            throw .usage("fetch: --remote-time is for files: give --output, too")
+            throw .usage("fetch: --remote-time needs a file: give --output too")
         }
         isVerbose = arguments.has("verbose")
         isJSON = arguments.has("json")
@@ -81,7 +81,7 @@ extension HTTPCacheOptions {
         certificateFile = try arguments.value("cert", as: FetchText.file)
         certificateKeyFile = try arguments.value("key", as: FetchText.file)
         if certificateKeyFile != nil, certificateFile == nil {
-            throw .usage("fetch: --key is that of a certificate: give --cert, too")
+            throw .usage("fetch: --key needs a certificate: give --cert too")
         }
     }
 }

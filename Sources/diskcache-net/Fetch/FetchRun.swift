@@ -88,7 +88,7 @@ struct FetchRun {
         } catch {
             throw Failure(
                 .inputOutput,
-                "fetch: make a file in \(directory): \(error): see `diskcache doctor`"
+                "fetch: create a file in \(directory): \(error): run `diskcache doctor`"
             )
         }
     }
@@ -107,7 +107,7 @@ struct FetchRun {
             let refusal = response.refusal(place)
             if refusal == nil || plan.includesHead {
                 try write(body, index)
-                if body.isCut { try Output.complain("\(place): the first MiB of the body was written") }
+                if body.isCut { try Output.complain("\(place): only the first MiB of the body was written") }
             }
             if refusal == nil { try keepTime(of: response, index) }
             try report(index, response, refusal)
@@ -144,7 +144,7 @@ struct FetchRun {
             }
         } catch {
             let isForbidden = error == .accessDenied || error == .notPermitted
-            let message = "fetch: write \(path): \(error): name a file that can be written"
+            let message = "fetch: write \(path): \(error): give a file that can be written"
             throw Failure(isForbidden ? .permission : .inputOutput, message)
         }
     }
@@ -157,7 +157,7 @@ struct FetchRun {
         do throws(Errno) {
             try OutputFile.setModified(path, to: Timestamp(nanoseconds: seconds * 1_000_000_000))
         } catch {
-            throw Failure(.inputOutput, "fetch: set the time of \(path): \(error): leave --remote-time out")
+            throw Failure(.inputOutput, "fetch: set the time of \(path): \(error): omit --remote-time")
         }
     }
 

@@ -15,7 +15,7 @@ enum FetchText {
             throw .usage("fetch: '\(shown)' can't be fetched: write a URL like https://example.org/")
         }
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw .usage("fetch: a URL has a blank or a control character: write it like %20")
+            throw .usage("fetch: a URL contains a space or a control character: write it like %20")
         }
         return text
     }
@@ -57,7 +57,7 @@ enum FetchText {
         }
         let value = parts[1].trimmingBlanks
         guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-            throw .usage("fetch: --header: the value of \(parts[0]) has a control character: leave it out")
+            throw .usage("fetch: --header: the value of \(parts[0]) contains a control character: remove it")
         }
         return (String(parts[0]), value)
     }
@@ -78,7 +78,7 @@ enum FetchText {
             throw unreadable("fetch: --header: ", path, error)
         }
         guard let bytes, let text = String(validating: bytes, as: UTF8.self) else {
-            throw .usage("fetch: --header: \(path) is longer than 64 KiB, or not UTF-8: give lines of a head")
+            throw .usage("fetch: --header: \(path) is longer than 64 KiB, or not UTF-8: give header lines")
         }
         var fields: [(name: String, value: String)] = []
         // A carriage return and a newline are one character.
@@ -101,7 +101,7 @@ enum FetchText {
 
     private static func unreadable(_ prefix: String, _ path: String, _ error: Errno) -> Failure {
         let isForbidden = error == .accessDenied || error == .notPermitted
-        let words = "\(prefix)read \(path): \(error): name a file that can be read"
+        let words = "\(prefix)read \(path): \(error): give a file that can be read"
         return Failure(isForbidden ? .permission : .inputOutput, words)
     }
 

@@ -17,8 +17,8 @@ enum Push {
         let plan = try TransferPlan(arguments)
         let stores = try stores(patience)
         guard stores.isWritable else {
-            let advice = "`diskcache config set remote.mode readWrite` lets it write"
-            throw Failure(.permission, "push: this machine only reads from the stores: \(advice)")
+            let advice = "use `diskcache config set remote.mode readWrite`"
+            throw Failure(.permission, "push: this machine may only read from the stores: \(advice)")
         }
         let cache = stores.cache
         let before = cache.directory.activity
@@ -94,7 +94,7 @@ enum Push {
         if tally.waiting > 0 {
             let isDown = sent.remoteErrors > 0
             let reason = isDown ? "the stores can't be reached" : "nothing was sent for half a minute"
-            try Output.complain("push: \(reason): see `diskcache doctor --remote`; nothing is lost")
+            try Output.complain("push: \(reason): run `diskcache doctor --remote`; nothing is lost")
             return isDown ? .unavailable : .temporary
         }
         if tally.failed > 0 { return .unavailable }

@@ -67,7 +67,7 @@ enum ServerChecks {
     ) -> [Finding] {
         let name = found.name
         if let obstacle = found.obstacle {
-            let advice = "start it, correct remote.servers, or look at what lies between"
+            let advice = "start it, correct remote.servers, or check the network in between"
             return [.risk(name, "can't be reached: \(obstacle)", advice)]
         }
         var findings: [Finding] = []
@@ -75,15 +75,15 @@ enum ServerChecks {
             let state = "answers in \(CacheActivity.Remote.text(span))"
             let isSlow = span * 2 > limit
             let present = CacheActivity.Remote.text(limit)
-            let advice = "raise remote.limit (\(present)), or use a server that is nearer"
+            let advice = "raise remote.limit (\(present)), or use a closer server"
             findings.append(isSlow ? .risk(name, state, advice) : .fine(name, state))
         }
         if writes {
-            let advice = "let this machine write there, or set remote.mode read"
+            let advice = "allow this machine to write there, or set remote.mode read"
             findings += finding(name, found.storing, "store objects", advice)
         }
-        findings += finding(name, found.reading, "return stored objects", "look at what lies between")
-        let advice = "let this machine delete there, or clean it up elsewhere"
+        findings += finding(name, found.reading, "return stored objects", "check the network in between")
+        let advice = "allow this machine to delete there, or delete old objects by other means"
         findings += finding(name, found.removing, "remove objects", advice)
         if let skew {
             let size = max(skew, .zero - skew)

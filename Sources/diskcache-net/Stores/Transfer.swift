@@ -125,7 +125,7 @@ struct TransferTally: Sendable, Equatable {
     /// - Parameter verb: The activity in the past tense.
     func text(_ verb: String) -> String {
         let parts = [
-            ("here already", present), ("missing", missing), ("failed", failed), ("waiting", waiting),
+            ("already here", present), ("missing", missing), ("failed", failed), ("waiting", waiting),
         ]
         let rest = parts.filter { $0.1 > 0 }.map { "; \(Quantity.grouped($0.1)) \($0.0)" }
         return "\(verb) \(Quantity.grouped(done, "key")), \(Quantity.text(bytes: bytes))\(rest.joined())\n"

@@ -36,6 +36,14 @@ import Testing
         return String(text.dropLast())
     }
 
+    /// Waits until no process uses the words: child processes that other tests start briefly inherit the descriptor.
+    private func awaitUnused(_ words: String) throws {
+        let file = try FileDescriptor(opening: words, .readWrite)
+        #expect(try file.tryLock(.exclusive, until: .now + .seconds(60)))
+        // Explicitly, because such a process may have inherited this descriptor, too.
+        file.unlock()
+    }
+
     private func remove(_ path: String) throws { try FileManager.default.removeItem(atPath: path) }
 
     @Test func `a small control file names the words, which all processes share`() throws {
@@ -66,10 +74,7 @@ import Testing
             // The descriptor is closed: the mapping alone keeps the lock.
             #expect(try !FileDescriptor(opening: words(path), .readWrite).tryLock(.exclusive))
         }()
-        let file = try FileDescriptor(opening: words(path), .readWrite)
-        // Child processes that other tests start meanwhile briefly inherit the descriptor.
-        #expect(try file.tryLock(.exclusive, until: .now + .seconds(60)))
-        file.unlock()
+        try awaitUnused(words(path))
         let store = try open(path)
         #expect(store.cumulative?[.put] == 1 && store.control.usage?.entries == 1)
         try remove(words(path))
@@ -129,6 +134,7 @@ import Testing
         let path = directory.path + "/cache"
         try { _ = try put(open(path), "one") }()
         let old = try words(path)
+        try awaitUnused(old)
         switch damage {
         case "gone": try remove(old)
         case "cut": #expect(truncate(old, 4096) == 0)
@@ -320,6 +326,8 @@ import Testing
         try { _ = (try open(gone), try open(idle)) }()
         let user = try open(used)
         let (goneWords, idleWords, usedWords) = (try words(gone), try words(idle), try words(used))
+        try awaitUnused(goneWords)
+        try awaitUnused(idleWords)
         try remove(gone)
         // The directory is not found at its path, but is still in use.
         try FileManager.default.moveItem(atPath: used, toPath: used + "-moved")

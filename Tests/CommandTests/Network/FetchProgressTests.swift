@@ -43,7 +43,7 @@ import Testing
 
     @Test func `a waiting download names the process that fetches`() {
         let heard = [(0, FetchProgress(received: 512, total: 1024, joinedProcess: 42), 0.0)]
-        #expect(line(["u"], heard, at: 0) == "u: process 42 fetches it, 50 %, 512 B")
+        #expect(line(["u"], heard, at: 0) == "u: process 42 is fetching it, 50 %, 512 B")
     }
 
     @Test func `several downloads show the sum of the received bytes`() {

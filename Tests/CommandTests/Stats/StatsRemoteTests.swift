@@ -26,8 +26,8 @@ import Testing
         let lines = StatsText.shared(activity()).split(separator: "\n")
         #expect(
             lines.map { $0.split(separator: " ").joined(separator: " ") } == [
-                "shared with", "http://a asked", "half within 1.2 ms", "99 % within 20.0 ms",
-                "all within 30.0 ms", "redis://b/0 not asked", "still to be sent 1 234",
+                "remote stores", "http://a in use", "median 1.2 ms", "99th percentile 20.0 ms",
+                "maximum 30.0 ms", "redis://b/0 not in use", "not sent yet 1 234",
             ]
         )
         #expect(StatsText.shared(nil).isEmpty && StatsText.shared(CacheActivity.Remote()).isEmpty)

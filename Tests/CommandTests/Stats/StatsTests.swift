@@ -157,7 +157,7 @@ import Testing
         #expect(line.hasSuffix(", complete, removed nothing\n"))
         let text = LastCollectionText.text(last, now: last.began + 90)
         #expect(
-            text.contains("\nend        complete\nlooked at  everything\nremoved nothing\nleft: 2 keys, ")
+            text.contains("\nend      complete\nscanned  everything\nremoved nothing\nleft: 2 keys, ")
         )
         #expect(text.contains("(1m 30s ago)"))
         withExtendedLifetime(place) {}

@@ -11,7 +11,7 @@ struct SimulationTerms: Sendable {
         case slow
         /// It accepts requests and does not answer, like a stopped process.
         case dead
-        /// It refuses connections at once.
+        /// Each request fails after a round trip, as when connections are refused.
         case refusing
     }
 
