@@ -4,8 +4,9 @@ public import FoundationEssentials
 
 /// A codec that encodes values of a type as bytes and decodes them.
 ///
-/// Equal values should encode to equal bytes, which are then stored once. Bytes written by an older version of the program
-/// must either decode correctly or throw, which is a miss; so give a format a version number if its bytes could be misread.
+/// Equal values should encode to equal bytes, which are then stored once. Decoding bytes that an older version of the
+/// program wrote must either succeed correctly or throw, which is a miss. So give a format a version number if its bytes
+/// could be misread.
 public protocol CacheCodec<Value>: Sendable {
     /// The type of the values.
     associatedtype Value: Sendable
@@ -15,13 +16,13 @@ public protocol CacheCodec<Value>: Sendable {
 
     /// Decodes a value from its stored bytes.
     ///
-    /// An error makes the value a miss, and calls that compute remove it.
+    /// If this throws, the value is a miss; calls that compute values also remove it.
     func decode(_ data: Data) throws -> Value
 
-    /// Returns how much memory the decoded value takes, in bytes, the unit of the memory tier's cost limit.
+    /// Returns the cost of the decoded value in the memory tier: its size in memory, in bytes.
     ///
     /// A value that is stored in memory only (``CacheConfiguration/Keeping/memoryOnly``) is not encoded: its `encodedSize`
-    /// is 0. Default: `encodedSize`, the length of its stored form.
+    /// is 0. Default: `encodedSize`, the length of the value's stored form.
     func cost(of value: Value, encodedSize: Int) -> Int
 }
 
@@ -48,13 +49,13 @@ public struct JSONCodec<Value: Codable & Sendable>: CacheCodec {
     }
 }
 
-/// A value with an expensive part that it can rebuild from the rest, such as a picture's pixels or a parsed tree.
+/// A value with a part that takes much memory and that it can rebuild from the rest, such as a picture's pixels or a parsed
+/// tree.
 ///
-/// Under memory pressure the memory tier drops that part of its values before it evicts any; the next get rebuilds it.
-/// (NSDiscardableContent serves the same purpose.)
+/// Under memory pressure the memory tier drops this part of its values before it evicts any value; the next get rebuilds
+/// the part. (NSDiscardableContent serves the same purpose.)
 public protocol DiscardableValue: Sendable {
-    /// Returns the value without its expensive part, and the bytes of memory that it then takes; nil if there is nothing to
-    /// drop.
+    /// Returns the value without the part that it can rebuild, and its cost then; nil if there is nothing to drop.
     func discarded() -> (value: Self, cost: Int)?
 
     /// Returns the complete value.

@@ -2,42 +2,40 @@
 
 import Platform
 
-// Many keys in one call. A key that is given twice counts once. Two keys that are equal Swift strings although their bytes
-// differ (`==` compares characters) are one key here, as in every dictionary, except in removals.
+// Many keys in one call. A key that is given twice counts once. Two keys with different bytes that are equal as Swift
+// strings (`==` compares characters) are one key here, as in every dictionary, except in removals.
 
 extension KeyedCache {
-    /// Returns the values of these keys that a get finds.
+    /// Returns the values that gets of these keys find; keys without a value are left out.
     ///
-    /// Costs as much as the same number of gets.
+    /// Costs as much as one get per key.
     ///
     /// - Throws: ``CacheError`` if the directory can't be read.
     public func get(
         forKeys keys: some Collection<String>,
         reading: ReadOptions = ReadOptions()
     ) throws(CacheError) -> [String: CacheHit<Value>] {
-        let view = view
-        return view.byOwnKeys(try view.cache.find(view.wholeKeys(keys), view.codec, reading))
+        byOwnKeys(try cache.find(wholeKeys(keys), codec, reading))
     }
 
-    /// Returns the values of these keys that a get finds, on one library thread.
+    /// Returns the values that gets of these keys find, on one library thread; keys without a value are left out.
     public func get(
         forKeys keys: some Collection<String>,
         reading: ReadOptions = ReadOptions()
     ) async throws(CacheError) -> [String: CacheHit<Value>] {
-        let view = view
-        return view.byOwnKeys(try await view.cache.find(view.wholeKeys(keys), view.codec, reading))
+        byOwnKeys(try await cache.find(wholeKeys(keys), codec, reading))
     }
 
     /// Stores each value under its key, one after another, in no particular order.
     ///
-    /// - Throws: ``CacheError`` for the first one that can't be stored; those after it are not tried.
+    /// - Throws: ``CacheError`` for the first value that can't be stored; the values after it are not tried.
     public func put(_ values: [String: Value], options: PutOptions? = nil) throws(CacheError) {
         for (key, value) in values { try put(value, forKey: key, options: options) }
     }
 
     /// Stores each value under its key, one after another, on one library thread.
     ///
-    /// - Throws: ``CacheError`` for the first one that can't be stored; those after it are not tried.
+    /// - Throws: ``CacheError`` for the first value that can't be stored; the values after it are not tried.
     public func put(_ values: [String: Value], options: PutOptions? = nil) async throws(CacheError) {
         try await offload(on: .lengthy) { () throws(CacheError) in try self.put(values, options: options) }
     }
@@ -45,11 +43,11 @@ extension KeyedCache {
     /// Removes the values of these keys, one after another.
     ///
     /// - Returns: the number of removed values.
-    /// - Throws: ``CacheError`` for the first one that can't be removed; those after it are not tried.
+    /// - Throws: ``CacheError`` for the first value that can't be removed; the keys after it are not tried.
     @discardableResult
     public func remove(forKeys keys: some Collection<String>) throws(CacheError) -> Int {
         var count = 0
-        // All keys: of two that are equal although their bytes differ, each may have a value.
+        // Without a set: of two equal strings with different bytes, each may have a value.
         for key in keys where try remove(forKey: key) { count += 1 }
         return count
     }
@@ -68,12 +66,12 @@ extension KeyedCache {
     /// Returns the values of these keys; missing ones are computed and stored, each once for all threads and processes that
     /// need it at the same time.
     ///
-    /// The closure gets the keys that no other caller is computing, 128 at most in one call; if there are more, it is called
-    /// again. The call waits at the same time for all keys that others are computing, so calls can't deadlock, whatever the
-    /// order of their keys. At most one file is open for each of these 128 keys.
+    /// The closure gets the missing keys that no other caller is computing, at most 128 at a time; if there are more, it is
+    /// called again. The call waits for all keys that other callers are computing at the same time, and holds none
+    /// meanwhile: calls can't deadlock, whatever the order of their keys. For each of at most 128 keys one file is open.
     ///
-    /// Otherwise like `value(forKey:orCompute:)` for each key: failures of the cache itself are never thrown. One deadline,
-    /// ``ReadOptions/waitLimit`` after the start of the call, applies to all keys. Values that are due for a background
+    /// Otherwise like `value(forKey:orCompute:)` for each key: failures of the cache itself are never thrown. All keys
+    /// share one deadline, ``ReadOptions/waitLimit`` after the start of the call. Values that are due for a background
     /// refresh are computed by this closure after the call has returned. Keys that are recorded as having no value
     /// (``Computed/nothing(for:)``) are left out.
     ///
@@ -81,12 +79,12 @@ extension KeyedCache {
     ///   - keys: any non-empty strings.
     ///   - options: the computed values' expiration and other properties; nil for those of the view.
     ///   - reading: which values are accepted, and how long to wait.
-    ///   - compute: computes values; a key that it leaves out has none, and its stored value is removed. Values of keys that
-    ///     it was not given are dropped.
+    ///   - compute: computes the values of the given keys. A key without a value in the result has none: its stored value
+    ///     is removed. Values for other keys are ignored.
     /// - Returns: the values that were found or computed.
-    /// - Throws: the closure's errors, unless each key that it had to compute has an old value as a fallback; values that
-    ///   were computed before are stored. With ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` if other
-    ///   callers are not done at the limit; this call has then computed its own keys.
+    /// - Throws: the closure's errors, unless each key that it had to compute has an old value as a fallback; values of
+    ///   earlier calls of the closure are stored. With ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` if
+    ///   other callers are still computing at the limit; this call then computes its own keys before it throws.
     @_disfavoredOverload
     public func values(
         forKeys keys: some Collection<String>,
@@ -94,10 +92,9 @@ extension KeyedCache {
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable ([String]) throws -> [String: Value]
     ) throws -> [String: Value] {
-        let view = view
-        return try view.byOwnKeys(
-            view.computedValues(of: view.wholeKeys(keys), options, reading) { keys in
-                view.byWholeKeys(try compute(keys.map { view.withoutPrefix($0) }))
+        try byOwnKeys(
+            computedValues(of: wholeKeys(keys), options, reading) { keys in
+                byWholeKeys(try compute(keys.map { withoutPrefix($0) }))
             }
         )
     }
@@ -113,10 +110,9 @@ extension KeyedCache {
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable ([String]) async throws -> [String: Value]
     ) async throws -> [String: Value] {
-        let view = view
-        return try await view.byOwnKeys(
-            view.awaitedValues(of: view.wholeKeys(keys), options, reading) { keys in
-                view.byWholeKeys(try await compute(keys.map { view.withoutPrefix($0) }))
+        try await byOwnKeys(
+            awaitedValues(of: wholeKeys(keys), options, reading) { keys in
+                byWholeKeys(try await compute(keys.map { withoutPrefix($0) }))
             }
         )
     }
@@ -135,8 +131,8 @@ extension KeyedCache {
     }
 }
 
-extension CacheView {
-    /// Returns the full forms of these keys, each once.
+extension KeyedCache {
+    /// Returns these keys with the prefix of the view, each once.
     fileprivate func wholeKeys(_ keys: some Collection<String>) -> [String] {
         var seen: Set<String> = []
         return keys.filter { seen.insert($0).inserted }.map { whole($0) }
@@ -174,7 +170,7 @@ extension CacheView {
         if keys.isEmpty { return [:] }
         var batch = await offload(on: .reading) { FlightBatch(keys, in: self, options, reading) }
         if batch.asksOthers {
-            // Not on a reading thread: reads of this disk would wait for the network.
+            // Not on a reading thread: reads from disk would wait for the network.
             let asking = batch
             batch.add(await offloadIfFree(on: .asking) { asking.sharedByOthers() } ?? [:])
         }

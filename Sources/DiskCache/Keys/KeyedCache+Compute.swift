@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The synchronous forms block, so overload resolution must never choose them in asynchronous code: they are disfavoured, and
+// The synchronous forms block, so overload resolution must never choose them in asynchronous code: they are disfavored, and
 // each has an asynchronous twin that takes the same closure. Without the twin, a closure that has a capture list and awaits
-// nothing matches the synchronous form best, disfavoured or not.
+// nothing matches the synchronous form best, disfavored or not.
 
 extension KeyedCache {
     /// Returns the value of `key`, computed and stored if it is missing, once for all threads and processes that need it at
     /// the same time.
     ///
     /// If another caller is computing the value, this waits and returns that value. If that computation fails, exactly one
-    /// of the waiting callers computes next, with its own closure; if that process dies, one of them takes over at once.
-    /// Failures of the cache itself (no space, no permission, a missing directory, a closed cache, an invalid expiration)
-    /// are never thrown here: the value is then computed, still once for the concurrent callers in this process, and not
-    /// stored.
+    /// of the waiting callers computes next, with its own closure; if the computing process dies, one of the waiting
+    /// callers takes over at once. Failures of the cache itself (no space, no permission, a missing directory, a closed
+    /// cache, an invalid expiration) are never thrown here: the value is then computed, still once for the concurrent
+    /// callers in this process, and not stored.
     ///
     /// A stored value that does not decode is removed and recomputed; a computed value that cannot be encoded is returned but
     /// not stored.
     ///
-    /// A hit costs no more than `get(forKey:)`. A computation takes about ten system calls besides the put. The closure must
-    /// not request the same key: it would wait for itself. Don't use this form in Swift tasks: while it waits it blocks one
-    /// of their few threads, and if it waits for a computation that needs one of these, it may wait forever.
+    /// A hit costs no more than `get(forKey:)`. A computation takes about ten system calls besides the put. The closure
+    /// must not request the same key: it would wait for itself. Don't use this form in Swift tasks: while it waits it
+    /// blocks one of the few threads that run tasks, and if the computation that it waits for needs such a thread, it may
+    /// wait forever.
     ///
     /// A computed value is stored even if the key was put or removed meanwhile. If you remove a value because its source has
     /// changed, a value computed from the old source may be stored afterwards, and stays until it expires.
     ///
-    /// It always returns a value, so it treats `reading.source` as ``ReadOptions/Source/anywhere``, computes at the wait
-    /// limit, and computes a key that another caller has recorded as having no value. `hit(forKey:)` honours these options.
+    /// Because this call always returns a value, it treats `reading.source` as ``ReadOptions/Source/anywhere``, computes at
+    /// the wait limit, and computes a key that another caller has recorded as having no value. `hit(forKey:)` honors these
+    /// options and records.
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
@@ -33,7 +35,7 @@ extension KeyedCache {
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: computes the value; runs on this thread or, for a background refresh, on another thread after this call
     ///     has returned.
-    /// - Throws: only the computation's own error.
+    /// - Throws: only the errors of `compute`.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
@@ -41,7 +43,7 @@ extension KeyedCache {
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try FlightRequest(view, key, options, reading).value(compute)
+        try FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// Returns the value of `key`, computed and stored if it is missing, once for all tasks, threads and processes that need
@@ -49,23 +51,23 @@ extension KeyedCache {
     ///
     /// Like the synchronous form, but blocks no thread while it waits. A task that is cancelled while it waits for another
     /// caller's computation stops waiting at once and runs its own closure, which can detect the cancellation and throw:
-    /// only the closure's errors can be thrown here. A task that is cancelled while it computes returns or throws its
-    /// closure's result; after an error, one of the waiting callers computes next. A value computed by a cancelled task is
-    /// stored.
+    /// only the closure's errors can be thrown here. A task that is cancelled while it computes returns its closure's value
+    /// or throws its error; after an error, one of the waiting callers computes next. A value computed by a cancelled task
+    /// is stored.
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
     ///   - options: the computed value's expiration and other properties; nil for those of the view.
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: computes the value; runs in this task or, for a background refresh, in a separate task.
-    /// - Throws: only the computation's own error.
+    /// - Throws: only the errors of `compute`.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(view, key, options, reading).value(compute)
+        try await FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// Returns the value of `key`; if it is missing, a closure that awaits nothing computes it.
@@ -78,7 +80,7 @@ extension KeyedCache {
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(view, key, options, reading)
+        try await FlightRequest(self, key, options, reading)
             .value { () async throws(Failure) in try compute() }
     }
 
@@ -89,11 +91,11 @@ extension KeyedCache {
     ///
     /// The closure gets the reason for the call and the previous value, and returns a value with its options, or states
     /// that there is none (``Computed``). All waiting callers get this decision. Failures of the cache itself are never
-    /// thrown: a value that can't be stored is still returned. A hit costs no more than a get; a miss one system call more
-    /// than `value(forKey:)`, to check whether the key is recorded as having no value, and four more for a value that has
-    /// expired.
+    /// thrown: a value that can't be stored is still returned. A hit costs no more than a get. A miss costs one system call
+    /// more than with `value(forKey:)`, to check whether the key is recorded as having no value, and four more if the value
+    /// has expired.
     ///
-    /// Don't use this form in Swift tasks, as it blocks the thread.
+    /// Don't use this form in Swift tasks, because it blocks the thread.
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
@@ -110,7 +112,7 @@ extension KeyedCache {
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable (Computation<Value>) throws -> Computed<Value>
     ) throws -> CacheHit<Value>? {
-        try FlightRequest(view, key, reading).hit(compute)
+        try FlightRequest(self, key, reading).hit(compute)
     }
 
     /// Returns the value of `key`; if there is none, the closure decides what happens to the key, once for all tasks,
@@ -123,14 +125,14 @@ extension KeyedCache {
     ///   - reading: which values are accepted, where to look, and how long to wait.
     ///   - compute: decides the outcome; runs in this task or, for a background refresh, in a separate task.
     /// - Returns: the value; nil if there is no value, or if none was found and the call must not compute.
-    /// - Throws: the closure's errors; ``CacheError/Code/timedOut``; `CancellationError`, at once, if the task was
-    ///   cancelled while it waited for another caller.
+    /// - Throws: the closure's errors; ``CacheError/Code/timedOut`` like the synchronous form; `CancellationError`, at
+    ///   once, if the task was cancelled while it waited for another caller.
     public func hit(
         forKey key: String,
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable (Computation<Value>) async throws -> Computed<Value>
     ) async throws -> CacheHit<Value>? {
-        try await FlightRequest(view, key, reading).hit(compute)
+        try await FlightRequest(self, key, reading).hit(compute)
     }
 
     /// Returns the value of `key`; if there is none, a closure that awaits nothing decides what happens to the key.
@@ -141,7 +143,7 @@ extension KeyedCache {
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable (Computation<Value>) throws -> Computed<Value>
     ) async throws -> CacheHit<Value>? {
-        try await FlightRequest(view, key, reading)
+        try await FlightRequest(self, key, reading)
             .hit { (computation: Computation<Value>) async throws in try compute(computation) }
     }
 }

@@ -10,9 +10,9 @@ extension KeyedCache where Codec == BytesCodec {
 
     /// Stores the contents of a file under `key`.
     ///
-    /// If the file system supports it (Btrfs, XFS), the extents are shared; otherwise the kernel copies the bytes. Needs 256
-    /// KiB of memory, regardless of the size. The stored value is the bytes that were read, even if the file changes
-    /// meanwhile; the file itself is not modified.
+    /// If the file system supports it (Btrfs, XFS), the file and the value share their extents; otherwise the kernel copies
+    /// the bytes. Needs 256 KiB of memory, regardless of the size. If the file changes meanwhile, the stored value is the
+    /// bytes that were read. The file itself is not modified.
     ///
     /// - Returns: the new entry.
     /// - Throws: ``CacheError``, also if the file cannot be read.
@@ -22,11 +22,10 @@ extension KeyedCache where Codec == BytesCodec {
         forKey key: String,
         options: PutOptions? = nil
     ) throws(CacheError) -> CacheEntry {
-        let view = view
-        return try view.cache.put(
+        try cache.put(
             from: path,
-            view.whole(key),
-            options ?? view.options,
+            whole(key),
+            options ?? self.options,
             check: { _ in }
         ) { () throws(Errno) in try FileDescriptor(opening: path, .readOnly) }
     }
@@ -56,11 +55,10 @@ extension KeyedCache where Codec == BytesCodec {
         forKey key: String,
         options: PutOptions? = nil
     ) throws(CacheError) -> CacheEntry {
-        let view = view
-        return try view.cache.put(
+        try cache.put(
             contentsOfDescriptor: descriptor,
-            forKey: view.whole(key),
-            options: options ?? view.options,
+            forKey: whole(key),
+            options: options ?? self.options,
             check: { _ in }
         )
     }
@@ -69,8 +67,9 @@ extension KeyedCache where Codec == BytesCodec {
 
     /// Copies the value of `key` to a file.
     ///
-    /// The file is replaced atomically, with the complete and verified value. Anything other than a regular file (a device,
-    /// a pipe) is written to instead. Needs 256 KiB of memory. With ``ReadOptions/Source/memory`` every call is a miss.
+    /// The file is replaced atomically, with the complete and verified value. A path that names anything other than a
+    /// regular file (a device, a pipe) is written to instead. Needs 256 KiB of memory. With ``ReadOptions/Source/memory``
+    /// every call is a miss.
     ///
     /// - Returns: the entry; nil for a miss, which leaves the file unchanged.
     @discardableResult
@@ -79,8 +78,7 @@ extension KeyedCache where Codec == BytesCodec {
         toFile path: String,
         reading: ReadOptions = ReadOptions()
     ) throws(CacheError) -> CacheEntry? {
-        let view = view
-        return try view.cache.withFile(forKey: view.whole(key), reading) { (file, entry) throws(CacheError) in
+        try cache.withFile(forKey: whole(key), reading) { (file, entry) throws(CacheError) in
             try describingFile("write", path) { () throws(Errno) in
                 try OutputFile.write(path) { (output) throws(Errno) in try output.copyAll(from: file) }
             }
@@ -113,8 +111,7 @@ extension KeyedCache where Codec == BytesCodec {
         toDescriptor descriptor: Int32,
         reading: ReadOptions = ReadOptions()
     ) throws(CacheError) -> CacheEntry? {
-        let view = view
-        return try view.cache.withFile(forKey: view.whole(key), reading) { (file, entry) throws(CacheError) in
+        try cache.withFile(forKey: whole(key), reading) { (file, entry) throws(CacheError) in
             try describingFile("write", "descriptor \(descriptor)") { () throws(Errno) in
                 _ = try FileDescriptor.duplicate(descriptor).copyAll(from: file)
             }
@@ -122,10 +119,10 @@ extension KeyedCache where Codec == BytesCodec {
         }
     }
 
-    /// Calls `body` with a descriptor that is open for reading, at the start of the value, which is already verified.
+    /// Calls `body` with a descriptor open for reading, positioned at the start of the verified value.
     ///
-    /// Inside `body` the value stays readable whatever happens to the entry; the descriptor is closed afterwards. Mapping it
-    /// into memory is safe, because objects never change. With ``ReadOptions/Source/memory`` every call is a miss.
+    /// Inside `body` the value stays readable whatever happens to the entry; the descriptor is closed afterwards. Mapping
+    /// the file into memory is safe, because objects never change. With ``ReadOptions/Source/memory`` every call is a miss.
     ///
     /// - Returns: the result of `body`; nil for a miss.
     /// - Throws: ``CacheError``, and the error of `body`.
@@ -135,8 +132,7 @@ extension KeyedCache where Codec == BytesCodec {
         reading: ReadOptions = ReadOptions(),
         _ body: (Int32, CacheEntry) throws -> Result
     ) throws -> Result? {
-        let view = view
-        let result = try view.cache.withFile(forKey: view.whole(key), reading) {
+        let result = try cache.withFile(forKey: whole(key), reading) {
             (file, entry) throws(CacheError) in
             Swift.Result { try body(file.rawValue, entry) }
         }
@@ -159,7 +155,7 @@ extension KeyedCache where Codec == BytesCodec {
     /// Iterating throws `CancellationError` if the task was cancelled, so that a part is never mistaken for the whole value,
     /// and ``CacheError`` if the file cannot be read any more.
     ///
-    /// The memory tier is not read. A value from a remote store is kept in it, as after any other read.
+    /// The memory tier is not searched; but a value from a remote store is kept there, as after any other read.
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
@@ -176,7 +172,7 @@ extension KeyedCache where Codec == BytesCodec {
             let message = "read a value in pieces of \(size) bytes: they can't be empty: use 1 or more"
             throw CacheError(.invalidArgument, message)
         }
-        let (cache, key) = (view.cache, view.whole(key))
+        let (cache, key) = (cache, whole(key))
         // Verifying reads the whole value, which may take long.
         let value = try await offload(on: .lengthy) { () throws(CacheError) -> OpenValue? in
             let digest = try cache.settledDigest(ofKey: key)

@@ -4,7 +4,7 @@ package import CacheStore
 import Platform
 
 extension KeyedCache {
-    /// Waits for the lock with this name, which all processes that have this directory open share.
+    /// Acquires the lock with this name, which all processes that use the directory share; waits while it is held.
     ///
     /// ```swift
     /// let lock = try cache.lock("nightly report", within: .seconds(10))
@@ -12,30 +12,30 @@ extension KeyedCache {
     /// ```
     ///
     /// Names of locks are unrelated to keys: a lock does not keep any process from reading or writing a value. When its
-    /// holder dies, at whatever instruction, the kernel releases it; a waiting caller acquires it within 20 ms plus the time
-    /// until its thread is scheduled. The lock is not recursive: a caller that acquires it a second time waits for itself,
-    /// even through another instance of this class. The lock is not fair: waiters are not served in order, but a caller that
-    /// has held it and requests it again yields to one that is already waiting.
+    /// holder dies, at whatever instruction, the kernel releases the lock; a waiting caller acquires it within 20 ms plus
+    /// the time until its thread is scheduled. The lock is not recursive: a caller that acquires it a second time waits for
+    /// itself, even through another ``SharedCache`` object. The lock is not fair: waiters are not served in order, but a
+    /// caller that has held it and requests it again yields to one that is already waiting.
     ///
-    /// Seven system calls for a free lock. A waiting caller makes one for each permit every 10 to 20 ms, and keeps a file
-    /// open for each.
+    /// Acquiring a free lock takes seven system calls. A waiting caller makes one system call per permit every 10 to 20 ms,
+    /// and keeps one file open per permit.
     ///
     /// - Parameters:
     ///   - name: any non-empty string; a view puts its prefix before it.
-    ///   - permits: how many callers may hold the lock at the same time, 1 to 256: more than 1 make it a semaphore. All
-    ///     users of the name should pass the same number; a caller that passes a smaller one competes only for that many
-    ///     permits.
-    ///   - limit: the maximum time to wait; zero for no wait; nil for no limit.
+    ///   - permits: how many callers may hold the lock at the same time, 1 to 256; with more than 1 the lock is a
+    ///     semaphore. All users of the name should pass the same number; a caller that passes a smaller one competes only
+    ///     for that many permits.
+    ///   - limit: the maximum time to wait; zero to not wait; nil for no limit.
     /// - Returns: the lock, which is held until it is unlocked or the object is released.
     /// - Throws: ``CacheError`` with the code `busy` if the lock was not free in time, naming a process that holds it if
     ///   known; `invalidArgument`; others if the lock's file cannot be created: no space, no permission, a read-only file
-    ///   system, a closed cache, or a cache of the process that this one was forked from.
+    ///   system, a closed cache, or a cache that was opened before this process was forked.
     public func lock(
         _ name: String,
         permits: Int = 1,
         within limit: Duration? = nil
     ) throws(CacheError) -> CacheLock {
-        let (cache, name) = (view.cache, view.whole(name))
+        let (cache, name) = (cache, whole(name))
         let lock = try cache.namedLock(name, permits: permits)
         var wait = LockWait(within: limit)
         while true {
@@ -47,7 +47,7 @@ extension KeyedCache {
         }
     }
 
-    /// Waits for the lock with this name, without blocking a thread.
+    /// Acquires the lock with this name; waits while it is held, without blocking a thread.
     ///
     /// ```swift
     /// try await cache.lock("upload", permits: 3).whileHeld { try await upload() }
@@ -61,7 +61,7 @@ extension KeyedCache {
         permits: Int = 1,
         within limit: Duration? = nil
     ) async throws -> CacheLock {
-        let (cache, name) = (view.cache, view.whole(name))
+        let (cache, name) = (cache, whole(name))
         let lock = try cache.namedLock(name, permits: permits)
         var wait = LockWait(within: limit)
         while true {
@@ -107,8 +107,8 @@ extension SharedCache {
         // moment.
         defer { lock.abandon() }
         let reason = lock.holder.map { holder in
-            // The lock belongs to an open file description, which other processes may have inherited from one that has
-            // ended.
+            // The lock belongs to an open file description. If the named process has ended, a child that inherited the
+            // description may still hold the lock.
             let isThere = ProcFiles.isStopped(holder.processIdentifier) != nil
             return "process \(holder.processIdentifier)" + (isThere ? "" : ", or one that it has started,")
                 + " holds it"

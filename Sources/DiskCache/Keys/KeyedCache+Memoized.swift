@@ -13,13 +13,14 @@ extension KeyedCache {
     /// ```
     ///
     /// The key of a result is `name`, a slash, and the SHA-256 of the parameters as JSON with sorted keys. So two functions
-    /// need different names, and a function whose results have changed needs a new name. Results for parameters that contain
-    /// sets, or dictionaries whose keys are not strings, are not found again: their order differs between processes.
+    /// need different names, and a function whose results have changed needs a new name. Results for parameters that
+    /// contain sets, or dictionaries whose keys are not strings, are not found again, because the order of their elements
+    /// differs between processes.
     ///
     /// Otherwise like `value(forKey:orCompute:)`: failures of the cache are never thrown.
     ///
     /// - Parameters:
-    ///   - name: the name of the function; its results can be removed by this prefix.
+    ///   - name: the name of the function, which begins the keys of its results: they can be removed by this prefix.
     ///   - type: the type of its parameters.
     ///   - options: the options for storing results; nil for those of this cache or view.
     ///   - reading: which results are acceptable, and how long to wait.

@@ -22,8 +22,7 @@ extension KeyedCache {
     @specialized(where Self == SharedCache)
     public func get(forKey key: String) throws(CacheError) -> CacheHit<Value>? {
         // A separate overload: a hit in memory is so short that creating the default options would be measurable.
-        let view = view
-        return try view.cache.find(view.whole(key), view.codec)
+        try found(key)
     }
 
     /// Returns the value of `key`, or nil if there is no value that `reading` accepts.
@@ -36,8 +35,7 @@ extension KeyedCache {
     /// - Throws: ``CacheError`` if the directory cannot be read.
     @specialized(where Self == SharedCache)
     public func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Value>? {
-        let view = view
-        return try view.cache.find(view.whole(key), view.codec, reading)
+        try found(key, reading)
     }
 
     /// Returns the value of `key`, or nil for a miss.
@@ -47,8 +45,7 @@ extension KeyedCache {
         forKey key: String,
         reading: ReadOptions = ReadOptions()
     ) async throws(CacheError) -> CacheHit<Value>? {
-        let view = view
-        return try await view.cache.find(view.whole(key), view.codec, reading)
+        try await cache.find(whole(key), codec, reading)
     }
 
     /// The value of `key`, or nil for a miss, as returned by `get(forKey:)`.
@@ -63,11 +60,11 @@ extension KeyedCache {
         get throws(CacheError) { try self.get(forKey: key)?.value }
     }
 
-    /// Returns the metadata of the value of `key`, whether or not it decodes, without reading it or recording an access; nil
-    /// if there is none.
+    /// Returns the metadata of the value of `key`, whether or not it decodes, without reading the value or recording an
+    /// access; nil if there is none.
     ///
     /// Three system calls. If a put of this key by this process is waiting to be published, it is published first. With
-    /// ``ReadOptions/Source/memory`` this performs a get, and counts as one.
+    /// ``ReadOptions/Source/memory`` the call performs a get, and counts as one.
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
@@ -78,7 +75,7 @@ extension KeyedCache {
         reading: ReadOptions = ReadOptions()
     ) throws(CacheError) -> CacheEntry? {
         if reading.source == .memory { return try get(forKey: key, reading: reading)?.entry }
-        let (cache, key) = (view.cache, view.whole(key))
+        let (cache, key) = (cache, whole(key))
         return try cache.publishedEntry(cache.settledDigest(ofKey: key), key, reading)
     }
 
@@ -88,10 +85,10 @@ extension KeyedCache {
         reading: ReadOptions = ReadOptions()
     ) async throws(CacheError) -> CacheEntry? {
         if reading.source == .memory { return try await get(forKey: key, reading: reading)?.entry }
-        let (cache, key) = (view.cache, view.whole(key))
+        let (cache, key) = (cache, whole(key))
         let digest = try cache.digest(ofKey: key)
         try cache.core.checkOpen()
-        // The only possible wait, for a queued put of this key; usually there is none.
+        // A queued put of this key is all that there may be to wait for; usually there is none.
         if cache.writeBehind.latest({ digest }) != nil { await offload { cache.writeBehind.settle(digest) } }
         return try await offload(on: .reading) { () throws(CacheError) in
             try cache.publishedEntry(digest, key, reading)
@@ -106,7 +103,20 @@ extension KeyedCache {
     /// - Throws: ``CacheError`` if the directory cannot be read.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func contains(forKey key: String) throws(CacheError) -> Bool {
-        let view = view
-        return try view.cache.isPublished(view.cache.settledDigest(ofKey: view.whole(key)))
+        try cache.isPublished(cache.settledDigest(ofKey: whole(key)))
+    }
+
+    // MARK: Steps
+
+    // Not inlined: otherwise each call would look up the metadata of the general form before it takes the form for bytes.
+
+    @inline(never)
+    private func found(_ key: String) throws(CacheError) -> CacheHit<Value>? {
+        try cache.find(whole(key), codec)
+    }
+
+    @inline(never)
+    private func found(_ key: String, _ reading: ReadOptions) throws(CacheError) -> CacheHit<Value>? {
+        try cache.find(whole(key), codec, reading)
     }
 }

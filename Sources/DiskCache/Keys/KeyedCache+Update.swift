@@ -46,8 +46,7 @@ extension KeyedCache {
         options: PutOptions? = nil,
         _ decide: (CacheHit<Value>?) throws -> Computed<Value>?
     ) throws -> Value? {
-        let (view, options) = (view, options ?? view.options)
-        let (cache, codec, key) = (view.cache, view.codec, view.whole(key))
+        let (cache, codec, key, options) = (cache, codec, whole(key), options ?? self.options)
         let digest = try cache.settledDigest(ofKey: key)
         // In the closure, nil is a conflict, and `.some(nil)` means that there is no value.
         return try repeatingConflicts { () throws -> Value?? in
@@ -110,8 +109,7 @@ extension KeyedCache where Codec == BytesCodec {
         by amount: Int = 1,
         options: PutOptions? = nil
     ) throws(CacheError) -> Int {
-        let (view, options) = (view, options ?? view.options)
-        let (cache, key) = (view.cache, view.whole(key))
+        let (cache, key, options) = (cache, whole(key), options ?? self.options)
         let digest = try cache.settledDigest(ofKey: key)
         return try repeatingConflicts { () throws(CacheError) -> Int? in
             let seen = try cache.observe(digest, key, BytesCodec())

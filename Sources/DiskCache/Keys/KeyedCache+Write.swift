@@ -24,16 +24,14 @@ extension KeyedCache {
     ///   (<doc:SharingBetweenProcesses#How-limits-hold>).
     @specialized(where Self == SharedCache)
     public func put(_ value: Value, forKey key: String, options: PutOptions? = nil) throws(CacheError) {
-        let view = view
-        try view.cache.put(value, forKey: view.whole(key), view.codec, options ?? view.options)
+        try cache.put(value, forKey: whole(key), codec, options ?? self.options)
     }
 
     /// Stores `value` under `key`, replacing an existing one; values are encoded on library threads.
     ///
     /// With ``CacheConfiguration/Writing/behind`` a put of bytes does not switch threads, unless the queue is full.
     public func put(_ value: Value, forKey key: String, options: PutOptions? = nil) async throws(CacheError) {
-        let (view, options) = (view, options ?? view.options)
-        let (cache, codec, key) = (view.cache, view.codec, view.whole(key))
+        let (cache, codec, key, options) = (cache, codec, whole(key), options ?? self.options)
         if let bytes = value as? Data, Codec.self == BytesCodec.self, cache.waitsForNobody(options),
             cache.writeBehind.put(try cache.pendingWrite(bytes, forKey: key, options), waits: false)
         {
@@ -53,9 +51,8 @@ extension KeyedCache {
         forKey key: String,
         options: PutOptions? = nil
     ) throws(CacheError) -> Bool {
-        let (view, options) = (view, options ?? view.options)
-        let (cache, key) = (view.cache, view.whole(key))
-        let data = try cache.encoded(value, forKey: key, view.codec)
+        let (cache, key, options) = (cache, whole(key), options ?? self.options)
+        let data = try cache.encoded(value, forKey: key, codec)
         let digest = try cache.settledDigest(ofKey: key)
         let content = Content(of: data.span)
         return try repeatingConflicts { () throws(CacheError) -> Bool? in
@@ -80,7 +77,7 @@ extension KeyedCache {
     ///   but the result is false.
     @discardableResult
     public func remove(forKey key: String) throws(CacheError) -> Bool {
-        let (cache, key) = (view.cache, view.whole(key))
+        let (cache, key) = (cache, whole(key))
         let digest = try cache.settledDigest(ofKey: key)
         let name = cache.configuration.keyNames == .stored ? key : nil
         let isRemoved = try cache.withStore { (store, now) throws(CacheError) in
@@ -106,7 +103,7 @@ extension KeyedCache {
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func touch(forKey key: String) throws(CacheError) -> Bool {
-        let (cache, key) = (view.cache, view.whole(key))
+        let (cache, key) = (cache, whole(key))
         let digest = try cache.settledDigest(ofKey: key)
         return try cache.withStore { (store, _) throws(CacheError) in try store.touch(digest) { cache.now } }
     }
@@ -130,7 +127,7 @@ extension KeyedCache {
         staleFor: Duration? = nil,
         forKey key: String
     ) throws(CacheError) -> Bool {
-        let (cache, key) = (view.cache, view.whole(key))
+        let (cache, key) = (cache, whole(key))
         let digest = try cache.settledDigest(ofKey: key)
         let isChanged = try repeatingConflicts { () throws(CacheError) -> Bool? in
             try cache.withStore { (store, now) throws(CacheError) -> Bool? in

@@ -20,8 +20,14 @@ public protocol KeyedCache<Value>: Sendable {
     /// The codec of the values.
     associatedtype Codec: CacheCodec
 
-    /// A view of all its keys.
-    var view: CacheView<Codec> { get }
+    /// The cache that holds the values.
+    var cache: SharedCache { get }
+    /// Encodes and decodes the values.
+    var codec: Codec { get }
+    /// The prefix of each key; empty for all keys of the cache.
+    var prefix: String { get }
+    /// The default options for storing values.
+    var options: PutOptions { get }
 }
 
 extension SharedCache: KeyedCache {
@@ -30,8 +36,14 @@ extension SharedCache: KeyedCache {
     /// The codec of the cache's own values.
     public typealias Codec = BytesCodec
 
-    /// A view of all keys, with their values as bytes.
-    public var view: CacheView<BytesCodec> { CacheView(self, BytesCodec(), prefix: "", nil) }
+    /// This cache.
+    public var cache: SharedCache { self }
+    /// The codec that leaves bytes unchanged.
+    public var codec: BytesCodec { BytesCodec() }
+    /// Empty.
+    public var prefix: String { "" }
+    /// The default options.
+    public var options: PutOptions { PutOptions() }
 }
 
 /// A part of a cache: the keys with a prefix, with a codec and default options.
@@ -57,21 +69,15 @@ public struct CacheView<Codec: CacheCodec>: KeyedCache {
     public let codec: Codec
     /// The prefix of each key.
     public let prefix: String
-    /// The options that the view was created with; nil for the default ones.
-    let ownOptions: PutOptions?
+    /// The default options for storing values.
+    public let options: PutOptions
 
-    init(_ cache: SharedCache, _ codec: Codec, prefix: String, _ options: PutOptions?) {
+    init(_ cache: SharedCache, _ codec: Codec, prefix: String, _ options: PutOptions) {
         self.cache = cache
         self.codec = codec
         self.prefix = prefix
-        ownOptions = options
+        self.options = options
     }
-
-    /// This view.
-    public var view: CacheView { self }
-
-    /// The default options for storing values.
-    public var options: PutOptions { ownOptions ?? PutOptions() }
 
     // MARK: Keys
 
@@ -80,24 +86,6 @@ public struct CacheView<Codec: CacheCodec>: KeyedCache {
     public func key(of entry: CacheEntry) -> String? {
         guard let key = entry.key, key.utf8.starts(with: prefix.utf8) else { return nil }
         return withoutPrefix(key)
-    }
-
-    /// Returns the full key, with the prefix.
-    func whole(_ key: String) -> String { prefix.isEmpty ? key : prefix + key }
-
-    /// Returns a full key without the prefix.
-    func withoutPrefix(_ key: String) -> String {
-        prefix.isEmpty ? key : String(decoding: key.utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
-    }
-
-    /// Returns the elements under their full keys.
-    func byWholeKeys<Element>(_ elements: [String: Element]) -> [String: Element] {
-        prefix.isEmpty ? elements : elements.reduce(into: [:]) { $0[whole($1.key)] = $1.value }
-    }
-
-    /// Returns the elements under their keys without the prefix.
-    func byOwnKeys<Element>(_ elements: [String: Element]) -> [String: Element] {
-        prefix.isEmpty ? elements : elements.reduce(into: [:]) { $0[withoutPrefix($1.key)] = $1.value }
     }
 
     // MARK: All keys
@@ -142,8 +130,7 @@ extension KeyedCache {
     ///   - prefix: any string.
     ///   - options: the default options for storing values; nil for those of this cache or view.
     public func namespace(_ prefix: String, options: PutOptions? = nil) -> CacheView<Codec> {
-        let view = view
-        return CacheView(view.cache, view.codec, prefix: view.prefix + prefix, options ?? view.ownOptions)
+        CacheView(cache, codec, prefix: self.prefix + prefix, options ?? self.options)
     }
 
     /// Returns a view of the same keys with values of `type`, stored as JSON.
@@ -164,8 +151,27 @@ extension KeyedCache {
     ///   - codec: encodes and decodes the values.
     ///   - options: the default options for storing values; nil for those of this cache or view.
     public func typed<Other: CacheCodec>(by codec: Other, options: PutOptions? = nil) -> CacheView<Other> {
-        let view = view
-        return CacheView<Other>(view.cache, codec, prefix: view.prefix, options ?? view.ownOptions)
+        CacheView<Other>(cache, codec, prefix: prefix, options ?? self.options)
+    }
+
+    // MARK: Keys
+
+    /// Returns the full key, with the prefix.
+    func whole(_ key: String) -> String { prefix.isEmpty ? key : prefix + key }
+
+    /// Returns a full key without the prefix.
+    func withoutPrefix(_ key: String) -> String {
+        prefix.isEmpty ? key : String(decoding: key.utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
+    }
+
+    /// Returns the elements under their full keys.
+    func byWholeKeys<Element>(_ elements: [String: Element]) -> [String: Element] {
+        prefix.isEmpty ? elements : elements.reduce(into: [:]) { $0[whole($1.key)] = $1.value }
+    }
+
+    /// Returns the elements under their keys without the prefix.
+    func byOwnKeys<Element>(_ elements: [String: Element]) -> [String: Element] {
+        prefix.isEmpty ? elements : elements.reduce(into: [:]) { $0[withoutPrefix($1.key)] = $1.value }
     }
 
     // MARK: Asynchronous code

@@ -56,11 +56,16 @@ struct FlightBatch<Codec: CacheCodec>: Sendable {
     private(set) var patience = Request.roomPatience
 
     /// Looks up all these full keys, on the calling thread.
-    init(_ keys: [String], in view: CacheView<Codec>, _ terms: PutOptions?, _ options: ReadOptions) {
+    init<Source: KeyedCache>(
+        _ keys: [String],
+        in source: Source,
+        _ terms: PutOptions?,
+        _ options: ReadOptions
+    ) where Source.Codec == Codec {
         let kind: FlightStateMachine.Kind = options.failsAtWaitLimit ? .valueInTime : .cancellable
-        var request = Request(view, "", terms, options, kind)
+        var request = Request(source, "", terms, options, kind)
         request.deadline = options.waitLimit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
-        request.askingEnd = view.cache.remote.map { ContinuousClock.now + $0.tier.limit }
+        request.askingEnd = source.cache.remote.map { ContinuousClock.now + $0.tier.limit }
         self.request = request
         for key in keys { look(for: key) }
         places.sort { $1.digest.word(0) < $0.digest.word(0) }

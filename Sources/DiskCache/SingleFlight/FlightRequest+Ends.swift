@@ -174,8 +174,9 @@ extension FlightRequest {
 
 extension FlightRequest where Failure == any Error {
     /// Creates a request whose closure decides the key's outcome.
-    init(_ view: CacheView<Codec>, _ key: String, _ options: ReadOptions) {
-        self.init(view, key, nil, options, options.failsAtWaitLimit ? .valueInTime : .cancellable)
+    init<Source: KeyedCache>(_ source: Source, _ key: String, _ options: ReadOptions)
+    where Source.Codec == Codec {
+        self.init(source, key, nil, options, options.failsAtWaitLimit ? .valueInTime : .cancellable)
     }
 
     /// Returns the hit, on the calling thread.

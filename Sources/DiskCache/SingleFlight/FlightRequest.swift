@@ -32,18 +32,18 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
 
     /// Creates a request for the value of `key` in `view`, to be stored with these options if it is computed; nil for those
     /// of the view.
-    init(
-        _ view: CacheView<Codec>,
+    init<Source: KeyedCache>(
+        _ source: Source,
         _ key: String,
         _ terms: PutOptions?,
         _ options: ReadOptions,
         _ kind: FlightStateMachine.Kind = .value
-    ) {
-        cache = view.cache
-        codec = view.codec
-        self.key = view.whole(key)
+    ) where Source.Codec == Codec {
+        cache = source.cache
+        codec = source.codec
+        self.key = source.whole(key)
         ownKey = key
-        self.terms = terms ?? view.options
+        self.terms = terms ?? source.options
         self.options = options
         self.kind = kind
         if options.recomputes {

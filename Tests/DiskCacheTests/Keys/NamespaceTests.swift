@@ -124,7 +124,7 @@ import Testing
         try view.removeAll()
         #expect(try view.get(forKey: "1", reading: ReadOptions(acceptsStale: true)) == nil)
         #expect(try keys() == ["a"])
-        try cache.view.removeAll()
+        try cache.namespace("").removeAll()
         #expect(try keys().isEmpty)
     }
 
