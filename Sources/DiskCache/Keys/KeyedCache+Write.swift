@@ -9,20 +9,21 @@ extension KeyedCache {
 
     /// Stores `value` under `key`, replacing an existing one.
     ///
-    /// After it returns, every get that starts later in any process sees the value; with
-    /// ``CacheConfiguration/Writing/behind`` only this process does at first. Equal bytes under several keys are stored
-    /// once. Takes eleven system calls if the bytes and the key exist already, fourteen for new bytes, and one more for a
-    /// new key; after eight puts that were all new, thirteen for the next new one. A put of new bytes takes one more every
-    /// half second, to check whether the directory has other limits, and another if there is a minimum of free space.
+    /// After this call returns, every get that starts later, in any process, sees the value; with
+    /// ``CacheConfiguration/Writing/behind`` only gets of this process do at first. Equal bytes under several keys are
+    /// stored once. Takes eleven system calls if the bytes and the key exist already, fourteen for new bytes, and one more
+    /// for a new key; thirteen for new bytes under a new key after eight such puts in a row. Every half second a put of new
+    /// bytes takes one more, to check whether the directory's limits have changed, and another if there is a minimum of
+    /// free space.
     ///
     /// - Parameters:
     ///   - value: the value.
     ///   - key: any non-empty string.
-    ///   - options: expiration, metadata and placement of the value; nil for those of the view.
+    ///   - options: the expiration, metadata and placement of the value; nil for the view's default options.
     /// - Throws: ``CacheError``, with the code `encoding` if the value cannot be encoded; the previous value then still
     ///   exists, unless it was so large that it had to be removed to make room for the new one
     ///   (<doc:SharingBetweenProcesses#How-limits-hold>).
-    @specialized(where Self == SharedCache)
+    @_specialize(exported: true, where Self == SharedCache)
     public func put(_ value: Value, forKey key: String, options: PutOptions? = nil) throws(CacheError) {
         try cache.put(value, forKey: whole(key), codec, options ?? self.options)
     }
@@ -71,7 +72,7 @@ extension KeyedCache {
 
     /// Removes the value of `key`, whether or not it decodes.
     ///
-    /// Six system calls. The next collection reclaims the space of its bytes.
+    /// Six system calls. The next collection reclaims the space of the value's bytes.
     ///
     /// - Returns: whether an unexpired value was removed from disk. Stale values and values only in memory are removed, too,
     ///   but the result is false.
@@ -116,7 +117,7 @@ extension KeyedCache {
     /// - Parameters:
     ///   - expires: the new expiration.
     ///   - onAccess: the effect of accesses on it, which replaces the previous one.
-    ///   - staleFor: the new stale period (``PutOptions/staleFor``); nil keeps the present one.
+    ///   - staleFor: the new stale period (``PutOptions/staleFor``); nil keeps the previous one.
     ///   - key: any non-empty string.
     /// - Returns: false if a get would miss.
     @discardableResult
