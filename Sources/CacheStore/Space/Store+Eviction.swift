@@ -2,12 +2,13 @@
 
 package import Platform
 
-/// Makes space: from the list of the last sweep, or by a sweep.
+/// Makes space, by an eviction from the list of the last sweep or by another sweep.
 extension Store {
-    /// Returns whether to repeat a call that has failed: after space was made, if a full disk or quota was the reason.
+    /// Makes space if a call failed because the disk or a quota is full; returns whether to repeat the call.
     ///
-    /// True as long as collections free files, for ``SpaceWait/patience`` at most. If a collection has freed only a file that
-    /// the call itself may have left, once more. The caller holds no lock and no reservation.
+    /// It returns true as long as collections free files, for ``SpaceWait/patience`` at most. If a collection has freed
+    /// only a file that the call itself may have left, or nothing, it returns true once more. The caller holds no lock
+    /// and no reservation.
     ///
     /// - Parameter length: the length of the value.
     func makesSpace(
@@ -24,10 +25,10 @@ extension Store {
         return isMade
     }
 
-    /// Collects because the disk or a quota is full; returns false if that has freed nothing in time.
+    /// Runs a collection because the disk or a quota is full; returns false if that freed nothing in time.
     ///
-    /// It removes expired entries, orphans and stale temporaries. If limits are set it also evicts `bytes` bytes of the
-    /// least recently used values.
+    /// The collection removes expired entries, orphans and stale temporary files. If limits are set, it also evicts
+    /// `bytes` bytes of the least recently used values.
     func makeSpace(_ bytes: Int64, now: Timestamp, _ wait: inout JanitorWait) -> Bool {
         wait.begin()
         let pace = SweepPace(until: wait.deadline)
@@ -67,7 +68,7 @@ extension Store {
             if let relief = currentFutileSweep(pace) { return relief }
             return try sweep(for: Excess(), now: now, pace: pace)
         }
-        // The blocks are for an entry and for new directories.
+        // The additional blocks are for an entry and for new directories.
         var excess = Excess(freeSpace: bytes + 4 * directory.fileSystem.blockSize)
         if let occupancy = try occupancy(limits, entering: 1) {
             let missing = limits.excess(of: occupancy, over: CacheLimits.roomMark)
@@ -76,14 +77,15 @@ extension Store {
         return try relieve(excess, now: now, pace: pace)
     }
 
-    /// Counts the directory if no sweep has done so since its control file was created.
+    /// Counts the contents of the directory if no sweep has done so since its control file was created.
     ///
-    /// If another process is counting it waits, as long as for room. If counting takes longer than that, values are stored
-    /// until a 32nd of a limit is added. If a part of the directory can't be read, the usage stays unknown, and values are
-    /// stored without a limit. The next attempt to count begins after ten times the duration of this one.
+    /// If another process is counting, this call waits for it, as long as it would wait for room. If counting takes
+    /// longer than that, values are stored until the values added reach a 32nd of a limit. If a part of the directory
+    /// can't be read, the usage stays unknown, and values are stored without a limit. The next attempt to count begins
+    /// after ten times the duration of this one, and after a second at least.
     ///
-    /// - Throws: ``CacheError/Code/noRoom`` if that part is used up, or if the process that counts makes no progress: it may
-    ///   be stopped indefinitely.
+    /// - Throws: ``CacheError/Code/noRoom`` if that 32nd is used up, or if the process that counts makes no progress: it
+    ///   may be stopped indefinitely.
     func countIfUnknown(_ need: SpaceNeed, now: Timestamp, _ wait: inout SpaceWait) throws(CacheError) {
         guard let usage = control.usage, !usage.isCounted else { return }
         var janitor = janitorWait(wait)
@@ -116,8 +118,8 @@ extension Store {
                 }
             }
         }
-        // An uncounted usage is the sum of the additions since the control file was made. Before that the directory was
-        // within its limits.
+        // An uncounted usage is the sum of what was added since the control file was created. Before that the directory
+        // was within its limits.
         let (limits, claimed) = (configuration.limits, control.claimed)
         guard let usage = control.usage, !usage.isCounted else { return }
         let bytes = usage.plausibleBytes + claimed.bytes + need.bytes
@@ -129,7 +131,7 @@ extension Store {
         }
     }
 
-    /// While the directory is not counted, one part in this number of a limit may be added.
+    /// Until the directory is counted, a limit divided by this number may be added.
     private static let partForUncounted: Int64 = 32
 
     private func refuseUncounted(_ reason: String) throws(CacheError) {
@@ -144,10 +146,11 @@ extension Store {
         )
     }
 
-    /// Removes the excess: expired entries and orphans first if they may be enough, then the least recently used entries.
+    /// Removes the excess: first expired entries and orphans, if they may be enough, and otherwise the least recently
+    /// used entries.
     ///
-    /// A sweep checks every file. It leaves a list of the next candidates, and evictions take them from there: until the
-    /// list is used up, or enough entries may have expired, or been replaced or removed.
+    /// A sweep checks every file and leaves a list of the next candidates. Evictions take candidates from this list until
+    /// it is used up, or until enough entries may have expired or have been replaced or removed.
     package func relieve(_ excess: Excess, now: Timestamp, pace: SweepPace) throws(CacheError) -> Relief {
         if let relief = currentFutileSweep(pace) { return relief }
         let garbageMayDo = self.garbageMayDo(for: excess, now)
@@ -156,30 +159,30 @@ extension Store {
             guard let report else { return .busy }
             if !report.removed.isEmpty || !report.isExhausted { return .done }
         }
-        // If garbage is enough, nothing is evicted.
+        // If removing garbage frees enough, the sweep evicts nothing.
         let mark = garbageMayDo ? 1 : CacheLimits.lowMark
         return try sweep(for: excess, downTo: mark, now: now, pace: pace)
     }
 
-    /// Returns the result of the last sweep that found nothing to evict, if a sweep at that pace would find the same;
-    /// otherwise nil.
+    /// Returns the result of the last sweep that found nothing to evict if another sweep at that pace would find the
+    /// same; otherwise returns nil.
     private func currentFutileSweep(_ pace: SweepPace) -> Relief? {
         guard let futileSweep = space.futileSweep.withLock({ $0 }), ContinuousClock.now < futileSweep.end,
             futileSweep.view == view
         else { return nil }
-        // A sweep with more time may find something.
+        // A sweep that has more time may find something.
         if futileSweep.relief == .unfinished {
             guard let deadline = pace.deadline, deadline - .now <= futileSweep.effort * 2 else { return nil }
         }
         return futileSweep.relief
     }
 
-    /// Returns whether garbage may be half of the excess: values of entries that were replaced or removed, or expired
-    /// entries.
+    /// Returns whether garbage may be at least half of the excess: values of entries that were replaced or removed, or
+    /// expired entries.
     ///
-    /// If it may, evicting first would remove values that are in use. If a rule that removes many values has come into
-    /// force, its values may be enough. About six system calls if entries have expired or such a rule is in force, otherwise
-    /// none.
+    /// If so, evicting first would remove values that are in use. If a rule that removes many values has come into force
+    /// since the last full sweep, those values may be enough. About six system calls if enough entries may have expired
+    /// or any rule is in force, otherwise none.
     private func garbageMayDo(for excess: Excess, _ now: Timestamp) -> Bool {
         let control = control
         func isHalf(_ bytes: Int64, entries: Int) -> Bool {
@@ -193,14 +196,16 @@ extension Store {
         guard let last = SweepRecord.last(in: directory), let full = last.lastFull else { return true }
         let latestRule = Timestamp(milliseconds: Int64(clamping: control.rulesVersion))
         guard mayHaveExpired || full.began < latestRule else { return false }
-        // Both are estimates. If they were wrong the last time, such sweeps take at most a tenth of a processor.
+        // The counts of garbage are estimates. If the last sweep found less, sweeps for garbage take at most a tenth of a
+        // processor.
         let found = last.report.garbage
         if isHalf(found.bytes, entries: found.count) { return true }
         let elapsed = Timestamp.now - full.began
         return elapsed < .zero || elapsed >= full.busy * Self.futileRest
     }
 
-    /// Sweeps down to a mark, and further if the excess is larger: a sweep does not see claims.
+    /// Sweeps until the usage is below a mark of the limits, and further if the excess is larger, because a sweep does
+    /// not see claims.
     func sweep(
         for excess: Excess,
         downTo mark: Double = CacheLimits.lowMark,
@@ -216,16 +221,16 @@ extension Store {
         let (begin, before) = (ContinuousClock.now, view)
         let report = try Sweep.runIfDue(request, on: self, now: now) { _ in true }
         guard let report else { return .busy }
-        // If the usage or the claims have changed meanwhile, another attempt may succeed.
+        // If the usage or the claims changed during the sweep, another attempt may succeed.
         let isLittle = report.removed.allSatisfy { $0.key == .orphan && $0.value.count <= 1 }
         if !report.removed.isEmpty { return isLittle ? .little : .done }
         if limits.areBounding, before != view { return .done }
-        // Spared entries are in use and may be removed later. If they are spared twice and nothing has changed, they will
-        // be spared again.
+        // Spared entries are in use and may be evicted later. If entries are spared twice and nothing else has changed,
+        // they will be spared again.
         let isInUse =
             report.isComplete && report.spared > 0 && report.unreadable.isEmpty
             && space.futileSweep.withLock { $0?.view } != before
-        // The excess is in use, or claimed and not stored yet, or the time ran out, or nothing can be evicted.
+        // The excess is in use, or is claimed and not stored yet, or the time ran out, or nothing can be evicted.
         let isPassing = before.claimed != ClaimedSpace() || isInUse
         let effort = ContinuousClock.now - begin
         let futileSweep = SpaceState.FutileSweep(
@@ -263,14 +268,14 @@ extension Store {
         return SpaceState.View(usage: control.usage, claimed: control.claimed)
     }
 
-    /// After a sweep that found nothing, the next one waits this many times its duration.
+    /// After a sweep that found nothing, no other begins for this many times its duration.
     ///
-    /// Such sweeps take at most a tenth of a processor. The same applies to a sweep that looks for expired entries.
+    /// So such sweeps take at most a tenth of a processor. The same applies to sweeps that look for expired entries.
     private static let futileRest = 10
 
     /// Returns the identifier of the process that runs the collection of `record`.
     ///
-    /// Returns nil if this process can't see it, as it may be in another container.
+    /// Returns nil if this process can't see that process, which may be in another container.
     package func visibleSweeper(_ record: SweepRecord) -> Int32? {
         janitor.isHeld(by: record.process) ? record.process : nil
     }

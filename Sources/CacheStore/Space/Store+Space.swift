@@ -4,19 +4,20 @@ import Platform
 
 /// How long a call waits for space, and how long it has waited.
 package struct SpaceWait {
-    /// The longest time that it waits for space or makes some; nil for ``StoreOptions/roomPatience``.
+    /// The longest time that the call waits for space or makes space; nil for ``StoreOptions/roomPatience``.
     package var patience: Duration?
-    /// Called once if that takes longer than a moment, so that processes which wait for the caller can continue.
+    /// Called once if the wait for space takes longer than a moment, so that processes that wait for the caller can
+    /// continue.
     package var whileWaiting: () -> Void
-    /// The time that the call has waited for space or made some.
+    /// The time that the call has spent waiting for space or making space.
     var spent: Duration = .zero
     /// The wait for space on a full disk, from the first failure on.
     var fullDisk: JanitorWait?
 
-    /// The longest time to wait for one stripe after that.
+    /// The longest time to wait for one stripe after the wait for space.
     ///
-    /// Together with `spent` it is less than a second, even if the call has waited for a stopped process. A holder keeps a
-    /// stripe for microseconds.
+    /// Together with `spent` it is less than a second, even if the call has waited for a stopped process. A process that
+    /// runs holds a stripe for microseconds.
     var stripePatience: Duration {
         spent == .zero
             ? Stripes.writerPatience
@@ -36,7 +37,7 @@ struct SpaceNeed {
     var entries: Int
     /// The part of `bytes` that is on disk already.
     let written: Int64
-    /// Bytes on disk of the value that is replaced.
+    /// Bytes on disk of the value that is replaced; 0 if none is.
     var replaced: Int64 = 0
 }
 
@@ -50,12 +51,12 @@ struct Replacement {
 
 /// The space that puts reserve, so that a directory stays within its limits.
 ///
-/// A put of new bytes claims their space in words that all processes share, before it writes them. So any number of writers
-/// together stay below the limit. A put that finds no space makes some, or waits while another process does. The claim of a
-/// killed or stopped process is forgotten within a second of further claims (``Control/claim(_:entries:)``). A slow writer
-/// whose claim was forgotten claims again before it publishes.
+/// Before a put writes new bytes, it claims their space in words that all processes share. So the directory stays below
+/// its limits however many writers there are. A put that finds no space makes some, or waits while another process does.
+/// The claim of a killed or stopped process is forgotten within a second of further claims
+/// (``Control/claim(_:entries:)``). A slow writer whose claim was forgotten claims again before it publishes.
 extension Store {
-    /// Returns a wait for the janitor lock, which has not started, for as long as `wait` still allows.
+    /// Returns a wait for the janitor lock that has not started; it lasts for as long as `wait` still allows.
     func janitorWait(_ wait: SpaceWait) -> JanitorWait {
         JanitorWait(
             for: janitor,
@@ -66,14 +67,15 @@ extension Store {
 
     // MARK: Occupancy
 
-    /// Returns the usage of the directory with all claims; nil if it is unknown.
+    /// Returns the usage of the directory including all claims; nil if it is unknown.
     ///
-    /// It is unknown if there is no control file, or if no sweep has counted since the control file was created.
+    /// It is unknown if there is no control file, or if no sweep has counted the directory since the control file was
+    /// created.
     ///
     /// One system call if a minimum of free space is set, otherwise none.
     ///
     /// - Parameters:
-    ///   - entering: entries to add.
+    ///   - entering: the number of entries to add.
     ///   - written: the claimed bytes that are on disk already, so that the free space does not include them.
     package func occupancy(
         _ limits: CacheLimits,
@@ -91,16 +93,16 @@ extension Store {
         )
     }
 
-    /// Returns the excess over the low mark, if the usage is over the high mark; otherwise nil.
+    /// Returns the excess over the low mark if the usage is over the high mark; otherwise returns nil.
     package func overflow() throws(CacheError) -> Excess? {
         let limits = configuration.limits
         guard limits.areBounding, let occupancy = try occupancy(limits) else { return nil }
         return limits.overflow(of: occupancy)
     }
 
-    /// Whether the usage is over the high mark, so that a janitor should not rest.
+    /// Whether the usage is over the high mark, so that the janitor should not rest.
     ///
-    /// It is also false if an error prevents the check, as the next put reports that error.
+    /// It is also false if an error prevents the check; the next put reports that error.
     package var isPressed: Bool {
         do throws(CacheError) {
             return try overflow() != nil
@@ -111,7 +113,7 @@ extension Store {
 
     /// Sets the function that is called when a put passes the high mark.
     ///
-    /// It is called often and on the thread of the put, so it should do no more than wake another thread.
+    /// It is called often, on the thread of the put. So it should only wake another thread.
     package func onPressure(_ body: @escaping @Sendable () -> Void) {
         let listener = PressureListener(body: body)
         space.pressed.withLock { $0 = listener }
@@ -119,15 +121,16 @@ extension Store {
 
     // MARK: Reservations
 
-    /// Reserves space for a value of `length` bytes and its entry, by the present limits, and waits if there is none.
+    /// Reserves space for a value of `length` bytes and its entry within the current limits, and waits if there is no
+    /// space.
     ///
     /// - Parameters:
     ///   - length: the length of the value.
     ///   - record: the length of its record.
-    ///   - entries: how many entries are added, unless one is replaced.
-    ///   - isWritten: whether its bytes are on disk already.
-    ///   - replacement: the put, if it may replace another value. That is checked only if the limits leave no space for a new
-    ///     one.
+    ///   - entries: the number of entries to add, unless one is replaced.
+    ///   - isWritten: whether the bytes of the value are on disk already.
+    ///   - replacement: the put, if it may replace another value. Whether it does is checked only if the limits leave no
+    ///     space for an additional value.
     ///   - now: the caller's time.
     ///   - wait: how to wait if there is no space.
     /// - Throws: ``CacheError/Code/valueTooLarge`` for a value that can never fit, ``CacheError/Code/noRoom`` if nothing
@@ -171,14 +174,14 @@ extension Store {
         log(.collected(.size), of: key, name: observed.record?.key)
     }
 
-    /// Returns the room that a value of `length` bytes and its entry need; nil if no limit makes a claim necessary.
+    /// Returns the space that a value of `length` bytes and its entry need; nil if no limit makes a claim necessary.
     ///
     /// - Parameters:
     ///   - length: the length of the value.
     ///   - record: the length of its record.
     ///   - entries: the number of entries to add.
     ///   - isWritten: whether the bytes of the value are on disk already.
-    /// - Throws: ``CacheError/Code/valueTooLarge`` for a value that can never fit; the error of reading the limits.
+    /// - Throws: ``CacheError/Code/valueTooLarge`` for a value that can never fit; the error if the limits can't be read.
     func need(forLength length: Int, record: Int, entries: Int, isWritten: Bool) throws(CacheError)
         -> SpaceNeed?
     {
@@ -191,9 +194,9 @@ extension Store {
         return SpaceNeed(bytes: bytes, entries: entries, written: isWritten ? value : 0)
     }
 
-    /// Returns the room for a value that replaces another one: the difference.
+    /// Returns the space that a value needs if it replaces another one: `need` without the space of the old entry.
     ///
-    /// Both values are on disk until the next sweep removes the old one, which no entry names any more.
+    /// Both values are on disk until the next sweep deletes the old one, which no entry names anymore.
     func need(_ need: SpaceNeed, of content: Content, replacing old: StoredEntry) -> SpaceNeed {
         var need = need
         need.entries = 0
@@ -204,9 +207,9 @@ extension Store {
         return need
     }
 
-    /// Returns whether the old value should be removed first, as there is no room for both.
+    /// Returns whether to remove the old value first because there is no room for both.
     ///
-    /// It should if it is at least as large as the excess, and large enough to justify the cost of the sweep.
+    /// That is so if the old value is at least as large as the excess, and large enough to justify the cost of the sweep.
     func shouldGoFirst(_ need: SpaceNeed, _ excess: Excess) -> Bool {
         let entries = control.usage?.plausibleEntries ?? .max
         return excess.entries == 0 && need.replaced >= excess.bytes
@@ -216,7 +219,7 @@ extension Store {
     /// The number of bytes that can be written in about the time that a sweep takes for one entry.
     private static let worthOfEntry: Int64 = 4096
 
-    /// Reserves space again if the claim was forgotten; false if there is none at this moment.
+    /// Reserves space again if the claim was forgotten; returns false if there is no space at this moment.
     ///
     /// It does not wait, so the caller may hold a stripe.
     ///
@@ -227,15 +230,15 @@ extension Store {
         return try attempt(need, &reservation) == nil
     }
 
-    /// Replaced values may exceed the size limit by one part in this number until the next sweep.
+    /// Until the next sweep, replaced values may exceed the size limit by the limit divided by this number.
     ///
-    /// Otherwise each put that replaces a value would have to evict another one. With 128 all writers together stay well
-    /// below 1.05 times the limit.
+    /// Otherwise each put that replaces a value would have to evict another value. With 128, all writers together stay
+    /// well below 1.05 times the limit.
     private static let partForReplaced: Int64 = 128
 
-    /// Returns the bytes by which a put may exceed the size limit until the next sweep.
+    /// Returns by how many bytes a put may exceed the size limit until the next sweep.
     ///
-    /// It is 0 unless the value that it replaces is at least as large.
+    /// It is 0 unless the value that the put replaces is at least as large as the space that the put needs.
     private func excessForNow(_ need: SpaceNeed, _ limits: CacheLimits) -> Int64 {
         need.bytes > need.replaced ? 0 : (limits.maximumSize?.bytes ?? 0) / Self.partForReplaced
     }
@@ -252,8 +255,8 @@ extension Store {
         return excess
     }
 
-    /// Makes the reservation; if there is no space, returns the excess that has to be removed first and leaves `reservation`
-    /// unchanged.
+    /// Makes the reservation and returns nil; if there is no space, returns the excess to remove first and leaves
+    /// `reservation` unchanged.
     private func attempt(_ need: SpaceNeed, _ reservation: inout Reservation) throws(CacheError) -> Excess? {
         let limits = configuration.limits
         // Claim first and check afterwards: of two concurrent writers at least one sees the claim of the other.
@@ -269,7 +272,7 @@ extension Store {
         return nil
     }
 
-    /// Makes space, or waits while another process does, and reserves it.
+    /// Makes space, or waits while another process does, and then reserves the space.
     ///
     /// - Throws: ``CacheError/Code/noRoom`` if nothing could be evicted in time.
     private func waitForSpace(
@@ -335,7 +338,7 @@ extension Store {
         return min(most, room ?? most)
     }
 
-    /// Refuses a value that is longer than any value may be, even if its bytes exist already.
+    /// Refuses a value that is longer than the limits allow for any value, even if its bytes exist already.
     func refuseTooLong(_ length: Int) throws(CacheError) {
         try refuse(length, taking: 0, followed.limitsForPut())
     }
@@ -351,9 +354,9 @@ extension Store {
         }
     }
 
-    /// Refuses a value that would not fit even if everything else was evicted, before anything is evicted for it.
+    /// Refuses a value that would not fit even if everything else was evicted, so that nothing is evicted in vain.
     ///
-    /// One system call for a value of at least 1 MiB, none for others.
+    /// One system call for a value of at least 1 MiB, otherwise none.
     func refuseHopeless(_ length: Int, _ limits: CacheLimits) throws(CacheError) {
         guard length >= Self.longLength, let usage = control.usage, usage.isCounted else { return }
         let space = try directory.space()

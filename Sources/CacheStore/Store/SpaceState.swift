@@ -6,19 +6,19 @@ import Platform
 package enum Relief: Sendable, Equatable {
     /// This process or another one has removed files.
     case done
-    /// At most one object was removed that no entry named.
+    /// A single orphan was removed, and nothing else.
     ///
-    /// The caller's last attempt may have left it, if the disk had room for the object and not for its entry.
+    /// The caller's previous attempt may have left it, if the disk had room for the object but not for its entry.
     case little
     /// Another process is making room.
     case busy
     /// Nothing is left to remove.
     case impossible
-    /// The time was too short to find something to remove.
+    /// The time ran out before something to remove was found.
     case unfinished
 }
 
-/// What the threads of a process share about the space in the directory.
+/// The state of the space in the directory that the threads of a process share.
 struct SpaceState: ~Copyable {
     /// How long a put waits for space, unless its ``SpaceWait`` says otherwise.
     let patience: Duration
@@ -33,32 +33,33 @@ struct SpaceState: ~Copyable {
     struct FailedCount {
         /// The time of the next attempt.
         let end: ContinuousClock.Instant
-        /// False if the time was too short.
+        /// Whether a part of the directory could not be read; false if the time ran out.
         let isUnreadable: Bool
     }
 
-    /// The state of the directory according to the words in memory.
+    /// The state of the directory, as the words in the control file show it.
     struct View: Equatable {
         var usage: StoreUsage?
         var claimed = ClaimedSpace()
-        /// Replaced entries; counted only without limits, where their old values are all that a sweep can remove.
+        /// The number of replaced entries; used only if there are no limits, because then their old values are all that a
+        /// sweep can remove.
         var replaced = 0
     }
 
     /// A sweep that found nothing to evict.
     struct FutileSweep {
-        /// The time of the next sweep, if nothing changes before.
+        /// The time of the next sweep, unless something changes before.
         let end: ContinuousClock.Instant
         let view: View
         /// How long the sweep took.
         let effort: Duration
-        /// ``Relief/busy`` if claims may end or their values may be evicted; ``Relief/unfinished`` if the time ran out;
-        /// otherwise ``Relief/impossible``.
+        /// ``Relief/busy`` if claims may end, or if values that are in use may be evicted later; ``Relief/unfinished`` if
+        /// the time ran out; otherwise ``Relief/impossible``.
         let relief: Relief
     }
 }
 
-/// A structure, because a closure that is stored as a generic value is wrapped again at each access.
+/// A function, in a structure because a closure that is stored as a generic value is wrapped again at each access.
 struct PressureListener {
     let body: @Sendable () -> Void
 }

@@ -6,15 +6,16 @@ package import Platform
 extension Store {
     // MARK: Generations
 
-    /// Returns the generation of `key`, which must be read before its record; nil if there is no control file now.
+    /// Returns the current generation of `key`; nil if there is no control file.
     ///
-    /// Without one, a value in memory is valid only if its record, read again, is the same.
+    /// The caller must read the generation before the record. If there is no control file, a value in memory is valid
+    /// only if its record, read again, is the same.
     package func generation(of key: Digest) -> Generation? { control.generation(of: key) }
 
-    /// Whether there is a generation table now; counts no references.
+    /// Whether there is a generation table at the moment; counts no references.
     package var hasGenerations: Bool { control.words != nil }
 
-    /// Returns whether a value held by `generation` is still current; counts no references.
+    /// Returns whether a value that was stored in memory under `generation` is still current; counts no references.
     ///
     /// Returns nil if there is no control file, so that the record on disk must be read.
     package func isCurrent(_ generation: Generation?) -> Bool? { control.isCurrent(generation) }
@@ -22,12 +23,10 @@ extension Store {
     /// Returns the result of ``Control/isLatest(_:)``.
     package func isLatest(_ generation: Generation?) -> Bool { control.isLatest(generation) }
 
-    /// Returns whether no process has started to write since the word at `index` had this value, in the file mapped at
-    /// `mapping`.
+    /// Returns whether the word at `index` of the file mapped at `mapping` still has the value `word`, so that no process
+    /// has started to write since; if so, counts a hit in memory for all processes.
     ///
-    /// If so, counts a hit in memory for all processes.
-    ///
-    /// The same loads as ``isCurrent(_:)``, and one atomic addition.
+    /// It makes the same loads as ``isCurrent(_:)``, and one atomic addition.
     package func countsHit(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
         guard control.holds(word, at: index, of: mapping) else { return false }
         counters.addForAll(.memoryHit)
@@ -36,9 +35,9 @@ extension Store {
 
     // MARK: Control file
 
-    /// Maps the present control file, and makes or completes it if necessary.
+    /// Maps the current control file, and creates or completes it if necessary.
     ///
-    /// If that fails, the store continues without one, and counts the failure.
+    /// If that fails, the store continues without a control file and counts the failure.
     package func renewControl() {
         do throws(CacheError) {
             try control.prepare(passEntryBarrier)
@@ -47,16 +46,17 @@ extension Store {
         }
     }
 
-    /// Continues with the control file that the path names now, if that is not the mapped one, and makes or completes it if
+    /// Switches to the control file that the path names now if it is not the mapped one, and creates or completes it if
     /// necessary.
     ///
-    /// To be called about once a second: a process that has a removed control file mapped does not see the writes of processes
-    /// that have its successor. One system call if nothing has changed.
+    /// Call this about once a second: a process that has a removed control file mapped does not see the writes of
+    /// processes that use its successor. One system call if nothing has changed.
     package func followControl() {
         do throws(CacheError) {
             let isCurrent = try control.isCurrent()
             if isCurrent, control.isSettled { return }
-            // Even if no other file can be made: processes that have it mapped must see that it is no longer in use.
+            // Even if no other file can be created: processes that have this file mapped must see that it is no longer in
+            // use.
             if !isCurrent { control.file?.supersede() }
             try control.prepare(passEntryBarrier)
         } catch {
@@ -71,7 +71,7 @@ extension Store {
     /// The counts of all processes; nil if there is no control file.
     package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
 
-    /// The latest creation time of any value since the control file was made; nil if there is no control file.
+    /// The latest creation time of any value since the control file was created; nil if there is no control file.
     package var latestCreated: Timestamp? { control.latestCreated }
 
     // MARK: Configuration
@@ -84,10 +84,10 @@ extension Store {
     /// One load.
     package var longestAge: Int64 { followed.longestAge }
 
-    /// Why the present configuration can't be used; nil if it can.
+    /// Why the current configuration file can't be used; nil if it can.
     package var configurationFailure: CacheError? { followed.failure }
 
-    /// Checks for a changed configuration; must be called about once a second.
+    /// Checks whether the configuration has changed; must be called about once a second.
     ///
     /// One system call if it is unchanged.
     package func followConfiguration() {
@@ -98,7 +98,7 @@ extension Store {
         {
             control.giveUp()
         }
-        // Accesses are recorded as precisely as the present limits require.
+        // Record accesses as precisely as the current limits require.
         let limits = configuration.limits
         let horizon = limits.areBounding ? control.expectedHorizon : nil
         accesses.adjust(to: [horizon, limits.maximumIdleTime].compactMap { $0 }.min())

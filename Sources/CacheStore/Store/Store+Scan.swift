@@ -4,25 +4,26 @@ package import Platform
 
 /// Walks the shards of `entries` and `objects`, one at a time, while other processes continue to write.
 ///
-/// A file that is deleted between the listing and the check is omitted. Memory: the names of one shard.
+/// A file that is deleted between the listing and the check is omitted. The memory needed is that for the names of one
+/// shard.
 extension Store {
-    /// The contents of a shard: the cache's files, and unrecognised ones, which are reported and never touched.
+    /// The contents of a shard: the cache's files, and unrecognized files, which are reported and never touched.
     package struct Listing: Sendable {
         var files: [File] = []
-        /// The names of copies that are being written in the shard, or that a killed process has left there.
+        /// The names of copies that a process is writing in the shard, or that a killed process has left there.
         var temporaries: [String] = []
-        /// Paths relative to the cache directory.
+        /// Paths of files that do not belong to the cache, relative to the cache directory.
         package var unrecognised: [String] = []
 
         package var digests: [Digest] { files.map(\.digest) }
     }
 
-    /// A file of the cache, by its directory entry.
+    /// A file of the cache, as its directory entry describes it.
     struct File: Sendable {
         let digest: Digest
         /// The lower half of its inode number.
         let inode: UInt32
-        /// False also if the directory entry has no type.
+        /// Whether it is a regular file; also false if the directory entry has no type.
         let isRegular: Bool
     }
 
@@ -30,10 +31,10 @@ extension Store {
 
     // MARK: Shards
 
-    /// Returns the existing shards, in the order of their directories' inodes: a cold disk reads neighbouring inodes
-    /// together.
+    /// Returns the existing shards in the order of their directories' inodes, because a cold disk reads neighboring
+    /// inodes together.
     ///
-    /// If the tree can't be listed it returns all 256; opening them produces the error. Five system calls.
+    /// If the tree can't be listed, it returns all 256 shards; opening them produces the error. Five system calls.
     func shards(_ tree: Tree) -> [Int] {
         var found: [(shard: Int, inode: UInt64)] = []
         do throws(Errno) {
@@ -54,14 +55,15 @@ extension Store {
 
     /// Lists one of 256 shards.
     ///
-    /// Four system calls, and one for about 370 names; one if the shard does not exist.
+    /// Four system calls, and one more for about 370 names; one if the shard does not exist.
     package func digests(_ tree: Tree, shard: Int) throws(CacheError) -> Listing {
         var listing = Listing()
         _ = try list(tree, shard: shard, into: &listing)
         return listing
     }
 
-    /// Opens one of 256 shards and adds its contents to `listing`; nil if it does not exist.
+    /// Opens one of 256 shards and adds its contents to `listing`; returns nil if the shard is missing or is not a
+    /// directory.
     func list(_ tree: Tree, shard: Int, into listing: inout Listing) throws(CacheError) -> Directory? {
         let place = tree.place(ofShard: shard)
         do throws(Errno) {
@@ -87,7 +89,7 @@ extension Store {
             }
             return found
         } catch {
-            // The cache has not created it, so it contains none of its files.
+            // The cache has not created such a file, so it contains none of the cache's files.
             if error == .notDirectory || error == .tooManyLinks {
                 listing.unrecognised.append(place)
                 return nil
@@ -96,7 +98,7 @@ extension Store {
         }
     }
 
-    /// Opens a shard that was listed before; nil if it is missing or no longer a directory.
+    /// Opens a shard that was listed before; returns nil if it is missing or no longer a directory.
     func open(_ tree: Tree, shard: Int) throws(CacheError) -> Directory? {
         try describing("open", "\(directory.path)/\(tree.place(ofShard: shard))") { () throws(Errno) in
             try ifFiled { () throws(Errno) in try directory[tree].openDirectory(StoreLayout.shards[shard]) }
@@ -107,7 +109,7 @@ extension Store {
 
     /// Returns an entry with the status of its file; nil if it is missing or not a regular file.
     package func entry(_ key: Digest) throws(CacheError) -> (stored: StoredEntry, status: FileStatus)? {
-        // The status first: it is compared later, and then shows any access or write after it.
+        // Read the status first. It is compared later, and then shows any access or write after this point.
         guard let status = try directory.status(of: key, .entries), status.kind == .regular,
             let stored = try entries.read(key)
         else { return nil }
@@ -116,20 +118,20 @@ extension Store {
 
     /// Returns the bytes of an entry's record with the status of its file; nil if it is missing or not a regular file.
     ///
-    /// Reads from the open shard, by names of one component, so the kernel walks no path. Two system calls for a record in
-    /// an attribute.
+    /// It reads from the open shard, by names of one component, so the kernel walks no path. Two system calls for a
+    /// record in an attribute.
     func entry(
         _ key: Digest,
         in shard: borrowing Directory
     ) throws(CacheError) -> (bytes: [UInt8], status: FileStatus)? {
-        // The status first, as above.
+        // Read the status first, as above.
         guard let status = try status(of: key, .entries, in: shard), status.kind == .regular,
             let bytes = try recordBytes(of: key, in: shard)
         else { return nil }
         return (bytes, status)
     }
 
-    /// Returns the bytes of an entry's record, also if a rule has removed the entry; nil if it is missing.
+    /// Returns the bytes of an entry's record, even if a rule has removed the entry; nil if the entry is missing.
     ///
     /// One system call for a record in an attribute.
     func recordBytes(of key: Digest, in shard: borrowing Directory) throws(CacheError) -> [UInt8]? {

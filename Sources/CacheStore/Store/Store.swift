@@ -2,31 +2,31 @@
 
 import Platform
 
-/// A cache directory shared by processes: objects, entries, and the protocol that keeps them consistent.
+/// A cache directory that processes share: objects, entries, and the protocol that keeps them consistent.
 ///
-/// Synchronous, and safe to use from any number of threads and processes, each of which may be killed at any instruction.
-/// The caller provides the time.
+/// A store is synchronous, and safe to use from any number of threads and processes, each of which may be killed at any
+/// instruction. The caller provides the time.
 ///
-/// The protocol in brief. A put creates its object, or raises the change time of the existing one, and then publishes the
-/// entry, all under the object's stripe held shared. A sweep takes a time stamp, then each object stripe exclusively once,
-/// then reads all entries. It deletes an object that no entry named if the object, checked again under its stripe held
-/// exclusively, has not changed since the stamp. Readers take no lock: they read the record, then the object, and if the
-/// object is missing the record once more.
+/// The protocol in brief. A put holds the object's stripe shared while it creates the object, or raises the change time
+/// of the existing one, and then publishes the entry. A sweep takes a time stamp, then acquires each object stripe
+/// exclusively once, and then reads all entries. It then deletes each object that no entry names, if the object, checked
+/// again while its stripe is held exclusively, has not changed since the stamp. Readers take no lock: they read the
+/// record and then the object, and if the object is missing, they read the record once more.
 package final class Store: Sendable {
     package let control: Control
     package let counters: StoreCounters
     package let objects: Objects
     package let entries: Entries
     package let accesses: Accesses
-    /// The records that this process remembers of entries that it has read.
+    /// The records of entries that this process has read.
     ///
-    /// Not in ``Entries``: a get would count one more reference.
+    /// It is not in ``Entries``, because a get would then count one more reference.
     let records = RecordCache()
-    /// The configuration of the directory, as it changes.
+    /// The configuration of the directory, with changes that other processes make.
     let followed: FollowedConfiguration
     let janitor: JanitorLock
     let space: SpaceState
-    /// The changes that writers record for stores on other machines, if there are any.
+    /// The changes that writers record for stores on other machines, if there are such stores.
     package let outbox: OutboxFile
     package let requestLocks: RequestLocks
     let atStep: (@Sendable (PutStep) -> Void)?
@@ -64,9 +64,9 @@ package final class Store: Sendable {
 
     package var directory: StoreDirectory { control.directory }
 
-    /// Bytes on disk to expect besides entries and objects.
+    /// The expected bytes on disk that are not part of entries or objects.
     ///
-    /// This is the result of the last sweep, and at least the overhead once every shard exists.
+    /// This is the result of the last sweep, but at least the overhead of a directory in which every shard exists.
     package var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) }
 
     // MARK: Log
@@ -76,17 +76,18 @@ package final class Store: Sendable {
         configuration.limits.eventLogSize.map { EventLog(in: directory, limit: $0.bytes) }
     }
 
-    /// Logs that one key was removed, if there is a log.
+    /// Logs the removal of one key, if there is a log.
     func log(_ cause: LoggedRemoval.Cause, of key: Digest, name: @autoclosure () -> String?) {
         eventLog?.append([LoggedKey(digest: key, name: name())], cause: cause)
     }
 
     // MARK: Repairs
 
-    /// Deletes an entry whose record still has these bytes; returns whether it was deleted.
+    /// Deletes an entry if its record still has the given bytes; returns whether it was deleted.
     ///
     /// - Parameter content: the content that the record names, if its object was found missing. The entry stays if the
-    ///   object exists now: another put of the same bytes in the same millisecond makes the same record, after an object.
+    ///   object exists now: another put of the same bytes in the same millisecond creates the object and then an
+    ///   identical record.
     package func deleteEntry(
         _ key: Digest,
         ifStill bytes: [UInt8],

@@ -7,19 +7,19 @@ package struct StoreOptions: Sendable {
     ///
     /// If it is false, a power failure may lose or damage values, which reads detect and treat as misses.
     package var isDurable = false
-    /// How old an access time on disk may be before a hit renews it.
+    /// How old an access time on disk may become before a hit renews it.
     package var accessGranularity: Duration = Accesses.defaultGranularity
 
-    /// Whether a get verifies the checksum of a value, and not only its length.
+    /// Whether a get verifies the checksum of a value in addition to its length.
     package var checksContent = true
 
     /// How long a put waits until other processes make room, if the directory is at one of its limits or the disk is full.
     package var roomPatience: Duration = .seconds(60)
 
-    /// Called at each step of a put, for tests that stop it there.
+    /// Called at each step of a put; tests use it to stop the put there.
     package var atStep: (@Sendable (PutStep) -> Void)?
 
-    /// The capabilities to assume instead of probing the file system, for tests of fallbacks.
+    /// The capabilities to assume instead of probing the file system; tests use it to force fallbacks.
     package var assumedCapabilities: Capabilities?
 
     package init() {}
@@ -27,14 +27,14 @@ package struct StoreOptions: Sendable {
 
 /// The progress of a put.
 package enum PutStep: String, Sendable, CaseIterable {
-    /// It has claimed its room, if necessary.
+    /// The put has claimed its space, if necessary.
     case claimed
     /// The object is written and has no name yet.
     case written
-    /// It holds the object's stripe, shared.
+    /// The put holds the object's stripe, shared.
     case objectLocked
     /// The object is counted and has no name yet.
     case counted
-    /// It holds the entry's stripe too.
+    /// The put also holds the entry's stripe.
     case entryLocked
 }

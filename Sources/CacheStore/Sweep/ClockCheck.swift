@@ -12,7 +12,7 @@ struct ClockCheck {
         self.instant = instant
     }
 
-    /// Creates a witness from the readings of another process of the same boot.
+    /// Creates a check from clock readings that another process took since the same boot.
     init(time: Timestamp, uptime: Duration) {
         self.init(time: time, instant: SuspendingClock().systemEpoch + uptime)
     }
@@ -24,9 +24,9 @@ struct ClockCheck {
 
     /// Whether the wall clock has advanced at least as far as the monotonic clock.
     ///
-    /// Both clocks are slewed alike. They are read in such an order, here and at creation, that a pause between the two
-    /// readings makes the wall clock seem to have advanced further, never less far. So a pause can hide only a step back
-    /// that is shorter than the pause.
+    /// The kernel slews both clocks alike. The order of the two readings, here and at creation, ensures that a pause
+    /// between them makes the wall clock seem to have advanced further, never less far. So a pause can hide only a step
+    /// back that is shorter than the pause.
     var isSteady: Bool {
         let elapsed = SuspendingClock.now - instant
         return Timestamp.now - time >= elapsed
@@ -35,32 +35,33 @@ struct ClockCheck {
 
 /// The time of a sweep, used to detect later uses and changes.
 struct SweepStamp: Sendable {
-    /// The time when the sweep began, as the file system dates changes, taken before any entry was read.
+    /// When the sweep began, by the clock that the file system uses for change times; taken before any entry was read.
     var time = Timestamp.distantPast
     /// Created before ``time`` was taken.
     let clock: ClockCheck
-    /// Whether change times show all changes of an entry; those of objects do on every file system.
+    /// Whether change times show all changes of an entry; for objects they do so on every file system.
     let datesAttributes: Bool
 
-    /// Returns whether the entry with this state was not overwritten, read or replaced since; also false if the state alone
-    /// can't show it.
+    /// Returns whether the entry with this status was not overwritten, read or replaced since the stamp; also returns
+    /// false if the status alone can't show that.
     ///
-    /// All of these raise the change time, as dated by the file system that the stamp came from. The exception is an access
-    /// that the kernel records itself: it raises the access time. The clock is checked last, as for objects.
+    /// Each of these operations raises the change time, by the clock of the file system that the stamp was taken from.
+    /// The exception is an access that the kernel records itself: it raises the access time. The clock is checked last,
+    /// for the same reason as for objects.
     func isUntouched(_ entry: SeenEntry, _ status: FileStatus) -> Bool {
         datesAttributes && status.changed < time && status.accessed <= entry.lastUse
             && UInt32(truncatingIfNeeded: status.identity.inode) == entry.inode && clock.isSteady
     }
 
-    /// Returns whether the object with this state was not needed since the stamp.
+    /// Returns whether no put has used the object with this status since the stamp.
     ///
     /// A put touches its object, and the sweep may not have seen the entry of that put.
     ///
-    /// The clock is checked last: if it was set back before the object was touched, so that the touch looks older than the
-    /// stamp, that is detected by now.
+    /// The clock is checked last. If it was set back before a put touched the object, the touch looks older than the
+    /// stamp; by then the check detects that the clock was set back.
     ///
-    /// An object whose change time lies in the future was written or touched while the clock was ahead. That was before the
-    /// stamp, as the clock was not set back since. The file system's own clock decides what the future is.
+    /// An object whose change time lies in the future was written or touched while the clock was ahead. That was before
+    /// the stamp, because the clock was not set back since. The file system's own clock decides what lies in the future.
     ///
     /// - Parameter touch: touches the object, whose stripe the caller holds exclusively, and returns its new change time.
     func isUntouched(
@@ -77,9 +78,9 @@ struct SweepStamp: Sendable {
 }
 
 extension Store {
-    /// Returns whether the object was not needed since the stamp.
+    /// Returns whether no put has used the object since the stamp.
     ///
-    /// No system calls, or three for an object whose change time lies in the future: it is touched, except in a dry run.
+    /// No system calls, or four for an object whose change time lies in the future: it is touched, except in a dry run.
     func isUntouched(
         _ digest: Digest,
         _ status: FileStatus,

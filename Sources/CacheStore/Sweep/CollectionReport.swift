@@ -24,13 +24,13 @@ public struct CollectionReport: Sendable, Equatable, Codable {
         }
     }
 
-    /// The removed files by reason, without the reasons that removed none.
+    /// The removed files by reason; reasons for which no file was removed are missing.
     ///
-    /// The bytes of an entry include those of its value, unless another key shares it.
+    /// The bytes of an entry include those of its value, unless another key shares the value.
     public package(set) var removed: [RemovalReason: Tally] = [:]
-    /// Entries that are left, with the bytes of their own files.
+    /// The entries that are left, with the bytes of their own files.
     public package(set) var entries = Tally()
-    /// Distinct values that are left.
+    /// The distinct values that are left.
     public package(set) var objects = Tally()
     /// The number of files that were kept because they were used or changed during the collection, are too young to be
     /// judged, or may be named by an entry that could not be read.
@@ -43,24 +43,25 @@ public struct CollectionReport: Sendable, Equatable, Codable {
     ///
     /// They are never touched.
     public package(set) var unrecognised: [String] = []
-    /// The cache's files and directories that could not be read or removed, below its directory.
+    /// The cache's files and directories that could not be read or removed, relative to the cache directory.
     ///
-    /// They were left alone, and so were the files that only they may name.
+    /// The collection left these files alone, and also files that only they may name.
     public package(set) var unreadable: [String] = []
     /// Whether this was a dry run.
     public package(set) var isDryRun = false
     /// Whether the collection finished in time.
     ///
-    /// If it is false, the next collection does the rest, and ``entries`` and ``objects`` are incomplete.
+    /// If it is false, ``entries`` and ``objects`` are incomplete. The next collection does the rest.
     public package(set) var isComplete = true
     /// The working time, without pauses.
     package var worked: Duration = .zero
-    /// The counted usage minus the usage found by this collection; nil if it did not count, or was a dry run.
+    /// The recorded usage minus the usage that this collection found; nil if it did not compare them, or was a dry run.
     package var drift: Tally?
-    /// How long the most recently used of the entries evicted to make room had not been used; nil if none was evicted.
+    /// How long the most recently used of the entries that were evicted to make room had been unused; nil if none was
+    /// evicted.
     package var evictionAge: Duration?
-    /// Whether an eviction has reached the end of its list, or there is no list, so that only a sweep can find the next
-    /// entries.
+    /// Whether an eviction has reached the end of the list of candidates, or found no list, so that only a sweep can find
+    /// the next entries.
     ///
     /// It is always false for a collection.
     package var isExhausted = false
@@ -75,14 +76,15 @@ public struct CollectionReport: Sendable, Equatable, Codable {
         removed.reduce(into: Tally()) { if !$1.key.isEviction { $0 += $1.value } }
     }
 
-    /// Bytes on disk that all removals freed.
+    /// The bytes on disk that all removals together freed.
     public var removedBytes: Int64 { removedInAll.bytes }
 
     private enum CodingKeys: String, CodingKey {
         case removed, entries, objects, spared, skippedStripes, unrecognised, unreadable, isDryRun, isComplete
     }
 
-    /// Returns whether both reports are equal; the properties that only the package sees are neither encoded nor compared.
+    /// Returns whether both reports are equal, apart from the properties that are not public; those are not encoded
+    /// either.
     public static func == (left: CollectionReport, right: CollectionReport) -> Bool {
         left.removed == right.removed && left.entries == right.entries && left.objects == right.objects
             && left.spared == right.spared && left.skippedStripes == right.skippedStripes
@@ -93,10 +95,10 @@ public struct CollectionReport: Sendable, Equatable, Codable {
 
 /// The progress of a long operation.
 public struct CacheProgress: Sendable {
-    /// The present work; the raw value is a text for users.
+    /// The kind of work in progress; the raw value is a text for users.
     @nonexhaustive
     public enum Phase: String, Sendable {
-        /// The operation waits for the collection of another process, or for a writer.
+        /// The operation waits for another process: for its collection, or for a writer.
         case waiting = "waiting for other writers"
         /// A collection checks every file.
         case scanning = "scanning"
@@ -108,15 +110,15 @@ public struct CacheProgress: Sendable {
         case verifyingEntries = "verifying keys"
     }
 
-    /// The present work.
+    /// The kind of work in progress.
     public let phase: Phase
     /// The number of finished steps, of ``total``.
     public let done: Int
     /// The total number of steps.
     public let total: Int
-    /// The keys or values processed so far in this phase; nil if they are not counted.
+    /// The number of keys or values processed so far in this phase; nil if they are not counted.
     public let items: Int?
-    /// The bytes read so far in this phase; nil if it reads none.
+    /// The bytes read so far in this phase; nil if the phase reads none.
     public let bytes: Int64?
 
     package init(_ phase: Phase, done: Int, total: Int, items: Int? = nil, bytes: Int64? = nil) {

@@ -5,16 +5,16 @@ import Platform
 /// An entry or an object to delete, as the sweep has seen it, and the reason.
 struct Removal: Sendable {
     let digest: Digest
-    /// The reason.
+    /// Why the file is deleted.
     ///
     /// For an object: the reason why the last entry that named it was deleted, or ``RemovalReason/orphan``.
     let reason: RemovalReason
     let allocatedSize: AllocatedSize
-    /// nil for an object.
+    /// The entry; nil for an object.
     var entry: SeenEntry?
-    /// The lower half of its inode number.
+    /// The lower half of the object's inode number; 0 if it is not known, and for an entry.
     var inode: UInt32 = 0
-    /// The index of an entry among the candidates; nil if it is not a candidate.
+    /// The index of the entry among the candidates; nil if it is not a candidate.
     var place: UInt32?
 
     init(_ entry: SeenEntry, _ reason: RemovalReason, at place: UInt32? = nil) {
@@ -34,7 +34,7 @@ struct Removal: Sendable {
 
     var tree: Tree { entry == nil ? .objects : .entries }
 
-    /// The amount that it adds to the tally of its reason.
+    /// The amount that this removal adds to the tally of its reason.
     ///
     /// An object counts as a separate removal only if no entry named it.
     var tally: CollectionReport.Tally {
@@ -76,16 +76,17 @@ enum DeletionOutcome: Sendable {
     }
 }
 
-/// The deletions of a sweep or of evictions from the list, and their accounting.
+/// The deletions of a sweep or of an eviction from the list, and their accounting.
 ///
 /// All threads of a sweep share one instance.
 ///
-/// A file is checked again under its stripe before it is deleted, as other processes may have used it.
+/// Each file is checked again under its stripe before it is deleted, because other processes may have used it.
 struct Deletions: Sendable {
     private struct State {
-        /// Stripes whose lock could not be acquired once.
+        /// Stripes whose lock could not be acquired in time.
         ///
-        /// Their files are left alone, so that a stopped process costs one wait and not one for each file.
+        /// Their files are left alone, so that a stopped process costs one wait for each stripe that it holds, and not
+        /// one for each file.
         var skipped: [Tree: Set<Int>] = [:]
         /// The last use of the most recently used entry that was evicted.
         var newestEvicted: Timestamp?
@@ -93,7 +94,7 @@ struct Deletions: Sendable {
 
     let store: Store
     let request: SweepRequest
-    /// By the caller's clock.
+    /// The time of the sweep, by the caller's clock.
     let now: Timestamp
     private let state = Locked.Box(State())
     /// The clock that measures how long a stripe is held.
@@ -101,22 +102,22 @@ struct Deletions: Sendable {
 
     // MARK: Stripes
 
-    /// How long to wait for another stripe after the wait for one has failed.
+    /// How long to wait for a stripe after a wait for another stripe has failed.
     ///
-    /// Twice the time after which a waiter asks the holders for the lock (``FileLock/askAfter``). So 64 stripes that a
-    /// stopped process holds cost little more than one.
+    /// Twice the time after which a waiter asks the holders for the lock (``FileLock/askAfter``). So waiting for 64
+    /// stripes that a stopped process holds costs little more than waiting for one.
     private static let laterStripePatience: Duration = .milliseconds(4)
 
     /// How long a stripe is held at full pace for several deletions.
     ///
-    /// About 50 files are deleted in that time, so the lock itself (2 µs) is a hundredth of the cost. Then it is unlocked, so
-    /// that a writer, which tries again every 0.5 ms, gets it. The writer waits no longer than for a single deletion on a busy
-    /// disk.
+    /// About 50 files are deleted in that time, so the lock itself (2 µs) is a hundredth of the cost. Then the stripe is
+    /// released, so that a waiting writer, which tries again every 0.5 ms, acquires it. The writer waits no longer than
+    /// for a single deletion on a busy disk.
     private static let longestHold: Duration = .milliseconds(1)
 
-    /// Returns how long to wait for a stripe now.
+    /// Returns how long to wait for the next stripe.
     ///
-    /// - Parameter skipped: the number of stripes that could not be acquired and are not noted yet.
+    /// - Parameter skipped: the number of stripes that could not be acquired and were not recorded by ``skip(_:_:)`` yet.
     func patience(_ pacer: SweepPacer, after skipped: Int = 0) -> Duration {
         let isHindered = skipped > 0 || state.value.withLock { $0.skipped.values.contains { !$0.isEmpty } }
         return min(isHindered ? Self.laterStripePatience : request.stripePatience, pacer.rest)
@@ -132,13 +133,13 @@ struct Deletions: Sendable {
         state.value.withLock { $0.skipped[tree] ?? [] }
     }
 
-    /// Deletes files of one tree and one stripe, with the stripe held exclusively, and accounts for them.
+    /// Deletes files of one tree and one stripe, while it holds the stripe exclusively, and accounts for them.
     ///
-    /// The stripe is unlocked and locked again after ``longestHold``, and for a rest. It waits for nothing else while it holds
-    /// the stripe.
+    /// The stripe is released and acquired again after ``longestHold``, and for a rest. While the stripe is held, this
+    /// function waits for nothing else.
     ///
     /// - Parameter delete: returns false if the file was spared.
-    /// - Returns: fewer outcomes than removals if the time ran out, or if an error concerns all files.
+    /// - Returns: fewer outcomes than removals if the time ran out, or if there was an error that concerns all files.
     func run(
         _ removals: [Removal],
         stripe: Int,
@@ -164,7 +165,7 @@ struct Deletions: Sendable {
                 lock.release()
             } catch {
                 guard error.code == .busy else { return (outcomes, error) }
-                // A wait that has failed is progress, too.
+                // A failed wait counts as progress, too.
                 store.control.noteSweepStep()
                 skip([stripe], tree)
             }
@@ -187,7 +188,7 @@ struct Deletions: Sendable {
 
     // MARK: Accounting
 
-    /// Updates the usage, the counters, the keys that were evicted recently, and the log.
+    /// Updates the usage, the counters, the record of recently evicted keys, and the log.
     ///
     /// A dry run updates only the ``horizon``.
     private func account(for removals: [Removal]) {
@@ -219,14 +220,14 @@ struct Deletions: Sendable {
         )
     }
 
-    /// The time for which the most recently used of the evicted entries had not been used; nil if none was evicted.
+    /// How long the most recently used of the evicted entries had been unused; nil if none was evicted.
     var horizon: Duration? {
         state.value.withLock { $0.newestEvicted }.map { max(.zero, now - $0) }
     }
 }
 
 extension CacheError {
-    /// Whether the error concerns one file, and others may be sound.
+    /// Whether the error concerns one file only, so that others may be usable.
     package var concernsOneFile: Bool { cause?.concernsOneFile ?? false }
 }
 

@@ -2,20 +2,22 @@
 
 import Platform
 
-/// An eviction that uses the list of the next entries, which the last full sweep has written.
+/// An eviction of entries from the list that the last full sweep has written.
 ///
-/// It is the rest of that sweep, done later. It checks each entry again: the entry must be unchanged since the sweep's
-/// stamp, by its change time or else by its record. The time since the sweep does not matter. A put that has named the
-/// object since then has touched it. A put before that had published its entry when the sweep read the entries, and the
-/// sweep found only this one. The condition is that change times can be compared with the stamp: the clock must not have
-/// been set back. The sweep's own witness of the clock shows that until the machine restarts. (If the clock is set back and
-/// corrected again while the list is in use, that is not noticed. A value that was stored in between with an object of the
-/// list may lose the object; that results in a miss.)
+/// The eviction is the rest of that sweep, done later. It checks each entry again: the entry must be unchanged since the
+/// sweep's stamp, as shown by its change time or else by its record. How long ago the sweep ran does not matter. A put
+/// that has named the object since the stamp has touched it. A put before the stamp had published its entry before the
+/// sweep read the entries, and the sweep found no other entry that names the object.
+///
+/// Change times can be compared with the stamp only if the clock was not set back. The sweep's clock readings, which the
+/// list contains, show that until the machine restarts. (If the clock is set back and corrected again while the list is
+/// in use, this goes unnoticed. A value that was stored in between, and whose object is in the list, may lose the object;
+/// that results in a miss.)
 struct ListedEviction {
-    /// The number of candidates read at a time.
+    /// The largest number of candidates to read at a time.
     ///
-    /// They share the locks of the stripes, about four per stripe. Fewer are read if fewer suffice according to the average
-    /// size of an entry, as reading one from the list takes 1 µs.
+    /// They are deleted in groups that share a stripe, about four per stripe. If fewer candidates suffice according to
+    /// the average size of an entry, fewer are read, because reading one from the list takes 1 µs.
     private static let candidatesAtATime = 256
 
     private let store: Store
@@ -26,11 +28,11 @@ struct ListedEviction {
     private var evicted = CollectionReport.Tally()
     private var spared = 0
 
-    /// Evicts until nothing of `goal` is left or the list ends.
+    /// Evicts until `goal` is reached or the list ends.
     ///
     /// - Returns: nil if another process sweeps or evicts.
-    /// - Complexity: ten system calls, and one or two for each 256 entries, besides those for the deletions: two for an
-    ///   entry, two for its object, and two for each stripe that they are in. Memory for 256 entries.
+    /// - Complexity: ten system calls, one or two for each 256 entries, and those for the deletions: four for an entry,
+    ///   four for its object, and two for each stripe. Memory for 256 entries.
     static func run(
         _ goal: Excess,
         on store: Store,
@@ -40,7 +42,7 @@ struct ListedEviction {
         guard let lock = try store.janitor.take() else { return nil }
         var report = CollectionReport()
         report.isExhausted = true
-        // If the list is missing, damaged or no file, a sweep finds the next entries and writes a new list.
+        // If the list is missing, damaged or not a regular file, a sweep finds the next entries and writes a new list.
         guard let file = CandidateList.open(in: store.directory) else { return report }
         let found = bestEffort { () throws(Errno) in
             try CandidateList(in: file, datesAttributes: store.directory.fileSystem.kind.datesAttributes)
@@ -81,7 +83,7 @@ struct ListedEviction {
         if let age = report.evictionAge { store.control.noteHorizon(age) }
     }
 
-    /// The rest of the goal.
+    /// What remains to be evicted.
     private var rest: Excess {
         var rest = goal
         rest.subtract(entries: evicted.count, bytes: evicted.bytes)
@@ -96,7 +98,7 @@ struct ListedEviction {
         return Int(min(max(count, 1), Int64(Self.candidatesAtATime)))
     }
 
-    /// Returns how many of the next candidates must be evicted for that reason, according to the list.
+    /// Returns how many of the next candidates must be evicted for `reason`, according to the sizes in the list.
     private func needed(of candidates: [ListedCandidate], for reason: RemovalReason) -> Int {
         var (rest, count) = (rest, 0)
         while count < candidates.count, rest.reason == reason {
@@ -107,7 +109,8 @@ struct ListedEviction {
         return count
     }
 
-    /// Evicts the unchanged candidates with their objects; returns the number of entries and the bytes of both.
+    /// Evicts those candidates that are unchanged, with their objects; returns the number of entries and the bytes of
+    /// both.
     private mutating func evict(
         _ candidates: ArraySlice<ListedCandidate>,
         for reason: RemovalReason
@@ -115,7 +118,7 @@ struct ListedEviction {
         let before = evicted
         let (gone, failure) = delete(candidates) { Removal($0.entry, reason) }
         evicted.count += gone.count
-        // Even after an error: the objects of deleted entries must be deleted too.
+        // Even after an error, because the objects of the deleted entries must be deleted too.
         let (_, laterFailure) = delete(gone[...]) {
             Removal(object: $0.entry.content, $0.objectSize, freed: reason)
         }
@@ -126,8 +129,8 @@ struct ListedEviction {
         )
     }
 
-    /// Deletes the entry or the object of each candidate, grouped by stripe, and accounts for them; returns the candidates
-    /// whose file was deleted.
+    /// Deletes the entry or the object of each candidate, grouped by stripe, and accounts for the deletions; returns the
+    /// candidates whose file was deleted.
     private mutating func delete(
         _ candidates: ArraySlice<ListedCandidate>,
         as removal: (ListedCandidate) -> Removal
@@ -155,8 +158,8 @@ struct ListedEviction {
 }
 
 extension Store {
-    /// Deletes an unchanged entry, or an object whose only entry is deleted, unless it was touched since the sweep; false if it
-    /// stays.
+    /// Deletes an entry that is unchanged since the sweep, or an object whose only entry was deleted and that no put has
+    /// touched since the sweep; returns false if the file stays.
     ///
     /// Four system calls, five for an entry that another process has changed.
     fileprivate func delete(

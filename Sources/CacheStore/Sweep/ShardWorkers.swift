@@ -2,21 +2,21 @@
 
 import Platform
 
-/// Threads that share numbered tasks: the caller's own and some that end with the work.
+/// Runs numbered tasks on several threads: the caller's thread, and threads that end when the work is done.
 enum ShardWorkers {
-    /// The number of processors, at most 4.
+    /// The default number of threads: the number of processors, at most 4.
     ///
-    /// On two processors, unlinking with 4 threads takes half as long as with one; 8 are hardly faster, because the threads
-    /// wait for the journal's lock.
+    /// With 4 threads on two processors, unlinking takes half as long as with one thread. 8 threads are hardly faster,
+    /// because they wait for the journal's lock.
     static var usualSize: Int { min(4, CurrentProcess.processorCount) }
 
     /// The remaining tasks, and the threads that work on them.
     private struct Board {
-        /// The lanes of the tasks; nil for tasks that have begun.
+        /// The lane of each task; nil if the task has begun.
         var lanes: [Int?]
-        /// The first task that may not have been begun.
+        /// The first task that may not have begun.
         var first = 0
-        /// The lanes of running tasks.
+        /// The lanes of the running tasks.
         var busy: [Int] = []
         /// The number of tasks that have begun.
         var begun = 0
@@ -25,9 +25,10 @@ enum ShardWorkers {
         var isOver = false
         var failure: CacheError?
 
-        /// Returns the next task: the first one whose lane no thread is in.
+        /// Returns the next task to run: the first one whose lane has no running task.
         ///
-        /// Returns nil if there is no such task: the threads in the other lanes do the remaining tasks.
+        /// Returns nil if there is no such task, or if a task has failed. The threads that run tasks in the other lanes
+        /// do the remaining tasks.
         mutating func begin() -> Int? {
             while first < lanes.count, lanes[first] == nil { first += 1 }
             if isOver { return nil }
@@ -40,15 +41,15 @@ enum ShardWorkers {
         }
     }
 
-    /// Runs `task` once for each element of `lanes`, and returns when all have ended.
+    /// Runs `task` once for each element of `lanes`, and returns when all tasks have ended.
     ///
-    /// They begin in order, but tasks of the same lane run one after the other, as they would wait for each other anyway.
-    /// Each thread has its own worker: the caller's thread has `worker`, the others have copies of it. After a task that
-    /// returns false or throws, no other begins. `progress` is called on the caller's thread before each of its tasks, with
-    /// the number of tasks that have begun.
+    /// The tasks begin in order, but tasks of the same lane run one after the other, because they would wait for each
+    /// other anyway. Each thread has a separate worker: the caller's thread uses `worker`, and every other thread uses a
+    /// copy of it. After a task returns false or throws, no other task begins. `progress` is called on the caller's
+    /// thread before each of its tasks, with the number of tasks that began earlier.
     ///
-    /// The effects of the tasks are visible after this function returns: the caller waits for all threads under a mutex. If
-    /// no more threads can be started, the existing ones do the work.
+    /// The effects of the tasks are visible after this function returns, because the caller waits for all threads under a
+    /// mutex. If no more threads can be started, the existing threads do the work.
     ///
     /// - Returns: false if a task returned false.
     /// - Throws: the error of the first task that threw.
@@ -85,7 +86,7 @@ enum ShardWorkers {
         return !(end?.0 ?? false)
     }
 
-    /// Does the next task; returns false if there is none.
+    /// Runs the next task; returns false if there is none.
     private static func workOnce<Worker>(
         _ lanes: [Int],
         _ board: Monitored<Board>,

@@ -4,10 +4,11 @@ import Platform
 
 /// The parts of a sweep that read and update the control file.
 extension Sweep {
-    /// Removes writers from the generation table that were killed while they published.
+    /// Removes from the generation table those writers that were killed while they published.
     ///
-    /// While the stripe is held exclusively no writer is active, so any writer that is still counted is dead. It may have
-    /// published, so the version is raised. Until then no process keeps values of those keys in memory.
+    /// No writer of a stripe is active while the stripe is held exclusively, so any writer that is still counted is dead.
+    /// It may have published its entry, so this function also raises the version. Until then no process keeps values of
+    /// the affected keys in memory.
     func clearDeadWriters() throws(CacheError) {
         if request.isDryRun { return }
         let control = store.control
@@ -27,10 +28,11 @@ extension Sweep {
 
     /// Returns the rules in force at the beginning of the sweep.
     ///
-    /// They are read before the barrier, so that a writer that has not seen them has published when the entries are read.
+    /// They are read before the barrier: a writer that has not seen them has published its entry before the sweep reads
+    /// the entries.
     ///
-    /// If their file is missing or damaged, a rule is made that removes all entries; not in a dry run. If this process can't
-    /// read or replace the file, the sweep reports it and removes nothing by rules.
+    /// If the file of rules is missing or damaged, this function replaces it by a rule that removes all entries, except
+    /// in a dry run. If this process can't read or replace the file, the sweep reports that and removes nothing by rules.
     func presentRules() throws(CacheError) -> RulesInForce {
         do throws(CacheError) {
             let rules = try store.control.rulesInForce()
@@ -46,7 +48,8 @@ extension Sweep {
 
     /// Deletes the rules whose entries are all deleted, and records the latest creation time of all entries.
     ///
-    /// It does nothing if a file could not be read, or if a writer that started before the sweep has not finished.
+    /// It does nothing in a dry run, if a file could not be read, or if a stripe could not be acquired: a writer that
+    /// started before the sweep may not have finished.
     func retireRules() {
         let hasSkipped = Tree.allCases.contains { !deletions.skipped($0).isEmpty }
         let (watch, isWhole) = state.value.withLock { ($0.ruleWatch, $0.report.unreadable.isEmpty) }
@@ -63,28 +66,33 @@ extension Sweep {
         }
     }
 
-    /// Corrects the usage by the result of the scan, given the usage before the entries were scanned, between entries and
-    /// objects, and after the objects.
+    /// Corrects the usage by the result of the scan.
     ///
-    /// A writer counts an object before it gives the object its name. So the scan finds every object that was counted before
-    /// the scan, except those in `unnamed`, and every object that it finds is counted by the end of the scan. That gives two
-    /// bounds. The usage is lowered only if it was too high at the beginning, and raised only if it is too low at the end.
+    /// A writer counts an object before it gives the object its name. So the scan finds every object that was counted
+    /// before the scan, except those in `unnamed`, and every object that the scan finds is counted by the end of the
+    /// scan. That gives two bounds: the usage is lowered only if it was too high at the beginning of the scan, and raised
+    /// only if it is too low at the end.
     ///
-    /// A writer creates an entry before it counts the entry, so there are no such bounds. The scan visits the shards one
-    /// after the other and sees about half of the entries that are created meanwhile: its result is compared with the middle
-    /// of the numbers before and after.
+    /// A writer creates an entry before it counts the entry, so there are no such bounds for entries. The scan visits the
+    /// shards one after the other, and sees about half of the entries that are created meanwhile. So its result is
+    /// compared with the mean of the counts before and after the scan.
     ///
-    /// Partial downloads are measured twice. The first bound does not treat those found before the scan as excess, including
-    /// the space that their processes have reserved; the second bound requires that those left at its end are counted. A
-    /// download that becomes an object in the few system calls between the reading of `between` and the first measurement
-    /// may be missing in both: the usage is then too low by its size until the next sweep.
+    /// Partial downloads are measured before and after the scan of the objects. The first bound does not treat those
+    /// found before the scan as excess, including the space that their processes have reserved. The second bound requires
+    /// that those left after the scan are counted. A download that becomes an object in the few system calls between the
+    /// reading of `between` and the first measurement may be missing in both measurements. Then the usage is too low by
+    /// its size until the next sweep.
     ///
-    /// Files that the scan itself has removed are in none of the numbers. If a file could not be read, nothing is corrected.
+    /// Files that the scan itself has deleted do not affect the result. If a file could not be read, the usage is not
+    /// corrected.
     ///
     /// - Parameters:
-    ///   - unnamed: the bytes that may be counted for objects without a name, and for partial downloads, before the objects
-    ///     were scanned.
-    ///   - partials: the bytes on disk of the partial downloads after that.
+    ///   - before: the usage before the entries were scanned.
+    ///   - between: the usage after the entries and before the objects were scanned.
+    ///   - after: the usage after the objects were scanned.
+    ///   - unnamed: the bytes that may have been counted, before the objects were scanned, for objects without a name and
+    ///     for partial downloads.
+    ///   - partials: the bytes on disk of the partial downloads after the objects were scanned.
     func recount(
         _ before: StoreUsage?,
         _ between: StoreUsage?,
@@ -94,7 +102,7 @@ extension Sweep {
     ) {
         let (report, deletions) = state.value.withLock { ($0.report, $0.pass.deletions) }
         guard !request.isDryRun, report.unreadable.isEmpty, let before, let between, let after else { return }
-        // Wrapping arithmetic, as the words may hold any number. They are correct after this.
+        // Wrapping arithmetic, because the words may hold any numbers. This function corrects them.
         let objects = report.objects.bytes &+ deletions.objectBytes
         let found = report.entries.bytes &+ objects
         var bytes = max(0, between.bytes &- unnamed &- found)
@@ -106,23 +114,23 @@ extension Sweep {
         state.value.withLock { $0.report.drift = drift }
     }
 
-    /// Records that no entry takes its own space on disk, if the sweep found none that does.
+    /// Records that no entry takes space besides its inode, if the sweep found none that does.
     ///
-    /// - Parameter number: ``Control/recordsWithSpace`` before the barrier. A writer that was about to write such a record
-    ///   has written it since, unless its stripe was skipped.
+    /// - Parameter number: ``Control/recordsWithSpace`` before the barrier. A writer that was about to write a record
+    ///   that takes space has written it since then, unless its stripe was skipped.
     func noteNoEntryWithSpace(since number: UInt64) {
         let isKnown = state.value.withLock { !$0.pass.hasUnreadableEntries && $0.report.entries.bytes == 0 }
         guard isKnown, !request.isDryRun, deletions.skipped(.objects).isEmpty else { return }
         store.control.noteNoEntryWithSpace(since: number)
     }
 
-    /// Adds the size on disk of the directories and of the files in the root.
+    /// Adds the sizes on disk of the directories and of the files in the root to the overhead.
     ///
-    /// Files that the sweep itself writes count with their future size, so that a dry run before it finds the same. Files
-    /// whose status can't be read don't count: the sum is a hint. About 20 system calls.
+    /// Files that the sweep itself writes count with the size that they will have, so that a dry run before the sweep
+    /// finds the same overhead. Files whose status can't be read are omitted: the sum is a hint. About 20 system calls.
     func addOverhead() {
         let directory = store.directory
-        // The file of the `janitor` lock, which the first sweep fills and a dry run before it does not.
+        // The file of the `janitor` lock, which takes no space before the first sweep; a dry run does not write to it.
         var bytes = directory.fileSystem.blockSize
         var growing: Int64 = 0
         bestEffort { () throws(Errno) in
@@ -148,7 +156,7 @@ extension Sweep {
                 let length = CandidateList.size(ofCount: min(count, Self.listLength(ofEntries: count)))
                 state.pass.overhead += directory.allocation(of: length)
             }
-            // Shards that don't exist yet count, too.
+            // The minimum includes shards that do not exist yet.
             state.pass.overhead = max(state.pass.overhead, directory.usualOverhead) + growing
             return (state.pass.overhead, state.pass.hasIndexBlocks)
         }

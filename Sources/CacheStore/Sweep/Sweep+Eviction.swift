@@ -2,20 +2,21 @@
 
 import Platform
 
-/// The plan of the evictions that a sweep needs to meet its limits, and their distribution among its threads.
+/// Plans the evictions that a sweep needs to meet its limits, and distributes them among its threads.
 extension Sweep {
     // MARK: Planning
 
     /// Returns the space that must become available on the file system; nil if there is no such limit.
     ///
-    /// The free space is read once, when the sweep begins. From then on the sizes of removed files are added, so that a dry
-    /// run and the run after it decide the same.
+    /// The free space is read once, when the sweep begins. From then on the sizes of deleted files are added, so that a
+    /// dry run and the sweep after it make the same decisions. The exception is a file system that had no space available
+    /// at the beginning: its free space is read again after evictions (``FreeSpaceGoal/learn(_:)``).
     func freeSpaceGoal() throws(CacheError) -> FreeSpaceGoal? {
         guard let floor = request.limits.minimumFree else { return nil }
         return FreeSpaceGoal(floor, at: try store.directory.space())
     }
 
-    /// Plans which of these candidates to evict now; returns nil if none.
+    /// Plans which of the candidates at `places` to evict now; returns nil if none.
     func plan(_ places: ArraySlice<UInt32>, _ shortfall: Int64?) -> SweepPlan? {
         if places.isEmpty { return nil }
         let limits = request.limits
@@ -32,7 +33,7 @@ extension Sweep {
 
     /// Returns how many candidates to look for, according to the usage in the control file.
     ///
-    /// If the usage is wrong, there is another pass, or more candidates than necessary.
+    /// If the usage is wrong, the sweep needs another pass, or keeps more candidates than necessary.
     func wantedByUsage(_ shortfall: Int64?) -> Int {
         guard !request.expiredOnly, request.limits.areBounding else { return 0 }
         guard let usage = store.control.usage, usage.isCounted, usage.entries > 0 else {
@@ -49,7 +50,7 @@ extension Sweep {
         return Self.wanted(excess, of: present)
     }
 
-    /// Returns how many candidates to look for in the next pass, according to the results of the last one.
+    /// Returns how many candidates to look for in the next pass, according to the results of the previous one.
     func wantedStill(_ shortfall: Int64?) -> Int {
         let limits = request.limits
         return state.value.withLock { Self.wanted($0.excess(over: limits, shortfall), of: $0.occupancy) }
@@ -57,8 +58,8 @@ extension Sweep {
 
     /// Returns the number of entries of average size that must be evicted, plus a reserve.
     ///
-    /// The reserve is a sixteenth, because entries may be smaller or be spared, or the length of the list for the next trims
-    /// if that is greater.
+    /// The reserve is a sixteenth of that number, because entries may be smaller or be spared, or the length of the list
+    /// for later evictions if that is greater.
     private static func wanted(_ excess: Excess, of present: Occupancy) -> Int {
         let size = max(1, present.bytes / Int64(max(1, present.entries)))
         let count = max(0, excess.entries, Int(excess.bytes / size))
@@ -68,20 +69,20 @@ extension Sweep {
 
     // MARK: Evicting
 
-    /// The number of entries or objects that are distributed at a time, about 16 per shard, which are deleted under one hold
-    /// of its stripe.
+    /// The number of entries or objects to distribute among the threads at a time: about 16 per shard, which are deleted
+    /// while its stripe is held once.
     ///
-    /// If the sweep may have to end early, or works slowly, entries are deleted least recently used first, except for the
-    /// order within each batch. If its time runs out, the most recently used remain.
+    /// If the sweep may have to end early, or works slowly, it deletes entries in the order of their last use, except for
+    /// the order within each batch. If its time runs out, the most recently used entries remain.
     ///
-    /// Otherwise they are deleted in the order of their inodes. ext4 numbers new files consecutively, whatever their
-    /// directory, and 16 inodes share a block, so each block is changed within one transaction of the journal and written to
-    /// it once. A batch of removals fills half a transaction of a small journal (64 MiB), names and inodes together, so the
-    /// order within it does not matter.
+    /// Otherwise it deletes entries in the order of their inodes. ext4 numbers new files consecutively, whatever their
+    /// directory, and 16 inodes share a block. So each block is changed within one transaction of the journal, and is
+    /// written to the journal once. The deletions of a batch, names and inodes together, fill half a transaction of a
+    /// small journal (64 MiB), so the order within the batch does not matter.
     private static let deletionsAtATime = 4096
 
-    /// Evicts the candidates at `places` as planned, then deletes the objects that no entry names any more; returns false if
-    /// the time ran out.
+    /// Evicts the candidates at `places` as planned, then deletes the objects that no entry names anymore; returns false
+    /// if the time ran out.
     mutating func evict(_ places: ArraySlice<UInt32>, _ plan: SweepPlan) throws(CacheError) -> Bool {
         var position = places.startIndex
         for part in plan.parts {
@@ -102,7 +103,8 @@ extension Sweep {
 
     /// Deletes the entries or objects of the candidates at `places` in batches; returns false if the time ran out.
     ///
-    /// Objects are deleted in the order of their entries' inodes, which were created with theirs.
+    /// Objects are deleted in the order of their entries' inodes, because the inodes of an object and its entry were
+    /// created together.
     private mutating func delete(
         _ places: [UInt32],
         in tree: Tree,
@@ -128,7 +130,7 @@ extension Sweep {
             let showProgress = { (done: Int) in
                 progress(CacheProgress(.deleting, done: done, total: total, items: done))
             }
-            // Before the threads begin, so that the progress handler can act before the first deletion.
+            // Called before the threads begin, so that the progress handler can act before the first deletion.
             showProgress(start)
             let isDone = try share(busy) { (sweep, shard) throws(CacheError) in
                 guard sweep.pacer.mayGoOn() else { return false }
@@ -153,23 +155,24 @@ extension Sweep {
 
     // MARK: List
 
-    /// Returns the number of candidates to keep for the next trims.
+    /// Returns the number of candidates to keep for later evictions that need no scan.
     ///
-    /// It is a quarter of all entries, as many as two and a half trims from 95 to 85 per cent evict; at most 12 MB.
+    /// It is a quarter of all entries, as many as about five evictions from 95 to 90 per cent need. It is at least 8,192
+    /// and at most 131,072, or 12 MB.
     static func listLength(ofEntries count: Int) -> Int {
         min(max(count / 4, 8192), 131_072)
     }
 
     /// Writes the list of the next entries to evict, for ``ListedEviction``.
     ///
-    /// It writes nothing in a dry run, if a file could not be read, or if no limit is set that requires evictions: a list
-    /// takes up to 12 MB.
+    /// It writes nothing in a dry run, if only selected entries could be evicted, if an entry could not be read, or if no
+    /// limit is set that requires evictions: a list takes up to 12 MB.
     ///
-    /// The list has only entries that are the only ones to name their object, so that the object can always be deleted with
-    /// the entry. It has no file whose stripe could not be acquired: the holder may have published since, unseen by the
-    /// mark.
+    /// The list has only entries that are the only ones to name their object, so that the object can always be deleted
+    /// with the entry. It has no file whose stripe could not be acquired, because the holder may have published an entry
+    /// that the sweep has not read.
     func keepCandidates(_ places: ArraySlice<UInt32>) {
-        // A list of only a part of the keys would replace a list of all keys.
+        // A list of some keys would replace a list of all keys.
         guard !request.isDryRun, request.limits.areBounding, request.selection == .all else { return }
         let (objects, entries) = (deletions.skipped(.objects), deletions.skipped(.entries))
         let list = state.value.withLock { state -> [ListedCandidate]? in

@@ -3,17 +3,19 @@
 import Platform
 
 extension Sweep {
-    /// Deletes the files that killed processes have left, and keeps other programs from deleting permanent files; returns
-    /// false if the time ran out.
+    /// Deletes the files that killed processes have left, and makes sure that other programs do not delete the permanent
+    /// files; returns false if the time ran out.
     mutating func deleteLeftovers() throws(CacheError) -> Bool {
         let others = try deleteStaleTemporaries()
         state.value.withLock { $0.report.unrecognised += others }
         guard pacer.mayGoOn() else { return false }
-        // Copies that were being written in the root, because a file can't be moved there.
+        // A file that can be neither linked nor moved from `tmp/` to the root is written in the root, under a temporary
+        // name. A killed process may have left it there.
         _ = try deleteUnlocked(in: store.directory.root, ".", path: StoreLayout.path(ofTemporary:))
-        // A process holds the lock of a computation while it computes, and a permit while it has it. A process that acquires
-        // one while it is deleted here finds its name missing and creates a new one. The lock is shared, so that such a process
-        // does not mistake this one for its holder; there is one collection at a time.
+        // The lock file of a computation, or of a permit, is locked while a process computes or has the permit. A process
+        // that acquires such a file while it is deleted here finds the name missing and creates a new file. The lock
+        // taken here is shared, so that such a process does not mistake this process for the holder. That suffices,
+        // because only one collection runs at a time.
         _ = try deleteUnlocked(in: store.directory.locks, StoreLayout.locks, .shared) { name in
             StoreLayout.isPassingLock(name) ? RelativePath(name) : nil
         }
@@ -21,15 +23,15 @@ extension Sweep {
         return pacer.mayGoOn()
     }
 
-    /// Deletes the temporary files of dead processes; returns the names of files that are not the cache's.
+    /// Deletes the temporary files of dead processes; returns the names of files that do not belong to the cache.
     ///
-    /// A temporary file is locked as long as its process lives.
+    /// A temporary file stays locked as long as its process lives.
     private func deleteStaleTemporaries() throws(CacheError) -> [String] {
         let temporaries: TemporaryArea
         do throws(Errno) {
             temporaries = try TemporaryArea(of: store.directory)
         } catch {
-            // Without the directory there are no temporary files, and puts work without it if they need no names.
+            // Without the directory there are no temporary files. Puts that need no named file work without it.
             if error == .notDirectory || error == .tooManyLinks { return ["\(StoreLayout.temporaries)"] }
             throw CacheError(errno: error, "clean", path: path(of: StoreLayout.temporaries))
         }
@@ -40,8 +42,8 @@ extension Sweep {
 
     private func path(of place: RelativePath) -> String { "\(store.directory.path)/\(place)" }
 
-    /// Deletes the files in `directory` that no process holds locked, if `path` returns a path for their names; returns the
-    /// names of the others.
+    /// Deletes the files in `directory` for whose names `path` returns a path, unless a process has locked them; returns
+    /// the names of the other files.
     private func deleteUnlocked(
         in directory: borrowing Directory,
         _ place: RelativePath,
@@ -53,7 +55,8 @@ extension Sweep {
         return try deleteUnlocked(names, in: directory, place, mode, path: path)
     }
 
-    /// Deletes the named files that no process holds locked, as above.
+    /// Deletes those of the named files for which `path` returns a path, unless a process has locked them; returns the
+    /// names of the other files.
     func deleteUnlocked(
         _ names: [String],
         in directory: borrowing Directory,
@@ -75,7 +78,7 @@ extension Sweep {
                     }
                     if case .deleted(let size) = outcome { tally.add(size) }
                 } catch {
-                    // A link, a socket, or a file that this user may not read: the cache has not created it.
+                    // A link, a socket, or a file that this user may not read was not created by the cache.
                     if error.isNotRegularFile || error == .accessDenied {
                         others.append("\(place)/\(name)")
                     } else if error.concernsOneFile || error == .busy {
@@ -96,15 +99,15 @@ extension Sweep {
         return others
     }
 
-    /// Sets the times of the permanent files to the present once they are a day old.
+    /// Sets the times of the permanent files to the current time once they are a day old.
     ///
-    /// systemd-tmpfiles, tmpreaper and similar programs delete files that are some days old. If a lock file was deleted, two
-    /// processes could hold the same lock by two files.
+    /// systemd-tmpfiles, tmpreaper and similar programs delete files that are a few days old. If one deleted a lock file,
+    /// two processes could hold the same lock through different files.
     ///
-    /// One system call if it is not time yet, else one for each of 142 files.
+    /// One system call if the files are younger than a day, otherwise one more for each of 143 files.
     private func freshenPermanentFiles() {
-        // If it fails the next sweep tries again. The file whose time is checked is touched last, so that after a kill halfway
-        // the next sweep does all of them.
+        // If this fails, the next sweep tries again. The file whose time is checked is touched last: after a kill
+        // halfway, the next sweep touches all files.
         bestEffort { () throws(Errno) in
             let directory = store.directory
             let names = StoreLayout.lockNames + [StoreLayout.requestsLock, StoreLayout.formatLock]
@@ -120,22 +123,22 @@ extension Sweep {
         }
     }
 
-    /// A tenth of the shortest age that distributions configure (10 days for /tmp).
+    /// A tenth of the shortest age that distributions configure for such programs (10 days for /tmp).
     private static let freshness: Duration = .seconds(24 * 3600)
 }
 
-/// The partial downloads in `tmp/`, as a sweep has found them.
+/// The sizes of the partial downloads in `tmp/`, as a sweep has found them.
 struct PartialBytes: Equatable {
     /// Bytes on disk.
     var allocated: Int64 = 0
-    /// The most bytes that the usage may count for them: processes reserve room before they write.
+    /// The most bytes that the usage may count for them: a process counts the space that it reserves before it writes.
     var mostCounted: Int64 = 0
 }
 
 extension Sweep {
     /// Returns the sizes of the partial downloads.
     ///
-    /// In a dry run those that a sweep would have deleted don't count.
+    /// A dry run omits those that a sweep would have deleted.
     ///
     /// About five system calls for the list of names, and four for each partial download.
     func partialBytes() throws(CacheError) -> PartialBytes {
@@ -145,7 +148,7 @@ extension Sweep {
             do throws(Errno) {
                 temporaries = try TemporaryArea(of: store.directory)
             } catch {
-                // No directory has no partial downloads. The sweep has reported it already.
+                // Without the directory there are no partial downloads. The sweep has already reported the error.
                 guard error == .notDirectory || error == .tooManyLinks else { throw error }
                 return
             }
@@ -160,7 +163,7 @@ extension Sweep {
                     bytes.mostCounted +=
                         isHeld ? PartialFile.mostCounted(status, in: store.directory) : status.allocatedSize
                 } catch {
-                    // The file was deleted, was not created by the cache, or is left alone and reported.
+                    // The file was deleted, does not belong to the cache, or is left alone and already reported.
                     guard error == .noEntry || error.isNotRegularFile || error.concernsOneFile else {
                         throw error
                     }
@@ -172,15 +175,15 @@ extension Sweep {
 }
 
 extension Sweep {
-    /// The outcome for a file in `tmp/` or `locks/`.
+    /// What the sweep did with a file in `tmp/` or `locks/`.
     private enum Fate {
-        /// Deleted, with the bytes that it took on disk.
+        /// Deleted; the associated value is its size on disk in bytes.
         case deleted(Int64)
-        /// A process holds its lock, or may resume it.
+        /// Kept, because a process has locked it or may resume it.
         case spared
     }
 
-    /// Deletes a file that no process holds locked, unless it is a partial download that may be resumed.
+    /// Deletes a file, unless a process has locked it or it is a partial download that may be resumed.
     private func clean(
         _ path: RelativePath,
         in directory: borrowing Directory,
@@ -188,7 +191,7 @@ extension Sweep {
     ) throws(Errno) -> Fate {
         let file = try directory.open(path, .readOnly)
         let isPartial = path.description.hasPrefix(StoreLayout.partialPrefix)
-        // First without a lock: a download that finds the file locked would not resume it.
+        // Check before locking the file: a download that finds the file locked does not resume it.
         if isPartial, mayBeResumed(try file.status()) { return .spared }
         guard try file.tryLock(mode) else { return .spared }
         let status = try file.status()
@@ -201,10 +204,10 @@ extension Sweep {
         return .deleted(status.allocatedSize)
     }
 
-    /// Returns whether a partial download that no process holds is kept for a later one.
+    /// Returns whether to keep a partial download, which no process has locked, for a process that resumes it.
     private func mayBeResumed(_ status: FileStatus) -> Bool {
         let age = Timestamp.now - status.modified
-        // The change time lies in the future if the clock was set back: the age is not known.
+        // If the clock was set back, the modification time may lie in the future; then the age is unknown.
         let isAgeKnown = age > .zero - Record.clockTolerance
         return status.size > 0 && request.partialLife > .zero && isAgeKnown && age < request.partialLife
     }

@@ -4,24 +4,25 @@ import Platform
 
 /// The work of one thread of a sweep on one shard.
 ///
-/// It reads the shard, and deletes useless files as it finds them. So a sweep whose time runs out has done part of its work.
-/// The functions return false if the time ran out.
+/// A thread reads the shard and deletes useless files as it finds them, so a sweep whose time runs out has done part of
+/// its work. The functions return false if the time ran out.
 extension Sweep {
-    /// The number of entries that are read before they are recorded and the expired ones are deleted.
+    /// The number of entries to read before they are recorded and the expired ones are deleted.
     ///
-    /// 64 entries share the cost of the state's lock and of one hold of a stripe (2 µs); the first 64 take 0.2 ms. A sweep
-    /// that may have to end early reads 8, so that the first are deleted at once, and at most 8 are read for nothing.
+    /// A batch of 64 entries shares the cost of locking the state and of holding a stripe once (2 µs); reading it takes
+    /// 0.2 ms. A sweep that may have to end early reads batches of 8, so that it soon deletes the first files and reads
+    /// at most 8 entries in vain.
     private var entriesAtATime: Int { pacer.isUnlimited ? 64 : 8 }
 
-    /// The present time by the caller's clock.
+    /// The current time by the caller's clock.
     ///
-    /// A sweep may wait and scan for minutes, and an entry that is used meanwhile must not look as if it were used in the
-    /// future.
+    /// A sweep may wait and scan for minutes. With the time of its beginning, an entry that is used meanwhile would look
+    /// as if it were used in the future.
     private var now: Timestamp { begin.time + (ContinuousClock.now - begin.instant) }
 
     // MARK: Entries
 
-    /// Reads the entries of one shard; all listed keys are added to `filter`.
+    /// Reads the entries of one shard, deletes the expired ones, and adds all listed keys to `filter`.
     mutating func readEntries(inShard shard: Int, noting filter: BloomFilter?) throws(CacheError) -> Bool {
         var files: [Store.File] = []
         guard let directory = try list(.entries, shard: shard, &files) else { return true }
@@ -29,14 +30,14 @@ extension Sweep {
         return try forEachPiece(of: files, in: directory) { $0.note($1) }
     }
 
-    /// Deletes the entries of one shard whose objects are missing; all objects have been listed.
+    /// Deletes the entries of one shard whose objects are missing; called after all objects were listed.
     mutating func deleteDangling(inShard shard: Int) throws(CacheError) -> Bool {
         var files: [Store.File] = []
         guard let directory = try list(.entries, shard: shard, &files, isFirst: false) else { return true }
         return try forEachPiece(of: files, in: directory) { $0.dangling($1) }
     }
 
-    /// Reads entries, and deletes those that `note` returns.
+    /// Reads `files` in batches, and deletes the entries that `note` returns for each batch.
     private mutating func forEachPiece(
         of files: [Store.File],
         in directory: borrowing Directory,
@@ -53,12 +54,12 @@ extension Sweep {
         return true
     }
 
-    /// Returns the entries of `files` that were read, and whether the time ran out before the last of them.
+    /// Reads entries, and returns those that it read and whether the time ran out before the last one.
     private mutating func read(
         _ files: ArraySlice<Store.File>,
         in directory: borrowing Directory
     ) throws(CacheError) -> (sightings: [SweepState.Sighting], isOver: Bool) {
-        // Computed once for all files, as it is not free.
+        // Computed once for all files, because it is not free.
         let (now, store) = (now, store)
         var sightings: [SweepState.Sighting] = []
         sightings.reserveCapacity(files.count)
@@ -80,7 +81,7 @@ extension Sweep {
         return (sightings, false)
     }
 
-    /// Applies the rules and the request's selection to an entry with a record.
+    /// Applies the rules and the request's selection to an entry whose record is valid.
     private func judge(
         _ entry: inout SeenEntry,
         _ record: Record,
@@ -104,14 +105,14 @@ extension Sweep {
             entry.verdict = nil
             entry.isSelected = false
         }
-        // The entry stays, or remains stale for a while.
+        // The entry remains, perhaps as a stale one, so the rules that apply to it must be kept.
         let isOver = entry.verdict == .cleared || entry.verdict == .expired
         if !isOver { watch.kept.formUnion(meant.map(\.number)) }
     }
 
     // MARK: Objects
 
-    /// Checks the objects of one shard, and deletes those that no entry names; all entries have been read.
+    /// Checks the objects of one shard, and deletes those that no entry names; called after all entries were read.
     mutating func lookAtObjects(inShard shard: Int) throws(CacheError) -> Bool {
         var files: [Store.File] = []
         guard let directory = try list(.objects, shard: shard, &files) else { return true }
@@ -126,7 +127,7 @@ extension Sweep {
         unreferenced += state.value.withLock { state in
             found.compactMap { state.noteObject($0.digest, $0.status) }
         }
-        // In this order a block of inodes is changed within one transaction of the journal.
+        // In the order of the inodes, each block of inodes is changed within one transaction of the journal.
         unreferenced.sort { $0.inode < $1.inode }
         return try delete(unreferenced, in: directory)
     }
@@ -158,16 +159,18 @@ extension Sweep {
 
     // MARK: Deleting
 
-    /// Deletes entries or objects of one shard that were not used or changed since the sweep saw them.
+    /// Deletes the given files of one shard, except those that were used or changed since the sweep saw them.
     ///
-    /// Two system calls each, and a third for an entry that another process has accessed, besides those for the lock.
+    /// Two system calls for each file, three for an entry that another process has accessed; and those for the lock.
+    ///
+    /// - Returns: false if the time ran out.
     mutating func delete(_ removals: [Removal], in shard: borrowing Directory) throws(CacheError) -> Bool {
         guard let first = removals.first else { return true }
         let sweep = self
         var names: [Digest: String] = [:]
         let (outcomes, failure) = deletions.run(removals, stripe: first.digest.stripe, &pacer) {
             (removal, lock: borrowing StripeLock) throws(CacheError) in
-            // The record must be read before it is deleted.
+            // The name is in the record, so it must be read before the entry is deleted.
             let name = try sweep.name(of: removal, in: shard)
             guard try sweep.delete(removal, in: shard, under: lock) else { return false }
             if let name { names[removal.digest] = name }
@@ -181,7 +184,7 @@ extension Sweep {
         return outcomes.count == removals.count
     }
 
-    /// Returns the key of an entry before its deletion, if a handler is set; nil also if the record lacks the key.
+    /// Returns the key of an entry that is about to be deleted; nil if no handler is set or if the record lacks the key.
     private func name(of removal: Removal, in shard: borrowing Directory) throws(CacheError) -> String? {
         guard request.onRemoval != nil, let entry = removal.entry,
             let bytes = try store.recordBytes(of: entry.key, in: shard)
@@ -189,7 +192,7 @@ extension Sweep {
         return RecordCodec.decode(bytes, for: entry.key)?.key
     }
 
-    /// Reports the deleted entries to the handler, with no lock held.
+    /// Reports the deleted entries to the handler; holds no lock.
     private func tell(
         _ onRemoval: @Sendable (LoggedRemoval) -> Void,
         of removals: [Removal],
@@ -209,7 +212,7 @@ extension Sweep {
         }
     }
 
-    /// Checks a file again, with all writers excluded, and deletes it; returns false if it stays.
+    /// Checks a file again, now that the stripe excludes all writers, and deletes it; returns false if the file stays.
     private func delete(
         _ removal: Removal,
         in shard: borrowing Directory,
@@ -219,7 +222,7 @@ extension Sweep {
         return request.isDryRun ? true : try store.delete(removal.digest, removal.tree, in: shard)
     }
 
-    /// Returns whether the file is as the sweep saw it.
+    /// Returns whether the file is unchanged since the sweep saw it.
     ///
     /// One system call for an object, and for an entry whose change time shows that it was not accessed since the sweep
     /// began; two if the record must be read again.
@@ -251,9 +254,10 @@ extension Sweep {
 
     // MARK: Shards
 
-    /// Opens a shard and lists its files; returns nil if it is missing or unreadable.
+    /// Opens a shard and lists its files; returns nil if the shard is missing or unreadable.
     ///
-    /// - Parameter isFirst: whether to record the shard's own size and its unrecognised files.
+    /// - Parameter isFirst: whether to record the shard's own size and its unrecognized files, and to delete stale
+    ///   temporary files.
     private func list(
         _ tree: Tree,
         shard: Int,
@@ -272,7 +276,8 @@ extension Sweep {
             if !listing.temporaries.isEmpty {
                 _ = try deleteUnlocked(listing.temporaries, in: directory, StoreLayout.shards[shard])
             }
-            // A shard that can be listed has a readable status; otherwise the overhead is too low by its size.
+            // The status of a directory that can be listed is readable. If it is not, the overhead is too low by the size
+            // of the shard.
             let status = bestEffort { () throws(Errno) in try directory.descriptor.status() }
             if let status { state.value.withLock { $0.pass.overhead += status.allocatedSize } }
             return directory
@@ -295,7 +300,7 @@ extension Sweep {
         }
     }
 
-    /// Records an error that concerns a single file or shard, and rethrows any other, which ends the sweep.
+    /// Records an error that concerns one file or shard; rethrows any other error, which ends the sweep.
     private func noteUnreadable(_ tree: Tree, _ error: CacheError) throws(CacheError) {
         guard error.concernsOneFile else { throw error }
         let path = store.directory.relativePath(error)

@@ -2,25 +2,28 @@
 
 package import Platform
 
-/// One sweep: marks by reading all entries, deletes expired entries and orphans, plans and evicts.
+/// One sweep: reads all entries and objects, deletes expired entries and orphans, and evicts entries until the limits
+/// hold.
 ///
-/// It deletes expired entries and entries that are too old as it reads them, and objects that no entry names as it lists
-/// them. It keeps the other entries that may have to be evicted as candidates. The remaining candidates go into a list for
-/// the next evictions, which need no scan (``ListedEviction``).
+/// A sweep deletes entries that have expired or exceed an age limit while it reads the entries, and orphans while it
+/// lists the objects. It keeps the other entries that may have to be evicted as candidates. It writes the candidates that
+/// remain after the evictions to a list. Later evictions take entries from that list and need no scan
+/// (``ListedEviction``).
 ///
-/// It is safe while any number of readers, writers and other sweeps run. After a kill at any moment the next sweep does the
-/// rest.
+/// A sweep is safe while any number of readers, writers and other sweeps run. If its process is killed at any moment, the
+/// next sweep does the rest.
 ///
-/// At full pace several threads read the shards and delete, each with a copy of this value. A step begins when all threads
-/// have finished the previous step: all entries have been read before an object is checked, and everything that was read or
-/// deleted is counted before a decision. Within a step threads work on different files, and a thread holds one stripe at
-/// most, for a millisecond. To other processes it is a sweep that takes the same steps in another order.
+/// At full pace several threads read the shards and delete files, each with a copy of this value. A step begins when all
+/// threads have finished the previous step: all entries have been read before the first object is checked, and all files
+/// that were read or deleted are counted before the sweep decides what to evict. Within a step, the threads work on
+/// different files. Each thread holds at most one stripe at a time, for a millisecond. To other processes this is the
+/// same as a sweep with one thread that takes the steps in another order.
 package struct Sweep: Sendable {
     let store: Store
     let request: SweepRequest
-    /// The time at which the sweep was requested, by the caller's clock and by a monotonic one.
+    /// The time at which the sweep was requested, by the caller's clock and by a monotonic clock.
     let begin: (time: Timestamp, instant: ContinuousClock.Instant)
-    /// The results so far, which the threads share; not locked during a system call.
+    /// The results so far, which the threads share; the lock is not held during system calls.
     let state: Locked<SweepState>.Box
     var deletions: Deletions
     var stamp: SweepStamp
@@ -45,17 +48,19 @@ package struct Sweep: Sendable {
         pacer = SweepPacer(request.pace, in: store.control)
     }
 
-    /// Sweeps the store as it is at `now`.
+    /// Sweeps the store, and judges entries by the time `now`.
     ///
-    /// - Throws: ``CacheError/Code/busy`` if another sweep did not end within the request's patience or time limit, or makes no
-    ///   progress.
-    /// - Complexity: O(*n*) in entries and objects. Two system calls for each entry and one for each object (none for a small
-    ///   object on ext4, ``SweepAllocation``). Two more for each deletion, three if the entry was used meanwhile.
+    /// - Throws: ``CacheError/Code/busy`` if another sweep makes no progress, or does not end within the request's
+    ///   patience or time limit.
+    /// - Complexity: O(*n*) in entries and objects. Two system calls for each entry and one for each object (none for a
+    ///   small object on ext4, see ``SweepAllocation``). Two more for each deletion, three if the entry was used after
+    ///   the sweep had read it.
     ///
-    ///   Memory: 21 to 43 bytes for each content (``ContentMark``), half as much again while the table grows. If limits are
-    ///   set, 88 bytes for each candidate (``SweepCandidates``): as many candidates as have to be evicted and an eighth more,
-    ///   at least 98,000 and at most 4 million. Measured for a million entries with a value each, of the whole process: 67 MB
-    ///   with nothing to evict, 89 MB with a limit, 143 MB when half of them were evicted; for 10 million 400 MB and 800 MB.
+    ///   Memory: 21 to 43 bytes for each content (``ContentMark``), half as much again while the table grows. If limits
+    ///   are set, also 88 bytes for each candidate (``SweepCandidates``): an eighth more candidates than entries to
+    ///   evict, at least 98,000 and at most 4 million. Measured for the whole process with a million entries that each
+    ///   have a separate value: 67 MB with nothing to evict, 89 MB with a limit that is not exceeded, 143 MB if half of
+    ///   the entries are evicted. For 10 million entries: 400 MB and 800 MB.
     package static func run(
         _ request: SweepRequest,
         on store: Store,
@@ -71,10 +76,10 @@ package struct Sweep: Sendable {
         throw CacheError(.busy, to: "collect garbage in", path: path, cause: .timedOut, detail: hindrance)
     }
 
-    /// Sweeps if no other process does, and only if `isDue` returns true for the record of the last sweep; otherwise returns
+    /// Sweeps if no other process sweeps and `isDue` returns true for the record of the last sweep; otherwise returns
     /// nil.
     ///
-    /// `isDue` is called while no other sweep can begin.
+    /// No other sweep can begin while `isDue` runs.
     ///
     /// Three system calls if another process sweeps.
     package static func runIfDue(
@@ -90,7 +95,7 @@ package struct Sweep: Sendable {
         return try sweep.run(under: lock, after: last)
     }
 
-    /// Sweeps, and records the result for other processes.
+    /// Sweeps, and records its begin and its result for other processes.
     private mutating func run(
         under lock: borrowing LockFile,
         after last: SweepRecord?
@@ -134,9 +139,10 @@ package struct Sweep: Sendable {
 
     // MARK: Steps
 
-    /// Passes over all entries and objects until the limits hold or nothing can be evicted; false if the time ran out.
+    /// Passes over all entries and objects until the limits hold or nothing can be evicted; returns false if the time ran
+    /// out.
     ///
-    /// One pass, unless more entries have to be evicted than there can be candidates.
+    /// One pass is enough, unless more entries have to be evicted than the list of candidates can hold.
     private mutating func run(under lock: borrowing LockFile) throws(CacheError) -> Bool {
         var space = try freeSpaceGoal()
         guard try deleteLeftovers() else { return false }
@@ -158,7 +164,8 @@ package struct Sweep: Sendable {
                 position += plan.count
                 if space?.canLearn ?? false { space?.learn(try store.directory.space()) }
             }
-            // The next pass finds the candidates for which there was no room. If all were spared it would find the same ones.
+            // The next pass finds the candidates that did not fit into the list. If this pass evicted none, the next one
+            // would find the same candidates again.
             let hasEvicted = state.value.withLock { $0.pass.deletions.evictions > 0 }
             if position < order.count || !hasEvicted || !isCut {
                 keepCandidates(order[position...])
@@ -172,8 +179,7 @@ package struct Sweep: Sendable {
     /// Reads all entries, then checks all objects, and deletes expired entries and orphans; returns false if the time ran
     /// out.
     ///
-    /// The order matters: the stamp before the barrier, the barrier before the entries, and the entries before the objects
-    /// (see ``Store``).
+    /// The order matters: first the stamp, then the barrier, then the entries, and then the objects (see ``Store``).
     private mutating func mark(isFirst: Bool) throws(CacheError) -> Bool {
         let control = store.control
         let withSpace = control.recordsWithSpace
@@ -182,7 +188,7 @@ package struct Sweep: Sendable {
         let before = control.recordedUsage
         guard try readEntries() else { return false }
         if let withSpace { noteNoEntryWithSpace(since: withSpace) }
-        // It could be done at any time. Here it costs nothing in a sweep whose time has already run out.
+        // This step could run at any time. At this place it costs nothing in a sweep whose time has already run out.
         try clearDeadWriters()
         let between = control.recordedUsage
         let unnamed = control.unnamedBytes
@@ -191,7 +197,8 @@ package struct Sweep: Sendable {
             try sweep.lookAtObjects(inShard: shard)
         }
         guard hasSeenObjects else { return false }
-        // Downloads that became objects in the meantime are counted among the objects.
+        // A download that has become an object meanwhile counts as an object, so the partial downloads are measured
+        // again.
         let partialsLeft = try partialBytes()
         state.value.withLock { $0.partialBytes = partialsLeft.allocated }
         if isFirst {
@@ -210,16 +217,18 @@ package struct Sweep: Sendable {
         return try deleteDangling()
     }
 
-    /// Returns the present time of the file system, taken from a file of the cache: it is up to a tick behind the clock.
+    /// Returns the current time of the file system, taken from a file of the cache; it lags behind the clock by up to a
+    /// tick.
     ///
-    /// Waits for the next tick, so that everything that was done before the sweep began is older than the stamp.
+    /// Waits for the next tick, so that everything that happened before the sweep began is older than the stamp.
     private func fileSystemTime(by lock: borrowing LockFile) throws(CacheError) -> Timestamp {
         try describing("take a time stamp", store.directory.path) { () throws(Errno) in
             let start = try lock.descriptor.touched()
             let deadline = ContinuousClock.now + Self.longestTick
             while true {
                 let stamp = try lock.descriptor.touched()
-                // After the deadline the clock must have been set back. An early stamp spares too many files, which is safe.
+                // If no tick comes before the deadline, the clock was set back. Then the stamp is too early and the sweep
+                // spares too many files, which is safe.
                 if stamp > start || ContinuousClock.now > deadline { return stamp }
                 store.control.noteSweepStep()
                 sleepThread(for: .microseconds(500))
@@ -227,10 +236,11 @@ package struct Sweep: Sendable {
         }
     }
 
-    /// The longest tick: 1 to 10 ms in the kernel (CONFIG_HZ), but two seconds for the times of FAT.
+    /// More than the longest tick: 1 to 10 ms in the kernel (CONFIG_HZ), but two seconds for the times of FAT.
     private static let longestTick: Duration = .seconds(3)
 
-    /// Waits until each put that held a stripe at the beginning has ended; false if the time ran out.
+    /// Waits until each put that held an object stripe at the beginning has released it; returns false if the time ran
+    /// out.
     private mutating func passBarrier() throws(CacheError) -> Bool {
         request.progress(CacheProgress(.waiting, done: 0, total: StoreLayout.stripeCount))
         let control = store.control
@@ -251,15 +261,15 @@ package struct Sweep: Sendable {
             try sweep.readEntries(inShard: shard, noting: filter)
         }
         guard isDone else { return false }
-        // Keys of entries that could not be listed may be missing in the filter.
+        // The filter may lack keys of entries that could not be listed or read. Then it must not be marked as complete.
         if !state.value.withLock({ $0.pass.hasUnreadableEntries }) { file?.completeFilter() }
         return true
     }
 
-    /// Reads the entries again if objects are missing, and deletes those that name a missing object; false if the time ran
+    /// If entries name missing objects, reads all entries again and deletes those entries; returns false if the time ran
     /// out.
     private mutating func deleteDangling() throws(CacheError) -> Bool {
-        // These entries are no candidates, whether they are deleted or spared.
+        // Entries whose object is missing are no longer candidates, whether this step deletes or spares them.
         guard state.value.withLock({ $0.dropMissing() }) else { return true }
         return try scan(.entries) { (sweep, shard) throws(CacheError) in
             try sweep.deleteDangling(inShard: shard)
@@ -268,10 +278,10 @@ package struct Sweep: Sendable {
 
     // MARK: Threads
 
-    /// The task of a thread for one shard; false if the time ran out.
+    /// The task of a thread for one shard; returns false if the time ran out.
     typealias ShardTask = @Sendable (inout Sweep, Int) throws(CacheError) -> Bool
 
-    /// Runs `task` for each shard of one tree; false if the time ran out.
+    /// Runs `task` for each shard of one tree; returns false if the time ran out.
     private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(CacheError) -> Bool {
         let progress = request.progress
         return try share(store.shards(tree), task) { number in
@@ -280,10 +290,11 @@ package struct Sweep: Sendable {
         }
     }
 
-    /// Runs `task` for each of `shards`; false if the time ran out.
+    /// Runs `task` for each of `shards`; returns false if the time ran out.
     ///
-    /// At full pace it uses several threads, otherwise only this one, which rests in between. It calls `began` on this
-    /// thread with the number of tasks that have begun.
+    /// At full pace several threads run the tasks. A sparing sweep uses only the calling thread, which rests between
+    /// files. `began` is called on the calling thread before each of its tasks, with the number of tasks that began
+    /// earlier.
     mutating func share(
         _ shards: [Int],
         _ task: @escaping ShardTask,

@@ -2,17 +2,17 @@
 
 import Platform
 
-/// How fast a sweep works: by default without rests and to its end.
+/// How fast a sweep works; by default it works without rests until it has finished.
 package struct SweepPace: Sendable {
-    /// When the sweep must end, finished or not.
+    /// When the sweep must end, finished or not; nil if it has no deadline.
     package var deadline: ContinuousClock.Instant?
-    /// How long it works at a time.
+    /// How long the sweep works between two rests; nil if it does not rest.
     package var slice: Duration?
-    /// How long it rests after each slice.
+    /// How long the sweep rests after each slice.
     package var rest: Duration = .zero
-    /// Called between any two files; returns whether to end early.
+    /// Called between any two files; returns true to end the sweep early.
     ///
-    /// If it is nil, the sweep is never called off.
+    /// If it is nil, the sweep can't be canceled.
     package var isCancelled: (@Sendable () -> Bool)?
     /// Rests for at most the given time; returns false to end the sweep.
     package var pause: @Sendable (Duration) -> Bool = { time in
@@ -28,7 +28,8 @@ package struct SweepPace: Sendable {
     ///
     /// Its slices are 4 ms, about the time slice of the kernel's scheduler, with rests of 16 ms.
     ///
-    /// A scan of 100,000 entries takes about 0.5 s of work and so 2.5 s in all; about 1,000 entries are deleted in a second.
+    /// A scan of 100,000 entries is about 0.5 s of work, and so takes 2.5 s in all. About 1,000 entries are deleted per
+    /// second.
     package static func sparing(pause: @escaping @Sendable (Duration) -> Bool) -> SweepPace {
         var pace = SweepPace()
         pace.slice = .milliseconds(4)
@@ -38,22 +39,25 @@ package struct SweepPace: Sendable {
     }
 }
 
-/// Keeps the time of one thread of a sweep, and reports its progress.
+/// Keeps the pace of one thread of a sweep, and reports its progress.
 struct SweepPacer {
     private let pace: SweepPace
     private let control: Control
-    /// Whether the sweep runs to its end without a rest; checked between any two files, so it costs one load.
+    /// Whether the sweep has no deadline, no rests and can't be canceled; stored, because it is checked between any two
+    /// files.
     let isUnlimited: Bool
     private var sliceBegin = ContinuousClock.now
-    /// Whether the time has run out, or the pause has called the sweep off.
+    /// Whether the sweep must end: the time has run out, or the sweep was canceled.
     private var hasEnded = false
     /// The time worked in finished slices.
     private var worked: Duration = .zero
     /// The number of calls of ``mayGoOn()``.
     private var steps = 0
 
-    /// Few enough that waiters see progress within ``JanitorWait/longestStandstill`` even if each file takes a slow disk 20
-    /// ms, and many enough that the reports cost nothing.
+    /// The number of steps between two reports.
+    ///
+    /// They are few enough that waiters see progress within ``JanitorWait/longestStandstill`` even if each file takes a
+    /// slow disk 20 ms, and many enough that the reports cost nothing.
     private static let stepsPerNote = 16
 
     init(_ pace: SweepPace, in control: Control) {
@@ -65,10 +69,10 @@ struct SweepPacer {
     /// The time worked so far.
     var busy: Duration { worked + (ContinuousClock.now - sliceBegin) }
 
-    /// Whether it works in slices, so that others hardly notice it.
+    /// Whether the sweep works in slices, so that other processes hardly notice it.
     var isSparing: Bool { pace.slice != nil }
 
-    /// Whether the time has run out; a rest may be due besides.
+    /// Whether the time has run out; does not tell whether a rest is due.
     var isOver: Bool { hasEnded || pace.deadline.map { ContinuousClock.now >= $0 } ?? false }
 
     /// The remaining time; never negative.
@@ -77,9 +81,9 @@ struct SweepPacer {
         return max(.zero, deadline - .now)
     }
 
-    /// Rests if a slice has ended; returns false once the time has run out or the pause has called the sweep off.
+    /// Rests if a slice has ended; returns false once the time has run out or the sweep was canceled.
     ///
-    /// Called between any two files, while no stripe is held. No system calls except during a rest.
+    /// Called between any two files, while no stripe is held. It makes system calls only to rest.
     mutating func mayGoOn() -> Bool {
         steps &+= 1
         if steps.isMultiple(of: Self.stepsPerNote) { control.noteSweepStep() }

@@ -2,8 +2,8 @@
 
 /// The candidates to evict: a pure function of the scan's results and the excess.
 ///
-/// They are evicted in the given order, the least recently used first, until the limits hold. So the plan is a number of
-/// candidates for each reason, one reason after the other.
+/// Candidates are evicted in the given order, the least recently used first, until the limits hold. So a plan consists of
+/// a number of candidates for each reason, one reason after the other.
 struct SweepPlan: Sendable {
     /// The number of evictions for each reason.
     private(set) var parts: [(reason: RemovalReason, count: Int)] = []
@@ -17,7 +17,7 @@ struct SweepPlan: Sendable {
     /// - Complexity: O(*n*) in the number of evicted candidates.
     init(_ candidates: some Sequence<SeenEntry>, marks: ContentMarks, excess: Excess) {
         var excess = excess
-        // For each content that several entries name: the number of those evicted.
+        // The number of evicted entries, for each content that several entries name.
         var gone: [UInt64: Int] = [:]
         for entry in candidates {
             guard let reason = excess.reason else { return }

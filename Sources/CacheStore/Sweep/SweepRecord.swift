@@ -27,16 +27,17 @@ package import Platform
 package struct SweepRecord: Sendable, Equatable {
     package var process: Int32 = 0
     package var began = Timestamp.distantPast
-    /// nil if the sweep is running, or its process was killed.
+    /// nil if the sweep is still running or its process was killed.
     package var ended: Timestamp?
     /// Whether the sweep was limited to expired entries and leftovers.
     package var expiredOnly = false
-    /// Whether the sweep ignored entries that were not selected; not in the file.
+    /// Whether the sweep was limited to a selection of entries; not in the file.
     private var isSelective = false
-    /// The last complete sweep that was not limited to expired entries: when it began, and the work it took; nil if there
-    /// was none.
+    /// The last complete sweep that was limited neither to expired entries nor to a selection; nil if there was none.
     package var lastFull: FullSweep?
-    /// The report, of which the file has only the fields above; incomplete until the sweep has ended.
+    /// The report, of which the file has only the fields listed above.
+    ///
+    /// It is incomplete until the sweep has ended.
     package var report = CollectionReport()
 
     /// A complete sweep that checked everything.
@@ -67,20 +68,20 @@ package struct SweepRecord: Sendable, Equatable {
         }
     }
 
-    /// Whether it left work behind: it ran out of time, was killed, or is still running.
+    /// Whether the sweep left work undone: it ran out of time, was killed, or is still running.
     package var isUnfinished: Bool { ended == nil || !report.isComplete }
 
     // MARK: File
 
-    /// All records have the same length, so that one replaces another in a single write.
+    /// The length of every record in bytes, so that one record replaces another in a single write.
     ///
-    /// The longest has about 1200 bytes.
+    /// The longest text has about 1200 bytes.
     private static let length = 2048
 
     /// Writes the record; two system calls (`lseek`, `write`).
     ///
-    /// If that fails, for instance on a full disk the first time, the sweep continues, because then it is needed most; the
-    /// next one comes all the sooner.
+    /// If the write fails, the sweep continues: the first record of a directory can't be written to a full disk, and then
+    /// a sweep is needed most. The next sweep comes all the sooner.
     func write(to file: borrowing FileDescriptor) {
         bestEffort { () throws(Errno) in
             try file.rewind()
@@ -90,15 +91,15 @@ package struct SweepRecord: Sendable, Equatable {
 
     /// Returns the record in an open file; nil if it is missing or incomplete.
     static func read(from file: borrowing FileDescriptor) -> SweepRecord? {
-        // Reads no more than one record, in case another program has appended to it.
+        // Reads no more than one record, because another program may have appended to the file.
         let bytes = bestEffort { () throws(Errno) in try file.read(length) }
         return bytes.flatMap { SweepRecord(text: String(decoding: $0, as: UTF8.self)) }
     }
 
     // MARK: Text
 
-    /// A line of the text: its name, the numbers that follow it or nil if the line is omitted, and the function that reads
-    /// them.
+    /// A line of the text: its name, a function that returns its numbers or nil to omit the line, and a function that
+    /// reads the numbers.
     private typealias Field = (
         name: String,
         numbers: @Sendable (SweepRecord) -> [Int64]?,
@@ -160,9 +161,9 @@ package struct SweepRecord: Sendable, Equatable {
         return (lines + ["end"]).joined(separator: "\n") + "\n"
     }
 
-    /// Reads the output of ``text``; fails for any other text, except for lines that a later version may add.
+    /// Reads the output of ``text``, and ignores lines that a later version may add; returns nil for any other text.
     ///
-    /// Any process that can write the file can write any number, so each is replaced by a valid one.
+    /// Any process that can write the file can write any number into it, so every number is replaced by a valid one.
     init?(text: String) {
         var lines = text.split(whereSeparator: \.isNewline).map { $0.split(separator: " ").map(String.init) }
         lines.removeAll { $0.isEmpty }
@@ -183,7 +184,7 @@ package struct SweepRecord: Sendable, Equatable {
 
     // MARK: The last one
 
-    /// Returns the record of the last sweep or of the running one; nil if there is none.
+    /// Returns the record of the running sweep, or of the last one; nil if there is none.
     ///
     /// Takes no lock. About six system calls.
     package static func last(in directory: StoreDirectory) -> SweepRecord? {
@@ -194,7 +195,7 @@ package struct SweepRecord: Sendable, Equatable {
         return record ?? nil
     }
 
-    /// Returns when the record was last written: if it is unchanged, ``last(in:)`` returns the same as before.
+    /// Returns when the record was last written; while this time is unchanged, ``last(in:)`` returns the same record.
     ///
     /// One system call; nil if the file's status can't be read.
     package static func lastNote(in directory: StoreDirectory) -> Timestamp? {

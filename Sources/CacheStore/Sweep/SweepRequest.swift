@@ -6,17 +6,18 @@ package struct SweepRequest: Sendable {
     package var limits = CacheLimits()
     /// The entries that may be deleted.
     ///
-    /// Damaged ones and objects that no entry names are deleted in any case.
+    /// Damaged entries, dangling entries and orphans are deleted regardless of the selection.
     package var selection = KeySelection.all
-    /// Whether to delete only expired entries, the objects that this frees, and leftovers of killed processes.
+    /// Whether to delete only entries that have expired or that a rule removes, their objects, and leftovers of killed
+    /// processes.
     package var expiredOnly = false
     /// How long to keep a partial value that no process has open, since its last write.
     package var partialLife: Duration = .seconds(3600)
-    /// Whether to decide everything and delete nothing.
+    /// Whether to only determine what to delete, and delete nothing.
     package var isDryRun = false
     /// How long to wait while another process sweeps; zero to not wait at all.
     package var patience: Duration = .seconds(60)
-    /// How long to wait for one stripe before its files are left alone.
+    /// How long to wait for one stripe before the sweep leaves its files alone.
     package var stripePatience = Self.usualStripePatience
     /// How fast to work, and for how long at most.
     package var pace = SweepPace()
@@ -24,21 +25,21 @@ package struct SweepRequest: Sendable {
     package var progress: @Sendable (CacheProgress) -> Void = { _ in }
     /// Called for each entry that is deleted, or would be in a dry run, on the thread that deleted it.
     ///
-    /// If it is nil, the keys are not looked up, which saves a system call for each.
+    /// If it is nil, the sweep does not read the keys, which saves a system call for each entry.
     package var onRemoval: (@Sendable (LoggedRemoval) -> Void)?
     /// The largest number of candidates at a time; tests lower it to get several passes.
     var candidateLimit = SweepCandidates.most
 
     package init() {}
 
-    /// The patience for one stripe of a normal sweep.
+    /// How long a normal sweep waits for one stripe.
     ///
-    /// Writers hold stripes for microseconds: a process that still holds one after 0.4 s is stopped, and must not make
+    /// Writers hold stripes for microseconds. A process that still holds one after 0.4 s is stopped, and must not make
     /// everything else wait.
     ///
-    /// Half as long as other processes wait for a sweep without progress (``JanitorWait/longestStandstill``).
+    /// This is half as long as other processes wait for a sweep without progress (``JanitorWait/longestStandstill``).
     static let usualStripePatience: Duration = .milliseconds(400)
 
-    /// The patience for one stripe if a put makes room: other stripes have entries to evict as well.
+    /// How long a sweep waits for one stripe if a put makes room: other stripes have entries to evict as well.
     static let hurriedStripePatience: Duration = .milliseconds(100)
 }

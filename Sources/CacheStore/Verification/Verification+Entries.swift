@@ -24,8 +24,8 @@ extension Verification {
 
     /// Returns an entry; nil if it is missing, or if a rule has removed it.
     ///
-    /// Without the rules an entry is judged as if there were none: it is unknown which entries they remove, and that does
-    /// not make an entry damaged.
+    /// If the rules are not known, the entry is judged without them: it is unknown which entries they remove, but that
+    /// does not mean that an entry is damaged.
     private func entry(_ key: Digest) throws(CacheError) -> StoredEntry? {
         if rulesAreKnown {
             guard let stored = try store.entry(key)?.stored else { return nil }
@@ -41,18 +41,18 @@ extension Verification {
 
     private func condition(of key: Digest, _ stored: StoredEntry) throws(CacheError) -> Condition {
         guard let content = stored.record?.content else {
-            // An empty file is an entry in the process of creation, or one whose creator was killed.
+            // An empty file is an entry that a put is creating, or one that a killed put has left.
             return stored.bytes.isEmpty ? .unfinished : .corrupt
         }
         switch objects.compare(content) {
-        // A corrupt object is reported once, and not for each entry that names it.
+        // A corrupt object is reported once, not for each entry that names it.
         case .agrees, .corrupt: return .sound
         case .unread: return try conditionOfUnread(key, stored, content)
         case .nothing where options.sample != nil:
             let status = try store.directory.status(of: content.digest, .objects)
             if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
             return try conditionOfUnread(key, stored, content)
-        // Absent when the objects were listed: written since, swept since, or missing before.
+        // Look again: the object may have been written or deleted since the objects were listed.
         case .nothing, .differs: break
         }
         guard let present = try store.objects.content(ofObject: content.digest)?.content else {
@@ -65,11 +65,12 @@ extension Verification {
         _ key: Digest,
         _ stored: StoredEntry
     ) throws(CacheError) -> Condition {
-        // It may have been swept because the entry was overwritten: then the new entry is judged next time.
+        // A sweep may have deleted the object because the entry was overwritten. Then the next verification judges the
+        // new entry.
         try store.entries.recordBytes(key) == stored.bytes ? .dangling : .sound
     }
 
-    /// Compares a deferred object with the entry that names it, and reads no more of it than the length in the entry.
+    /// Compares a deferred object with an entry that names it; reads no more of the object than the length in the entry.
     private func conditionOfUnread(
         _ key: Digest,
         _ stored: StoredEntry,
@@ -82,7 +83,8 @@ extension Verification {
             if objects.note(content.digest, present) { count(present) }
             return present == content ? .sound : .corrupt
         }
-        // The file is longer and does not begin with the value: the record may be wrong, and is useless.
+        // The file is longer than the record states and does not begin with the value. The record may be wrong, and is
+        // useless.
         if isLonger, present.digest != content.digest { return .corrupt }
         return try condemning.value.withLock { _ throws(CacheError) -> Condition in
             // Another thread may have judged it for another entry.

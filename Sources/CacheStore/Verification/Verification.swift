@@ -2,9 +2,10 @@
 
 import Platform
 
-/// Verifies a store, while it is read and written: hashes each object and compares each entry with its object.
+/// Verifies a store while other processes read and write it: hashes each object, and compares each entry with its object.
 ///
-/// Several threads share the shards: first the objects' shards, then, when all objects have been read, the entries' shards.
+/// Several threads verify different shards at a time: first the shards of the objects and then, when all objects have
+/// been read, the shards of the entries.
 package struct Verification: Sendable {
     /// The state that the threads share.
     struct State {
@@ -12,7 +13,7 @@ package struct Verification: Sendable {
         /// How long to wait for a lock when repairing.
         var patience = SweepRequest.usualStripePatience
         var phase = CacheProgress.Phase.verifying
-        /// The progress of all shards, ``shardSteps`` for each.
+        /// The finished steps of all shards; each shard has ``shardSteps``.
         var steps = 0.0
         /// The thread that reports the progress.
         let home = threadNumber
@@ -22,7 +23,7 @@ package struct Verification: Sendable {
     private struct Sample {
         /// The objects to read, by shard.
         var objects = [[Digest]](repeating: [], count: StoreLayout.shardCount)
-        /// The share of the entries to verify.
+        /// The share of the entries to verify, from 0 to 1.
         var share = 0.0
     }
 
@@ -32,24 +33,25 @@ package struct Verification: Sendable {
     private let progress: @Sendable (CacheProgress) -> Void
     let state = Locked<State>.Box(State())
     let objects = VerifiedObjects()
-    /// Held by the thread that judges a deferred object, so that it is deleted, or stays, for all entries.
+    /// Held by a thread while it judges a deferred object, so that the object is judged once for all entries that name
+    /// it.
     let condemning = Locked<Void>.Box(())
-    /// nil to verify everything.
+    /// The sample; nil to verify everything.
     private var sample: Sample?
-    /// Whether the file of rules is usable; reported if it is damaged, missing or unreadable for this process.
+    /// Whether this process can use the file of rules; if it is damaged, missing or unreadable, the report says so.
     private(set) var rulesAreKnown = true
 
     /// Verifies the store, and deletes corrupt and dangling files if the options ask for it.
     ///
-    /// With a sample, that share of the objects is read, and the same share of the entries is checked. Their objects must
-    /// then exist and have the right length, and are hashed only if they don't.
+    /// With a sample, that share of the objects is read, and the same share of the entries is checked. An entry's object
+    /// must then exist and have the right length. It is hashed only if it does not.
     ///
     /// - Parameters:
-    ///   - found: called for each finding at once, by any of the threads.
+    ///   - found: called for each finding as soon as it is found, on any of the threads.
     ///   - progress: called now and then, on the calling thread.
-    /// - Complexity: O(*n*) in the bytes of all objects: about 1.5 GB/s for each thread with SHA instructions, warm. Memory:
-    ///   ``VerifiedObjects``, the names of one shard for each thread, and 32 bytes for each object of a sample that is a
-    ///   count.
+    /// - Complexity: O(*n*) in the bytes of all objects: about 1.5 GB/s for each thread with SHA instructions, if the
+    ///   files are cached. Memory: ``VerifiedObjects``, the names of one shard for each thread, and 32 bytes for each
+    ///   object of a sample.
     package static func run(
         _ options: VerifyOptions,
         on store: Store,
@@ -64,7 +66,7 @@ package struct Verification: Sendable {
         return verification.finishedReport
     }
 
-    /// Verifies a tree, several shards at a time; the objects first.
+    /// Verifies all shards of a tree, several at a time.
     private mutating func verifyAll(_ tree: Tree) throws(CacheError) {
         state.value.withLock { state in
             state.phase = tree == .objects ? .verifying : .verifyingEntries
@@ -79,7 +81,7 @@ package struct Verification: Sendable {
         }
     }
 
-    /// Verifies the files of one shard, or the chosen ones of them.
+    /// Verifies the files of one shard, or those of them that belong to the sample.
     private func verify(_ tree: Tree, inShard shard: Int) throws(CacheError) {
         guard let listing = try listing(tree, shard: shard) else { return step(of: 1) }
         var files = listing.digests
@@ -117,16 +119,16 @@ package struct Verification: Sendable {
 
     // MARK: Sample
 
-    /// Chooses the sample's objects from all of them; returns nil if there is no sample.
+    /// Chooses the sample's objects from all objects; returns nil if there is no sample.
     ///
-    /// A number is chosen by reservoir sampling: each listed object replaces a chosen one with a probability that leaves all
-    /// equally likely.
+    /// A fixed number of objects is chosen by reservoir sampling: each listed object replaces a chosen one with a
+    /// probability that makes all objects equally likely.
     private func chosenSample() throws(CacheError) -> Sample? {
         guard let kind = options.sample else { return nil }
         var sample = Sample()
         if case .percent(let percent) = kind { sample.share = percent / 100 }
         var reservoir: [Digest] = []
-        // An empty sample would always be sound.
+        // Chosen if no other object is: an empty sample would always be sound.
         var spare: Digest?
         var listed = 0
         for shard in 0..<StoreLayout.shardCount {
@@ -152,7 +154,8 @@ package struct Verification: Sendable {
     // MARK: Objects
 
     private func verifyObject(_ digest: Digest) throws(CacheError) {
-        // A file that was lengthened by a terabyte takes no time to make, and ten minutes to read.
+        // A file that was extended by a terabyte takes no time to create and ten minutes to read, so reading a file with
+        // large holes is deferred.
         let status = try store.directory.status(of: digest, .objects)
         if status?.hasLargeHoles == true { return objects.noteUnread(digest) }
         guard let content = try store.objects.content(ofObject: digest)?.content else { return }
@@ -161,7 +164,7 @@ package struct Verification: Sendable {
             objects.note(digest, content)
             return
         }
-        // If it is deleted, the entries that name it are dangling.
+        // If the object is deleted, it is not recorded, so the entries that name it are dangling.
         if try !condemn(digest, expecting: nil) { objects.note(digest, nil) }
     }
 
@@ -187,10 +190,10 @@ package struct Verification: Sendable {
         found(finding)
     }
 
-    /// Deletes a finding's file, if the options ask for it.
+    /// Deletes the file of a finding if the options ask for it; returns whether it was deleted.
     ///
-    /// If a stopped process holds the lock, the file is reported and stays until the next time; after one such wait there
-    /// are no others.
+    /// If a stopped process holds the lock, the file stays until the next verification. After one such wait, later calls
+    /// don't wait.
     func repair(_ delete: (Duration) throws(CacheError) -> Bool) throws(CacheError) -> Bool {
         guard options.repair else { return false }
         do throws(CacheError) {
@@ -204,13 +207,13 @@ package struct Verification: Sendable {
         }
     }
 
-    /// Lists a shard; returns nil if it can't be listed, which is recorded.
+    /// Lists a shard; if that fails, records the failure and returns nil.
     private func listing(_ tree: Tree, shard: Int) throws(CacheError) -> Store.Listing? {
         try passingOver { () throws(CacheError) in try store.digests(tree, shard: shard) }
     }
 
-    /// Records a failure that concerns a single file or shard and returns nil; rethrows any other, which ends the
-    /// verification.
+    /// If `body` fails because of one file or shard, records that and returns nil; rethrows any other error, which ends
+    /// the verification.
     @discardableResult
     private func passingOver<Value>(_ body: () throws(CacheError) -> Value) throws(CacheError) -> Value? {
         do throws(CacheError) {
@@ -225,10 +228,12 @@ package struct Verification: Sendable {
 
     // MARK: Progress
 
-    /// The steps of a shard, however many files it has: fine enough to estimate the remaining time of hours.
+    /// The number of steps of each shard, however many files it has.
+    ///
+    /// It is large enough to estimate the remaining time of a verification that takes hours.
     private static let shardSteps = 4096.0
 
-    /// Counts a file of a shard as done, given the number of its files.
+    /// Counts one file of a shard with `count` files as done.
     private func step(of count: Int) {
         let home = state.value.withLock { state in
             state.steps += Self.shardSteps / Double(count)

@@ -2,14 +2,14 @@
 
 import Platform
 
-/// The actual bytes of each object that was read, as a checksum and a length.
+/// What a verification has found out about each object: a checksum and the length of its bytes.
 ///
-/// It takes 21 to 43 bytes per object from a few hundred objects per shard on. 10 million objects take 270 MB (16.8 million
-/// slots), a billion 35 GB: those are verified by sample. Two objects with the same fingerprint, of 64 bits with a random
-/// seed, count as one; among 10 million that happens once in 400,000 verifications. It can't condemn a sound object: on a
-/// difference the object is read again.
+/// It takes 21 to 43 bytes per object from a few hundred objects per shard on. 10 million objects take 270 MB (16.8
+/// million slots), a billion 35 GB: verify a sample of so many. Two objects with the same fingerprint, of 64 bits with a
+/// random seed, count as one. Among 10 million objects that happens in one of 400,000 verifications. It can't cause a
+/// sound object to be reported, because an object that differs from an entry is read again.
 struct VerifiedObjects: Sendable {
-    /// One for each shard, each with its own lock, which threads seldom contend for.
+    /// One table for each shard, with a separate lock, for which threads seldom contend.
     private let tables: [Locked<FingerprintTable<UInt64>>.Box]
 
     init() {
@@ -19,8 +19,8 @@ struct VerifiedObjects: Sendable {
         }
     }
 
-    // The state of an object in 63 bits, and above them whether an entry names it. For a sound object it is its checksum and
-    // its length modulo 1 GiB.
+    // The state of an object is in the lower 63 bits; the highest bit says whether an entry names the object. The state
+    // of a sound object is its checksum and its length modulo 1 GiB.
     private static let referenced: UInt64 = 1 << 63
     private static let corrupt: UInt64 = 1 << 62
     private static let unread = corrupt | 1
@@ -31,30 +31,31 @@ struct VerifiedObjects: Sendable {
         UInt64(content.checksum) << 30 | UInt64(truncatingIfNeeded: content.length) & (1 << 30 - 1)
     }
 
-    /// The state of an object that an entry names.
+    /// What is known about an object that an entry names.
     enum Knowledge {
-        /// It was not read, or is missing.
+        /// The object was not read, or is missing.
         case nothing
-        /// It was deferred, to be read when its length is known.
+        /// Reading the object was deferred until an entry states its length.
         case unread
-        /// Its bytes don't have the digest of its name.
+        /// The object's bytes don't have the digest that is its name.
         case corrupt
-        /// It matches the entry.
+        /// The object matches the entry.
         case agrees
-        /// It differs from the entry.
+        /// The object differs from the entry.
         case differs
     }
 
-    /// Records an object that was read; `content` describes its bytes, or is nil if they don't have the digest of its name.
+    /// Records an object that was read; `content` describes its bytes, or is nil if they don't have the digest that is
+    /// its name.
     ///
-    /// - Returns: false if that was recorded already.
+    /// - Returns: false if the same was recorded already.
     @discardableResult
     func note(_ digest: Digest, _ content: Content?) -> Bool {
         let sound = content.flatMap { $0.digest == digest ? Self.mark(of: $0) : nil }
         return note(digest, sound ?? Self.corrupt)
     }
 
-    /// Records an object that was deferred.
+    /// Records that reading an object was deferred.
     func noteUnread(_ digest: Digest) {
         _ = note(digest, Self.unread)
     }
@@ -73,7 +74,8 @@ struct VerifiedObjects: Sendable {
         }
     }
 
-    /// Compares an entry with the object that was read, and records that an entry names it.
+    /// Compares the content that an entry states with the object that was read, and records that an entry names the
+    /// object.
     func compare(_ content: Content) -> Knowledge {
         let mark = tables[content.digest.shard].value.withLock { table in
             guard let mark = table.value(of: content.digest) else { return Self.nothing }
@@ -88,7 +90,7 @@ struct VerifiedObjects: Sendable {
         }
     }
 
-    /// The number of objects that no entry was found to name, sound or deferred.
+    /// The number of objects, sound or deferred, for which no entry was found that names them.
     var unreferenced: Int {
         tables.reduce(0) { sum, table in
             sum

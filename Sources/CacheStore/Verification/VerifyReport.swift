@@ -6,7 +6,7 @@ public struct VerifyOptions: Sendable {
     public enum Sample: Sendable, Equatable {
         /// Each value with this probability, 0 to 100 per cent; at least one value, unless it is 0.
         case percent(Double)
-        /// This many, each equally likely.
+        /// This many values, each equally likely.
         case count(Int)
     }
 
@@ -35,15 +35,15 @@ public struct VerifyReport: Sendable, Equatable, Codable {
         case danglingEntry(Digest)
     }
 
-    /// Distinct values that were read.
+    /// The number of distinct values that were read.
     public package(set) var objects = 0
-    /// Their total length.
+    /// The total length of these values in bytes.
     public package(set) var objectBytes: Int64 = 0
-    /// Distinct values in the cache: more than were read if only a sample was.
+    /// The number of distinct values in the cache; larger than ``objects`` if only a sample was read.
     public package(set) var listedObjects = 0
-    /// Keys that were checked.
+    /// The number of keys that were checked.
     public package(set) var entries = 0
-    /// Keys in the cache.
+    /// The number of keys in the cache.
     public package(set) var listedEntries = 0
     /// Names of objects whose bytes have another digest; the first 1,000.
     public package(set) var corruptObjects: [String] = []
@@ -57,24 +57,24 @@ public struct VerifyReport: Sendable, Equatable, Codable {
     public package(set) var corruptEntryCount = 0
     /// The number of entries without a value.
     public package(set) var danglingEntryCount = 0
-    /// Entries without metadata, as a killed put leaves them.
+    /// The number of entries without metadata; a put that is killed leaves such an entry.
     ///
-    /// They are not damage, unless ``metadataIsLost``. The next collection removes them.
+    /// They are not damage, unless ``metadataIsLost`` is true. The next collection removes them.
     public package(set) var unfinishedEntries = 0
-    /// Entries that were stored by a clock that was ahead.
+    /// The number of entries that were stored while the clock was ahead.
     ///
-    /// They are not damage. They are misses until that time has come, or they are stored again.
+    /// They are not damage. They are misses until the clock has reached that time, or until they are stored again.
     public package(set) var futureEntries = 0
-    /// Whether so many entries lack metadata that it must have been lost, as in a copy of the directory without extended
-    /// attributes.
+    /// Whether so many entries lack metadata that the metadata must have been lost, as in a copy of the directory without
+    /// extended attributes.
     public package(set) var metadataIsLost = false
-    /// Values that no key names; nil if only a sample was checked.
+    /// The number of values that no key names; nil if only a sample was checked.
     ///
     /// The next collection removes them.
     public package(set) var orphans: Int?
     /// Files below the cache directory that do not belong to the cache.
     public package(set) var unrecognised: [String] = []
-    /// The cache's files and directories that could not be read, below its directory.
+    /// The cache's files and directories that could not be read, relative to the cache directory.
     public package(set) var unreadable: [String] = []
     /// The number of corrupt, dangling and unfinished files that were deleted.
     public package(set) var repaired = 0
@@ -83,7 +83,7 @@ public struct VerifyReport: Sendable, Equatable, Codable {
 
     package init() {}
 
-    /// The number of names of each kind that are kept: 1,000 take 64 KB, and users read no more.
+    /// The maximum number of names of each kind in a report: 1,000 take 64 KB, and users read no more.
     static let longestList = 1000
 
     mutating func add(_ finding: Finding) {

@@ -6,21 +6,21 @@ import Platform
 import Synchronization
 
 extension CacheCore {
-    /// The result of checking a value that may be returned, at ``moment``.
+    /// The result of a check, at ``moment``, of a value that may be returned.
     private struct Judgement {
         let validity: MemoryValidity
         let moment: Timestamp
         /// Whether an access must be recorded.
         let isAccessDue: Bool
-        /// Whether the control file shows that no writer has changed the value; if not, its record must be compared with the
-        /// one on disk.
+        /// Whether the control file shows that no writer has changed the value; if not, the value's record must be
+        /// compared with the one on disk.
         let isCurrent: Bool
     }
 
-    /// Returns the value of `key` in memory, if it is still current, and the time of the lookup.
+    /// Returns the value of `key` in memory and the time of the lookup; nil if memory holds no current value.
     ///
-    /// No system call and no allocation if the directory has a control file; otherwise one call, to compare the record with
-    /// the one on disk.
+    /// If the directory has a control file, a hit takes no system call and no allocation; otherwise it takes one system
+    /// call, to compare the record with the one on disk.
     func held<Value>(
         _ key: String,
         in space: KeySpace,
@@ -40,7 +40,8 @@ extension CacheCore {
         return confirmed(held, judgement, mayRestore).map { ($0, now) }
     }
 
-    /// Returns why a value may not be returned, if more than its generation must be checked; nil if it may.
+    /// Checks a value for which the generation alone does not decide; returns why the value may not be returned, or nil
+    /// if it may.
     @inline(never)
     private func judge(_ item: MemoryEntry, _ now: Timestamp, _ judgement: inout Judgement?)
         -> MemoryRemovalCause?
@@ -60,7 +61,8 @@ extension CacheCore {
         return nil
     }
 
-    /// Returns the checked value, complete and identical to the one on disk; nil if it may not be returned.
+    /// Completes the check of a value, and restores its discarded part; returns nil if the value may not be returned, or
+    /// if its part can't be restored.
     private func confirmed<Value>(
         _ held: MemoryValue<Value>,
         _ judgement: Judgement,
@@ -75,7 +77,7 @@ extension CacheCore {
         var whole = held
         if !held.isWhole {
             guard mayRestore, let restored = held.restored() else { return nil }
-            // A frozen tier would not admit it, and would lose the value that it holds.
+            // Not in a frozen tier, which would drop the present value without admitting the restored one.
             if let memory, !memory.isFrozen { memory.keep(restored, by: judgement.validity) }
             whole = restored
         }
@@ -83,9 +85,9 @@ extension CacheCore {
         return whole
     }
 
-    /// Returns whether the validity has ended.
+    /// Returns whether the validity has ended, by the exact clock if the coarse one does not suffice.
     private func isOver(_ validity: MemoryValidity, _ coarseNow: Timestamp) -> Bool {
-        // Near the end the exact clock decides. A configured clock is not read again.
+        // Near the end the exact clock decides. A configured clock has no coarse form, so it is not read again.
         if validity.isBeforeEnd(coarseNow) { return false }
         return !((configuration.now == nil ? .now : coarseNow) < validity.end)
     }
@@ -95,15 +97,16 @@ extension CacheCore {
     }
 
     private func isStillStored(_ held: MemoryValue<some Sendable>, in store: Store) -> Bool {
-        // The get from disk that follows fails in the same way and reports it.
+        // An error counts as a change: the read from disk that follows fails in the same way, and reports the error.
         (try? store.entries.read(held.entryName)?.record == held.makeRecord()) ?? false
     }
 
-    /// Keeps a value in memory that was just read or written.
+    /// Holds in memory a value that was just read or written.
     ///
     /// - Parameters:
-    ///   - validity: without a generation its record is compared with the one on disk at each use.
-    ///   - isOnly: whether the value is stored nowhere else; it is then admitted however unlikely a hit is.
+    ///   - validity: the conditions under which the value may be returned; if it has no generation, each hit compares the
+    ///     value's record with the one on disk.
+    ///   - isOnly: whether the value is stored nowhere else; if so, it is admitted even if a hit is unlikely.
     func hold(_ item: MemoryEntry, by validity: MemoryValidity, of store: Store, isOnly: Bool = false) {
         guard let memory else { return }
         let now = coarseNow
@@ -112,7 +115,8 @@ extension CacheCore {
         validity.accessDue = now.advanced(byNanoseconds: store.accesses.granularity)
         if age != .max {
             validity.end = min(validity.end, item.created.advanced(byNanoseconds: age))
-            // Past the age limit; on disk it stays until the next collection.
+            // The value's time in memory is over, or the value exceeds the age limit; on disk it stays until the next
+            // collection.
             if !(now < validity.end) { return }
         }
         memory.keep(item, by: validity, isOnly: isOnly, upToAge: age)
@@ -120,7 +124,7 @@ extension CacheCore {
 
     /// Applies the directory's current age limit to the values in memory.
     ///
-    /// Two loads if nothing has changed.
+    /// Takes two loads if the limit has not changed.
     func followLimits() {
         if let memory { _ = followLongestAge(of: store, memory) }
     }
@@ -133,7 +137,7 @@ extension CacheCore {
 
     /// Removes expired values from memory without waiting for a get.
     ///
-    /// Must be called about once a second. No system call.
+    /// Must be called about once a second. Makes no system call.
     func dropExpired() {
         guard let memory else { return }
         memory.removeExpired(at: coarseNow)
@@ -141,8 +145,8 @@ extension CacheCore {
 
     /// Releases part of the memory tier under memory pressure.
     ///
-    /// A quarter, and a second later a quarter of the rest, so that a short stall costs little; three quarters at once if
-    /// the kernel is about to kill processes.
+    /// Under moderate pressure a call releases a quarter, and the call a second later a quarter of the rest, so that a
+    /// short stall costs little. If the kernel is about to kill processes, a call releases three quarters.
     ///
     /// - Parameter pressure: the memory pressure, evaluated only if needed.
     func relieve(_ pressure: () -> MemoryPressure) {

@@ -5,11 +5,12 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// Removes the value on disk, and keeps `held` in memory, if there is a memory tier.
+    /// Removes the key's value from disk, and keeps `held` in memory if there is a memory tier.
     ///
-    /// As with a put on disk, it is kept only if no other writer was active meanwhile.
+    /// As after a put on disk, memory keeps the value only if no other writer was active meanwhile.
     ///
-    /// - Parameter isComputed: whether other processes keep their values of the key in memory if there is no entry on disk.
+    /// - Parameter isComputed: whether the value was computed. If so, and if there is no entry on disk, the values of the
+    ///   key that other processes hold in memory stay valid.
     func keepInMemory(
         _ held: MemoryEntry,
         _ key: Digest,
@@ -23,14 +24,15 @@ extension CacheCore {
         }
         store.counters.add(.put)
         guard let memory, let generation else { return }
-        // Values that this process holds in other forms may be valid by the same generation.
+        // The generation changes only if there was an entry. If not, values that this process holds in other forms would
+        // stay valid.
         if isComputed { memory.remove(held.key, in: held.space, cause: .replaced) }
-        // Accesses can't be recorded on disk, so they don't extend it.
+        // Without an entry on disk accesses can't be recorded, so they don't extend the lifetime.
         let end = terms.end(record.expires, from: record.created)
         hold(held, by: MemoryValidity(generation: generation, heldUntil: end), of: store, isOnly: true)
     }
 
-    /// Publishes a queued put; reports a failure as an event.
+    /// Writes a queued put to disk; reports a failure as an event.
     func publish(_ write: PendingWrite) {
         let bytes = write.data.span
         let digest = write.keyDigest

@@ -7,8 +7,7 @@ import Synchronization
 
 /// The state behind a ``SharedCache``.
 ///
-/// It lives as long as it is referenced. Background threads hold this object and never the cache itself, so that releasing a
-/// cache never waits for them.
+/// Background threads hold this object, and never the cache itself, so that releasing a cache never waits for them.
 final class CacheCore: Sendable {
     let path: String
     let configuration: CacheConfiguration
@@ -43,10 +42,10 @@ final class CacheCore: Sendable {
 
     // MARK: Use
 
-    /// The directory's store; another object after the directory was replaced.
+    /// The directory's store; a different object after the directory was replaced.
     var store: Store { openStore.withLock { $0 } }
 
-    /// The current time, by which this cache judges expirations.
+    /// The current time, by which values of this cache expire.
     var now: Timestamp {
         configuration.now.map { Timestamp($0()) } ?? .now
     }
@@ -55,13 +54,13 @@ final class CacheCore: Sendable {
         !isClosed.exchange(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Whether this process has opened the cache; false in a forked child.
+    /// Whether this process opened the cache; false in a forked child.
     @inline(__always)
     var isOwn: Bool { processGeneration == owner }
 
-    /// Throws after ``close()``, and in a child of the process that has opened the cache.
+    /// Throws after ``close()``, and in a forked child of the process that opened the cache.
     ///
-    /// In a child, locks are shared with the parent, and mutexes may be held by threads that don't exist.
+    /// A child shares file locks with its parent, and its mutexes may be held by threads that exist only in the parent.
     @inline(__always)
     func checkOpen() throws(CacheError) {
         if isClosed.load(ordering: .relaxed) || !isOwn { throw closedError }
@@ -74,10 +73,11 @@ final class CacheCore: Sendable {
             : CacheError(.forked, to: "use", path: path)
     }
 
-    /// Runs `body` on the store; the error is ``CacheError/Code/directoryVanished`` if it fails because the directory is
-    /// gone.
+    /// Runs `body` on the store.
     ///
-    /// Inlined: otherwise a get takes 100 more instructions.
+    /// - Throws: ``CacheError/Code/directoryVanished`` if `body` fails because the directory is gone.
+    ///
+    /// Inlined, because a get would otherwise take 100 more instructions.
     @inline(__always)
     func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(CacheError) -> Value
@@ -86,7 +86,7 @@ final class CacheCore: Sendable {
         return try describingFailures { (store) throws(CacheError) in try body(store, now) }
     }
 
-    /// Like ``withStore(_:)``, but also works during and after closing, for remaining work.
+    /// Like ``withStore(_:)``, but also works during and after closing, for work that remains then.
     @inline(__always)
     func describingFailures<Value: ~Copyable>(
         _ body: (Store) throws(CacheError) -> Value
@@ -111,8 +111,9 @@ final class CacheCore: Sendable {
     /// Switches to the directory that the path refers to now, creating it if it is missing.
     func reopen() throws(CacheError) {
         let store = try Store(at: path, options: configuration.storeOptions, replacing: store)
-        // The memory tier first: its values from the old directory are then judged by ``store``, to which puts go as well,
-        // before and after it is exchanged. The old store is released last, under no lock.
+        // The memory tier switches first. From then on each of its values from the old directory is checked against
+        // ``store``, to which puts go as well, before and after ``store`` is exchanged. The old store is released last,
+        // under no lock.
         memory?.setStore(store)
         let old = openStore.withLock { present in
             defer { present = store }
@@ -123,9 +124,9 @@ final class CacheCore: Sendable {
         events.send(.directoryReplaced)
     }
 
-    /// This process's activity since the cache was opened; empty in a child of the process that has opened it.
+    /// This process's activity since the cache was opened; empty in a forked child of the process that opened it.
     var activity: CacheActivity {
-        // In a child the locks may be held by threads that don't exist.
+        // In a child the mutexes may be held by threads that exist only in the parent.
         guard isOwn else { return CacheActivity() }
         let (counters, hits) = (store.counters, memory?.hits ?? 0)
         // The memory tier counts its own hits.
@@ -134,7 +135,7 @@ final class CacheCore: Sendable {
 
     // MARK: Accesses
 
-    /// Remembers an access to a value in memory, to record it on disk later.
+    /// Remembers an access to a value in memory, so that it is recorded on disk later.
     func noteAccess(_ key: Digest, at now: Timestamp) {
         guard let memory else { return }
         memory.dueAccesses.withLock { $0.add(key, at: now) }
@@ -142,7 +143,7 @@ final class CacheCore: Sendable {
 
     /// Records the accesses to values in memory on disk.
     ///
-    /// Two system calls for each key, at most ``DueAccesses/capacity`` keys.
+    /// Takes two system calls for each key, for at most ``DueAccesses/capacity`` keys.
     func flushAccesses() {
         guard let memory else { return }
         let store = store

@@ -4,13 +4,13 @@ public import CacheStore
 import Platform
 
 extension SharedCache {
-    /// Returns all unexpired entries, or those of a selection, in no particular order.
+    /// Returns the unexpired entries of a selection, in no particular order.
     ///
     /// The sequence reads one shard at a time. Entries that other processes add or remove meanwhile may or may not be
     /// included. An element is a failure if a part of the directory could not be read.
     ///
-    /// - Parameter selection: the keys. A key that the cache does not know matches no prefix.
-    /// - Complexity: O(*n*) in all keys, whatever is selected: neither prefixes nor tags are indexed.
+    /// - Parameter selection: the keys to include. An entry whose key is not stored with it matches no prefix.
+    /// - Complexity: O(*n*) in the number of all keys, whatever is selected: neither prefixes nor tags are indexed.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func entries(
         _ selection: KeySelection = .all
@@ -30,7 +30,7 @@ private struct CacheEntries: Sequence, IteratorProtocol, Sendable {
     var shard = 0
     var keys: [Digest] = []
 
-    /// Returns the next entry, or the reason why it could not be read; nil at the end.
+    /// Returns the next entry, or the error that prevented reading it; nil at the end.
     mutating func next() -> Result<CacheEntry, CacheError>? {
         do throws(CacheError) {
             while true {

@@ -17,7 +17,7 @@ extension SharedCache {
         }
     }
 
-    /// Stores the contents of what `open` opens.
+    /// Stores the contents of the descriptor that `open` returns.
     func put(
         from name: String,
         _ key: String,
@@ -27,7 +27,7 @@ extension SharedCache {
     ) throws(CacheError) -> CacheEntry {
         let digest = try settledDigest(ofKey: key)
         let source = try describingFile("read", name, open)
-        // Invalid options are rejected before anything is read, and a directory before anything is copied.
+        // Checked early: invalid options are rejected before anything is read, and a directory before anything is copied.
         let draft = try record(
             of: Content(digest: digest, length: 0, checksum: 0),
             key: key,
@@ -41,7 +41,7 @@ extension SharedCache {
             try store.stage(copying: source, for: digest, draft)
         }
         try check(staged.content.digest)
-        // The lifetime begins once all bytes have arrived, however long a pipe took.
+        // The lifetime begins only when all bytes have arrived, however long the writer of a pipe took.
         let stored = now
         let record = try record(of: staged.content, key: key, options, now: stored)
         var slot = Optional(staged)
@@ -60,7 +60,8 @@ extension SharedCache {
 
     /// Calls `body` with the value's file and entry; returns nil for a miss.
     ///
-    /// `body` runs outside of ``withStore(_:)``: a missing file of the caller says nothing about the directory.
+    /// `body` runs outside of ``withStore(_:)``: if it fails because a file of the caller is missing, that says nothing
+    /// about the cache's directory.
     func withFile<Value>(
         forKey key: String,
         _ reading: ReadOptions,
@@ -72,7 +73,7 @@ extension SharedCache {
         return try body(hit.value, entry)
     }
 
-    /// Opens the value's file, verified and at its start; asks remote stores if this machine does not have it.
+    /// Opens the value's file, verified and at its start; asks remote servers if this machine does not have the value.
     func findFile(
         forKey key: String,
         _ digest: Digest,

@@ -4,18 +4,19 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-/// What a process finds without reading the disk.
+/// The result of a lookup that does not read the disk.
 private enum TierAnswer<Value: Sendable> {
     case hit(CacheHit<Value>)
-    /// The key has no value, whatever is on disk.
+    /// The key has no value, even if there is one on disk.
     case miss
-    /// A put of this process must end first, on a thread that may wait and run the program's code.
+    /// A queued put has the answer, but only for a thread that may wait for the put and run the program's code.
     case unsettled(PendingWrite)
     /// The disk must be read.
     case unknown
 }
 
-// Every lookup of a value passes here: the queued puts of this process, its memory, the disk, and then remote servers.
+// All lookups of values are here. They search the queued puts of this process, its memory, the disk, and then remote
+// servers.
 
 extension SharedCache {
     /// Returns the value of `key`, decoded by `codec`.
@@ -42,7 +43,7 @@ extension SharedCache {
         return hit.isOlder(than: oldest) ? nil : hit
     }
 
-    /// Returns the value of `key` without blocking the thread; a hit in memory doesn't change threads.
+    /// Returns the value of `key` without blocking the thread; a hit in memory doesn't switch threads.
     func find<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
@@ -92,8 +93,8 @@ extension SharedCache {
         case .hit(let hit): return hit
         case .miss: return nil
         case .unsettled(let write) where readsDisk:
-            // Waits only for the last step of this process's own put, which already holds its locks, while another process
-            // writes concurrently.
+            // This happens only while another process writes concurrently. The wait is short: this process's own put
+            // already holds its locks, and only its last step is left.
             if writeBehind.awaitEnd(of: write) {
                 return try findAgain(key, codec, acceptsStale: acceptsStale)
             }
@@ -101,14 +102,14 @@ extension SharedCache {
             return nil
         case .unknown where readsDisk: return try findOnDisk(key, codec, acceptsStale: acceptsStale)
         case .unsettled, .unknown:
-            // Rejects an empty key, which no tier has; checked last, because it hashes.
+            // Rejects an empty key, which no tier contains. Checked last, because it hashes the key.
             _ = try digest(ofKey: key)
             counters.add(.miss)
             return nil
         }
     }
 
-    /// Returns whether a get of `key` may find a value; never waits, and does not count as a miss.
+    /// Returns whether a get of `key` may find a value; never waits for a put, and never counts a miss.
     func isWorthGetting(_ key: String, allowingStale: Bool = false) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
@@ -118,7 +119,7 @@ extension SharedCache {
         return try isPublished(digest, allowingStale: allowingStale)
     }
 
-    /// Like ``findHere(_:_:acceptsStale:readsDisk:)``, not inlined, after a put has ended.
+    /// Calls ``findHere(_:_:acceptsStale:readsDisk:)`` again after a put has ended; not inlined.
     private func findAgain<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
@@ -129,7 +130,7 @@ extension SharedCache {
 
     // MARK: Metadata
 
-    /// Returns the metadata of `digest` on disk, without waiting for queued puts; nil for a miss.
+    /// Returns the metadata of the value of `digest` on disk, without waiting for queued puts; nil for a miss.
     func publishedEntry(
         _ digest: Digest,
         _ key: String,
@@ -159,10 +160,10 @@ extension SharedCache {
 
     // MARK: Tiers
 
-    /// Returns the answer of the queued puts and the memory of this process.
+    /// Looks up the queued puts and then the memory of this process.
     ///
     /// - Parameters:
-    ///   - readsDisk: whether the disk may be read, as it is even for a hit in memory if there is no control file.
+    ///   - readsDisk: whether the disk may be read; without a control file even a hit in memory reads it.
     ///   - mayRunCode: whether this thread may decode values and restore discarded parts.
     @inline(__always)
     private func findInProcess<Codec: CacheCodec>(
@@ -185,7 +186,7 @@ extension SharedCache {
         return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
     }
 
-    /// Returns the answer of the queued puts.
+    /// Looks up the queued puts of this process.
     private func findQueued<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
@@ -206,7 +207,7 @@ extension SharedCache {
                 ? write as MemoryEntry as? MemoryValue<Codec.Value>
                 : held(write.data, key, codec, write.makeRecord())
         else {
-            // The value on disk is older than this put.
+            // The disk is not read: any value there is older than this put.
             counters.add(.miss)
             return .miss
         }
@@ -225,7 +226,7 @@ extension SharedCache {
             guard let hit = try store.get(digest, now: now, allowingStale: acceptsStale),
                 let held = held(hit.value, key, codec, hit.entry.record)
             else { return nil }
-            // Kept only if it can be checked later, by its generation or by its record.
+            // Kept only if later hits can check the value: by its generation or, without a control file, by its record.
             let terms = configuration.memory.terms
             if !hit.entry.isStale, hit.entry.generation != nil || !store.hasGenerations,
                 terms.keeps != .diskOnly
@@ -241,7 +242,8 @@ extension SharedCache {
         }
     }
 
-    /// Returns the value encoded in `bytes`; nil, a miss, if another version of the program or another codec wrote them.
+    /// Returns the value encoded in `bytes`; nil, which is a miss, if another version of the program or another codec
+    /// wrote them.
     @inline(__always)
     func held<Codec: CacheCodec>(
         _ bytes: consuming Data,
@@ -251,7 +253,7 @@ extension SharedCache {
     ) -> MemoryValue<Codec.Value>? {
         let (form, size) = (ObjectIdentifier(Codec.self), bytes.count)
         let valueCost = configuration.memory.valueCost
-        // Moved here: the codec would copy the bytes, which takes 140 instructions.
+        // The bytes are moved, not decoded: the codec would copy them, which takes 140 instructions.
         if Codec.self == BytesCodec.self {
             let held = MemoryValue(
                 bytes,

@@ -3,10 +3,12 @@
 import FoundationEssentials
 import Platform
 
-// Remote servers are asked for all keys together no longer than for one.
+// Asking remote servers for many keys takes no longer than asking for one: all keys share one deadline.
 
 extension SharedCache {
-    /// Returns the values of these keys, each of which occurs once, that a get finds.
+    /// Returns the values that a get finds for these keys.
+    ///
+    /// Each key must occur only once.
     func find<Codec: CacheCodec>(
         _ keys: [String],
         _ codec: Codec,
@@ -21,7 +23,7 @@ extension SharedCache {
         return hits
     }
 
-    /// Returns this machine's values.
+    /// Returns the values that this machine has.
     private func findHere<Codec: CacheCodec>(
         _ keys: [String],
         _ codec: Codec,
@@ -33,7 +35,7 @@ extension SharedCache {
         return hits
     }
 
-    /// Returns the values that remote servers return before `end`: for all keys no longer than for one.
+    /// Returns the values that remote servers return before `end`, the deadline of all keys together.
     private func findRemotely<Codec: CacheCodec>(
         _ keys: [String],
         _ codec: Codec,
@@ -48,12 +50,12 @@ extension SharedCache {
         return hits
     }
 
-    /// The maximum time for asking remote servers; nil if they are not asked.
+    /// The maximum time to ask remote servers; nil if they are not asked.
     private func askingLimit(_ reading: ReadOptions) -> Duration? {
         reading.mayAskRemote ? remote?.tier.limit : nil
     }
 
-    /// Returns the values that a get finds, without blocking the task's thread.
+    /// Returns the values that a get finds for these keys, without blocking the task's thread.
     func find<Codec: CacheCodec>(
         _ keys: [String],
         _ codec: Codec,
@@ -64,7 +66,7 @@ extension SharedCache {
         }
         let absent = keys.filter { hits[$0] == nil }
         guard let limit = askingLimit(reading), !absent.isEmpty else { return hits }
-        // Not on a reading thread: reads of this disk would wait for the network.
+        // Not on a thread for disk reads: other reads of this machine's disk would then wait for the network.
         let end = ContinuousClock.now + limit
         let found = await offloadIfFree(on: .asking) {
             self.findRemotely(absent, codec, reading, until: end)

@@ -7,7 +7,7 @@ import Platform
 // How values are stored, by puts and after computations.
 
 extension SharedCache {
-    /// Stores a value, as the options say: in memory, on disk, or both, now or later.
+    /// Stores a value in memory, on disk, or both, now or later, as the options say.
     @specialized(where Codec == BytesCodec)
     func put<Codec: CacheCodec>(
         _ value: Codec.Value,
@@ -18,7 +18,7 @@ extension SharedCache {
         let value = try canonical(value, codec)
         if waitsForNobody(options) {
             let write = try pendingWrite(encoded(value, forKey: key, codec), forKey: key, options)
-            // A value larger than the whole queue is written through.
+            // A value that is larger than the whole queue is written through.
             if writeBehind.put(write) { return }
         }
         if keepsInMemoryAlone(options) {
@@ -27,13 +27,14 @@ extension SharedCache {
         }
         let data = try encoded(value, forKey: key, codec)
         let written = try write(data, forKey: key, options)
-        // Made only if it is kept, as it costs two allocations.
+        // Created only if memory may hold it, because it costs two allocations.
         if let validity = written.validity {
             core.hold(held(value, data, key, codec, written.record, options), by: validity, of: core.store)
         }
     }
 
-    /// Stores a computed value, on disk even if puts are queued, unless it is stored in memory alone.
+    /// Stores a computed value: in memory alone if the options say so, otherwise on disk at once, even if puts are
+    /// queued.
     ///
     /// - Returns: the value in the form that memory holds.
     @specialized(where Codec == BytesCodec)
@@ -57,7 +58,8 @@ extension SharedCache {
 
     /// Writes a value to disk, after the queued put of its key, if there is one.
     ///
-    /// - Returns: its record, and the validity by which memory may hold the value; nil if it may not.
+    /// - Returns: the value's record, and the validity under which memory may hold the value; nil if memory may not hold
+    ///   it.
     private func write(
         _ data: Data,
         forKey key: String,
@@ -69,7 +71,8 @@ extension SharedCache {
         // Computed once: each access costs 200 instructions in `Data`.
         let bytes = data.span
         let record = try record(of: Content(of: bytes), key: key, options, now: now)
-        // A queued put is published, not dropped: gets must see its value until this one is on disk, and if this one fails.
+        // A queued put is published, not dropped: gets must see its value until this one is on disk, and also if this one
+        // fails.
         writeBehind.settle(digest)
         let generation = try core.describingFailures { (store) throws(CacheError) in
             try store.put(bytes, for: digest, record, wait)
@@ -79,7 +82,7 @@ extension SharedCache {
         return (record, core.memory == nil ? nil : terms.validity(of: record, writtenAt: generation))
     }
 
-    /// Returns a value that was stored as `data`, in the form that memory holds.
+    /// Returns a value that was encoded as `data`, in the form that memory holds.
     @inline(__always)
     private func held<Codec: CacheCodec>(
         _ value: Codec.Value,
@@ -116,7 +119,7 @@ extension SharedCache {
         }
     }
 
-    /// Returns the value as a get returns it: bytes have indices from 0.
+    /// Returns the value as a get returns it: the indices of bytes start at 0.
     @inline(__always)
     private func canonical<Codec: CacheCodec>(
         _ value: Codec.Value,
@@ -126,7 +129,7 @@ extension SharedCache {
         return try withIndicesFromZero(bytes) as? Codec.Value ?? value
     }
 
-    /// Returns the same bytes with indices from 0, as a get from disk does: a slice keeps the indices of its base.
+    /// Returns the same bytes with indices that start at 0, as a get from disk does; a slice has the indices of its base.
     private func withIndicesFromZero(_ data: Data) throws(CacheError) -> Data {
         if data.startIndex == 0 { return data }
         return try describing("copy \(data.count) bytes for", path) { () throws(Errno) in
@@ -176,7 +179,7 @@ extension SharedCache {
         _ options: PutOptions,
         isComputed: Bool
     ) throws(CacheError) -> MemoryValue<Codec.Value> {
-        // A pending put of this process is published first, and then removed like any other.
+        // A pending put of this process is published first; its entry is then removed like any other.
         let digest = try settledDigest(ofKey: key)
         let unknown = Content(digest: digest, length: 0, checksum: 0)
         let record = try record(of: unknown, key: key, options, now: now)
@@ -187,7 +190,7 @@ extension SharedCache {
         return held
     }
 
-    /// Records that `key` has no value for the given time; if that is zero, removes its value.
+    /// Records that `key` has no value for the given time; if the time is zero or less, only removes the key's value.
     func keepNothing(
         forKey key: String,
         for span: Duration,
@@ -207,7 +210,7 @@ extension SharedCache {
 
     /// Returns the record of an entry that marks `key` as having no value for the given time.
     ///
-    /// Its content is empty, because an entry must have content.
+    /// An entry must have content, so this one has empty content.
     func recordOfNothing(forKey key: String, for span: Duration) throws(CacheError) -> Record {
         let (terms, nothing) = (PutOptions(expires: .after(span), onAccess: .keep), Data())
         var record = try record(of: Content(of: nothing.span), key: key, terms, now: now)
@@ -215,9 +218,9 @@ extension SharedCache {
         return record
     }
 
-    /// Returns when `key` was recorded as having no value; nil if it was not, or if that has expired.
+    /// Returns when `key` was recorded as having no value; nil if it was not, or if that record has expired.
     ///
-    /// One system call, none for most keys that have no entry.
+    /// Takes one system call, or none for most keys without an entry.
     func nothing(forKey key: String) throws(CacheError) -> Timestamp? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, now) throws(CacheError) in
@@ -225,13 +228,13 @@ extension SharedCache {
         }
     }
 
-    /// Gives the value of `key` with the record `previous` new options, as of now, without writing its bytes.
+    /// Gives the stored value of `key` new options, as if it were stored now, without writing its bytes.
     ///
     /// - Parameters:
     ///   - wait: how to wait if the disk is full.
-    ///   - hold: makes the item for memory from the new record.
-    /// - Returns: the result of `hold`, and whether it is the latest value: false if another writer has stored another
-    ///   value, which stays. nil if there is no value any more, so that it must be stored again.
+    ///   - hold: creates the item for memory from the new record.
+    /// - Returns: the result of `hold`, and whether it is the latest value; false if another writer has stored a
+    ///   different value, which then stays. nil if the value is gone, so that it must be stored again.
     func renew<Value: Sendable>(
         _ previous: Record,
         forKey key: String,
@@ -277,14 +280,14 @@ extension SharedCache {
     private enum Renewal {
         /// The entry has the new record; the generation is nil if memory may not hold the value.
         case renewed(Record, Generation?)
-        /// Another writer has stored another value meanwhile, which stays.
+        /// Another writer has stored a different value meanwhile, which stays.
         case replaced(Record)
         case gone
     }
 }
 
 extension PutOptions {
-    /// Returns these options, with missing ones taken from `record`, except the expiration.
+    /// Returns these options, with missing ones except the expiration taken from `record`.
     func filled(from record: Record) -> PutOptions {
         var options = self
         options.staleFor = staleFor ?? record.staleFor

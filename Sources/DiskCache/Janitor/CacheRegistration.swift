@@ -3,9 +3,10 @@
 import CacheStore
 import Platform
 
-/// The registration of an open cache in its directory and its process: its session and its janitor.
+/// The registration of an open cache in its directory, as a session with a janitor, and in its process.
 ///
-/// Only the ``SharedCache`` holds it: when that is released, the thread is asked to end, and no caller waits for it.
+/// Only the ``SharedCache`` holds this object. When the cache is released, the janitor's thread is asked to end, and
+/// nobody waits for that.
 final class CacheRegistration: Sendable {
     private let core: CacheCore
     private let writeBehind: WriteBehind
@@ -32,10 +33,10 @@ final class CacheRegistration: Sendable {
     /// Closes the cache within `deadline`.
     ///
     /// In this order: the cache rejects calls; the janitor stops, in the middle of a sweep if necessary; queued puts are
-    /// written, and sent to remote servers; accesses are recorded; the session ends. Only then, if it was the last one,
-    /// expired entries are swept, because the others must be able to leave meanwhile.
+    /// written, and sent to remote servers; accesses are recorded; the session ends. If it was the last session, expired
+    /// entries are swept; only then, because other sessions must be able to end during the sweep.
     ///
-    /// Does nothing in a child of the process that has opened the cache.
+    /// Does nothing in a forked child of the process that opened the cache.
     func close(deadline: Duration) -> CloseReport {
         guard core.isOwn, core.close() else { return CloseReport() }
         defer { core.events.finish() }
@@ -43,9 +44,9 @@ final class CacheRegistration: Sendable {
         janitor.stop()
         var report = CloseReport()
         report.isComplete = writeBehind.drain(until: end)
-        // Changes that are not sent by then wait on disk for the next process.
+        // Changes that are not sent in time wait on disk for the next process.
         remote?.tier.close(until: end)
-        // A janitor that is stuck in the kernel is left behind.
+        // If the janitor's thread is stuck in the kernel, closing continues without it.
         _ = janitor.waitUntilStopped(end)
         core.flushAccesses()
         do throws(CacheError) {
@@ -62,7 +63,7 @@ final class CacheRegistration: Sendable {
         var request = SweepRequest()
         request.expiredOnly = true
         request.pace.deadline = end
-        // A process that is sweeping at this moment, such as a command, does the same work.
+        // No sweep if another process, such as a command, is sweeping now: it does the same work.
         let result = try Sweep.runIfDue(request, on: core.store, now: core.now) { _ in true }
         if let result { janitor.swept(result) }
         report.collection = result

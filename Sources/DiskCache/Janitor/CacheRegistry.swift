@@ -3,12 +3,12 @@
 import CacheStore
 import Platform
 
-/// All open caches of this process, which closes them when a signal ends it, if requested.
+/// All open caches of this process, which are closed, if requested, when a signal ends the process.
 final class CacheRegistry: Sendable {
     private static let own = PerProcess { CacheRegistry() }
     static var all: CacheRegistry { own.value }
 
-    /// Closes a cache within a deadline; does nothing once it is released.
+    /// Closes a cache within a deadline; does nothing if the cache has been released.
     typealias Close = @Sendable (Duration) -> Void
 
     private struct State {
@@ -29,7 +29,7 @@ final class CacheRegistry: Sendable {
         state.withLock { $0.members[identifier] = nil }
     }
 
-    /// Makes a signal that ends the process close all caches first, or changes the deadline for that.
+    /// Makes SIGTERM and SIGINT, if they end the process, close all caches first; a repeated call changes the deadline.
     func closeOnTermination(deadline: Duration) throws(CacheError) {
         let isNew = state.withLock { state in
             defer { state.isWatching = true }
@@ -55,10 +55,10 @@ final class CacheRegistry: Sendable {
         let signals = [Signal.terminate, .interrupt]
         guard signals.allSatisfy({ $0.hasDefaultEffect || $0.isIgnored }) else { throw .exists }
         let pipe = try SignalPipe()
-        // The thread first: a signal that arrives before it waits is in the pipe.
+        // The thread starts first. A signal that arrives before the thread waits for it stays in the pipe.
         try DetachedThread.start("diskcache-end") { self.run(pipe) }
         for signal in signals { _ = try pipe.take(signal) }
-        // The thread may have ended before the signals were taken.
+        // The thread may have ended before the signals were handled.
         if state.withLock(\.hasGivenUp) { restoreSignals() }
     }
 
@@ -68,8 +68,8 @@ final class CacheRegistry: Sendable {
             close()
             signal.endProcess()
         } catch {
-            // This process holds both ends of the pipe, so reading fails only if a sandbox forbids it: then the signals end
-            // the process as they would without this.
+            // This process holds both ends of the pipe, so reading fails only if a sandbox forbids it. Then the signals
+            // end the process at once, as they do by default.
             state.withLock { $0.hasGivenUp = true }
             restoreSignals()
         }

@@ -6,24 +6,26 @@ import Platform
 /// Maintains a directory for one open cache, on a dedicated thread.
 ///
 /// An idle round, once a second, takes nine system calls: two to wait, six to check that the path still leads to the
-/// directory and to its control file and that the limits are the same, and one to check whether any process has recorded a
-/// sweep. The cache's own tasks are added: if anything is in memory, three to fifteen to measure memory pressure. One
-/// process sweeps at a time, elected by the `janitor` lock, whose file also records the last sweep. If that process dies,
-/// the next round of any other finds its record unfinished and the lock free, and starts over.
+/// directory and to its control file and that the limits are unchanged, and one to check whether any process has recorded
+/// a sweep. If the cache holds values in memory, a round takes three to fifteen more, to measure memory pressure. Only
+/// one process sweeps at a time: the one that holds the `janitor` lock, whose file also records the last sweep. If that
+/// process dies, the next round in any other process finds the record unfinished and the lock free, and starts the sweep
+/// over.
 ///
-/// The thread holds this object, which holds no ``SharedCache``. Only closing waits for the thread, for a slice of a sweep
-/// at most.
+/// The thread holds this object, but no ``SharedCache``. Only closing waits for the thread, for one slice of a sweep at
+/// most.
 final class Janitor: Sendable {
-    /// The time between checks, within which a replaced directory is detected, and a dead janitor's work taken over.
+    /// The time between checks, within which a replaced directory is detected and the work of a dead janitor is taken
+    /// over.
     private static let second: Duration = .seconds(1)
 
-    /// How long the thread leaves the work to another process that is making room.
+    /// How long the thread waits while another process makes room, or if no room can be made.
     private static let courtesy: Duration = .milliseconds(20)
 
     private struct State {
         var isStopping = false
         var isRunning = false
-        /// Whether a put has passed the high mark.
+        /// Whether a put has exceeded the high mark since this thread last made room.
         var isPressed = false
     }
 
@@ -35,14 +37,14 @@ final class Janitor: Sendable {
         var granularity: Int64
         /// The failure of the directory's configuration at the last check.
         var configurationFailure: CacheError?
-        /// The last sweep's record as it was read, and when it was written.
+        /// The last sweep's record, as this process read it, and when it was written.
         var sweep: (record: SweepRecord?, note: Timestamp?)
         /// The earliest start of the next sweep after a failed one.
         var notBefore = ContinuousClock.now
         var reported: CacheError?
-        /// The activity up to the end of this process's last sweep, and the time until which low limits are not reported
-        /// again.
+        /// The directory's activity up to the end of this process's last sweep.
         var activity: CacheActivity?
+        /// The time until which low limits are not reported again.
         var silentUntil = ContinuousClock.now
     }
 
@@ -62,7 +64,7 @@ final class Janitor: Sendable {
 
     /// Joins the session and starts the thread.
     ///
-    /// Failures are reported, and affect only the janitor's tasks: the cache works without it.
+    /// Failures are reported as events, and affect only the janitor's tasks: the cache works without a janitor.
     func begin() {
         join()
         guard core.configuration.janitor.isEnabled else { return }
@@ -75,7 +77,7 @@ final class Janitor: Sendable {
         }
     }
 
-    /// Asks the thread to end; never waits.
+    /// Asks the thread to end, without waiting for that.
     func stop() {
         state.withLock { $0.isStopping = true }
         state.wakeAll()
@@ -96,12 +98,12 @@ final class Janitor: Sendable {
         }
     }
 
-    /// Reports a background failure, which is retried.
+    /// Reports a failure in the background; the task will be tried again.
     private func failed(_ error: CacheError) {
         core.events.send(.collectionFailed(error))
     }
 
-    /// Leaves the session; returns true if it was the last one.
+    /// Ends the session; returns whether it was the last one of the directory.
     func leave() throws(CacheError) -> Bool {
         let left = session.withLock { $0 }
         return try left?.end() ?? false
@@ -120,7 +122,7 @@ final class Janitor: Sendable {
         state.wakeAll()
     }
 
-    /// Waits until the time is over or a put needs room; returns false if the thread must end.
+    /// Waits until the time has passed or a put needs room; returns false if the thread must end.
     private func rest(for time: Duration) -> Bool {
         let mayGoOn = state.wait(until: .now + time) { state -> Bool? in
             if state.isStopping { return false }
@@ -129,7 +131,7 @@ final class Janitor: Sendable {
         return mayGoOn ?? true
     }
 
-    /// Rests within a sweep, does due tasks meanwhile, and returns whether to continue.
+    /// Rests within a sweep, and then does the tasks that are due; returns false if the thread must end.
     private func pause(_ time: Duration) -> Bool {
         if isStopped(within: time) { return false }
         lookAround()
@@ -158,13 +160,14 @@ final class Janitor: Sendable {
         }
     }
 
-    /// The time between two recordings of accesses in memory: the maximum time that an access may go unrecorded, at most a
-    /// second and at least a twentieth of one.
+    /// The time between two recordings of accesses to values in memory: the granularity of accesses, limited to 50 ms to
+    /// 1 s.
     private var tick: Duration {
         min(.seconds(1), max(.milliseconds(50), .nanoseconds(core.store.accesses.granularity)))
     }
 
-    /// Follows changed limits, and records accesses in memory sooner if entries are evicted sooner.
+    /// Applies changed limits; if the granularity of accesses is finer now, makes accesses to values in memory due
+    /// sooner.
     private func followConfiguration() {
         let store = core.store
         store.followConfiguration()
@@ -175,9 +178,9 @@ final class Janitor: Sendable {
             defer { (rounds.configurationFailure, rounds.granularity) = (failure, granularity) }
             return (rounds.configurationFailure != failure, rounds.granularity)
         }
-        // A failure that repeats every second is reported only once.
+        // A failure that recurs every second is reported only once.
         if isNew, let failure { core.events.send(.configurationFailed(failure)) }
-        // Only if noticeably finer than before: it takes a scan of all values in memory.
+        // Only if the granularity is noticeably finer, because this scans all values in memory.
         if granularity < before - before / 4 {
             core.memory?.advanceAccesses(to: core.coarseNow.advanced(byNanoseconds: granularity))
         }
@@ -185,7 +188,7 @@ final class Janitor: Sendable {
 
     // MARK: Room
 
-    /// Makes puts that pass the high mark wake this thread.
+    /// Makes puts that exceed the high mark wake this thread.
     private func attend(_ store: Store) {
         store.onPressure { [weak self] in self?.press() }
     }
@@ -201,9 +204,9 @@ final class Janitor: Sendable {
         if isNew { state.wakeAll() }
     }
 
-    /// Evicts down to the low mark if the high one is passed, at full pace: writers may be waiting.
+    /// If the usage exceeds the high mark, evicts down to the low mark, at full speed: writers may be waiting.
     private func relieve() {
-        // On every path: while the flag is set, the thread does not rest.
+        // Reset on every path: while the flag is set, the thread does not rest.
         defer { state.withLock { $0.isPressed = false } }
         let store = core.store
         guard store.directory.isWritable else { return }
@@ -217,11 +220,12 @@ final class Janitor: Sendable {
             relief = .impossible
             report(error)
         }
-        // Another process that makes room needs a moment; and if nothing can be evicted, puts would only keep asking.
+        // If another process is making room, it needs a moment; if nothing can be evicted, puts would wake this thread
+        // again and again.
         if relief != .done { _ = isStopped(within: Self.courtesy) }
     }
 
-    /// A pace without rests, which can still be stopped at any moment.
+    /// A pace without rests, which still lets the thread be stopped after each slice.
     private var hurried: SweepPace {
         var pace = SweepPace()
         pace.slice = .milliseconds(4)
@@ -245,7 +249,7 @@ final class Janitor: Sendable {
         }
     }
 
-    /// Reports a failure, only once if it repeats every second.
+    /// Reports a failure; if it recurs every second, only once.
     private func report(_ error: CacheError) {
         let isNew = rounds.withLock { rounds in
             defer { rounds.reported = error }
@@ -262,7 +266,7 @@ final class Janitor: Sendable {
         var request = SweepRequest()
         request.limits = store.configuration.limits
         if store.isPressed { request.partialLife = .zero }
-        // Making room for waiting writers comes first; the sweep starts over after it.
+        // Making room for waiting writers comes first: it stops the sweep, which starts over afterwards.
         request.pace = .sparing { [core] in
             self.pause($0) && core.store === store && !store.isPressed
         }
@@ -279,7 +283,7 @@ final class Janitor: Sendable {
         }
     }
 
-    /// Reports this process's sweep after it has ended, and whether the directory's limits are too low for the working set.
+    /// Reports a finished sweep of this process; also reports if the directory's limits are too low for the working set.
     func swept(_ report: CollectionReport) {
         core.events.send(.collected(report))
         guard let present = CacheStatistics.Totals(of: core.store)?.activity else { return }
@@ -294,14 +298,15 @@ final class Janitor: Sendable {
         if let pressure { core.events.send(.limitsBelowWorkingSet(pressure)) }
     }
 
-    /// Returns whether a sweep is due, as well as can be determined without the lock: one system call while nothing has
-    /// changed.
+    /// Returns whether a sweep is due, as far as that can be determined without the lock.
+    ///
+    /// Takes one system call while nothing has changed.
     private func looksDue(_ store: Store) -> Bool {
         let note = SweepRecord.lastNote(in: store.directory)
         var (sweep, notBefore) = rounds.withLock { ($0.sweep, $0.notBefore) }
         if ContinuousClock.now < notBefore { return false }
-        // A file that is written twice within one tick of the kernel's clock keeps its time, so an unfinished record is read
-        // again.
+        // If a file is written twice within one tick of the kernel's clock, its time stays the same, so an unfinished
+        // record is always read again.
         if note == nil || note != sweep.note || sweep.record?.isUnfinished ?? false {
             sweep = (SweepRecord.last(in: store.directory), note)
             rounds.withLock { [sweep] in $0.sweep = sweep }

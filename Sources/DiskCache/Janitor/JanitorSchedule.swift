@@ -5,15 +5,15 @@ import Platform
 
 /// Decides when a process must sweep: a pure function of the record of the last sweep by any process.
 struct JanitorSchedule {
-    /// The minimum ratio of the time between two sweeps to a sweep's work: sweeping takes at most a fiftieth of one
+    /// The minimum ratio of the time between two sweeps to the work of one: sweeping takes at most a fiftieth of one
     /// processor, however large the cache is.
     static let workFactor = 50
 
-    /// The minimum interval: shorter ones would remove nothing sooner, as the janitor wakes up once a second.
+    /// The minimum interval: as the janitor wakes up once a second, a shorter one would remove nothing sooner.
     static let shortestInterval: Duration = .seconds(1)
 
     let interval: Duration
-    /// The share of the interval that is added to it, so that the processes do not all sweep at once: 0 to 0.1.
+    /// The share of the interval that is added to it, 0 to 0.1, so that the processes do not all sweep at once.
     let jitter: Double
 
     init(interval: Duration, jitter: Double) {
@@ -23,13 +23,14 @@ struct JanitorSchedule {
 
     /// Returns whether to sweep now.
     ///
-    /// An unfinished sweep of a process that was killed, or ran out of time, is taken over at once. The lock shows whether
-    /// the process is really dead.
+    /// An unfinished sweep is taken over at once: its process was killed, or ran out of time. If that process is still
+    /// sweeping, it holds the lock.
     ///
     /// - Parameters:
-    ///   - last: the last sweep's record.
-    ///   - note: when the file of these records was written, or created with the cache.
-    ///   - rules: when the latest rule that removes many values was made; nil if none is in force.
+    ///   - last: the last sweep's record; nil if there is none.
+    ///   - note: when the file of the last sweep's record was written, or created with the cache; nil if that is not
+    ///     known.
+    ///   - rules: when the latest rule that removes many values was created; nil if no rule is in force.
     func isDue(
         after last: SweepRecord?,
         noted note: Timestamp?,
@@ -42,7 +43,7 @@ struct JanitorSchedule {
         }
         if last.isUnfinished { return true }
         guard let full = last.lastFull else { return true }
-        // Values that a rule removes take space until a sweep that has started after it.
+        // Values that a rule removes take space until a sweep that starts after the rule was created.
         let hasRules = rules.map { full.began < $0 } ?? false
         let length = max(hasRules ? Self.shortestInterval : interval, full.busy * Self.workFactor)
         return isOver(length, since: full.began, at: now)

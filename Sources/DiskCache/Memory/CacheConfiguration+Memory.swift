@@ -4,30 +4,30 @@ public import CacheStore
 import Platform
 
 extension CacheConfiguration {
-    /// What a process keeps of a cache in its own memory, how much, and for how long.
+    /// The memory tier of a process: which values it keeps, how many, and for how long.
     ///
-    /// Copies in memory are as current as the value on disk: the next get detects a change by any process.
+    /// A value in memory is as current as on disk: a get detects if any process has changed it.
     public struct Memory: Sendable, Equatable {
-        /// The maximum sum of the values' costs: for bytes their number, for decoded values the cost that their codec
-        /// states.
+        /// The maximum sum of the values' costs: the cost of bytes is their number, that of a decoded value is stated by
+        /// its codec.
         ///
-        /// Default: 64 MiB, which a worker process can spare and which holds the hottest tenth of a cache of
-        /// 640 MiB. By Zipf's law that tenth serves about three gets of four.
+        /// Default: 64 MiB, which a worker process can spare, and which holds the most requested tenth of a cache of 640
+        /// MiB. By Zipf's law that tenth serves about three of four gets.
         public var costLimit: ByteCount
-        /// The maximum number of values; nil for one per 256 bytes of the cost limit, or for one per ``valueCost`` if that
-        /// is less and not 0.
+        /// The maximum number of values; nil for the cost limit divided by 256, or by ``valueCost`` if that is between 1
+        /// and 255.
         ///
-        /// Even an empty value takes about 256 bytes with its key and its place.
+        /// Even an empty value takes about 256 bytes, with its key and its place in the tier.
         ///
-        /// If a codec or a put (``PutOptions/memoryCost``) counts costs in another unit than bytes, set a number. Default:
-        /// nil.
+        /// If a codec or a put (``PutOptions/memoryCost``) counts costs in another unit than bytes, set this limit.
+        /// Default: nil.
         public var countLimit: Int?
         /// Whether to release some values when the system runs short of memory.
         ///
         /// Default: true.
         public var shrinksUnderPressure: Bool
-        /// Whether a ``DiscardableValue`` then loses the part that it can restore, before any value is evicted; if false,
-        /// values are only evicted as a whole.
+        /// Whether, if the system runs short of memory, each ``DiscardableValue`` drops the part that it can restore before
+        /// any value is evicted; if false, values are only evicted as a whole.
         ///
         /// Default: true.
         public var discardsParts = true
@@ -63,10 +63,10 @@ extension CacheConfiguration {
             self.shrinksUnderPressure = shrinksUnderPressure
         }
 
-        /// Creates a configuration whose cost limit is a share of this process's available memory: the machine's, or the
-        /// limit of its control group or one above it, if that is lower.
+        /// Creates a configuration whose cost limit is a share of the memory that this process may use: the machine's
+        /// memory, or the limit of its control group or of a group above it, if that is lower.
         ///
-        /// It is determined by this call, from a few files in `/proc` and `/sys/fs/cgroup`; ``costLimit`` has the result. If
+        /// This call determines that memory, from a few files in `/proc` and `/sys/fs/cgroup`, and sets ``costLimit``. If
         /// the kernel does not report it, the default cost limit applies.
         ///
         /// - Parameters:
@@ -89,7 +89,7 @@ extension CacheConfiguration {
             guard let allowance else { return Memory().costLimit }
             // NaN counts as 0.
             let share = share > 0 ? min(share, 1) : 0
-            // Clamped to a number that no machine exceeds: `Int64.max`, rounded, would overflow.
+            // Clamped to more than any machine has: `Int64.max`, rounded to a `Double`, would overflow.
             return ByteCount(Int64(Double(max(0, min(allowance, 1 << 60))) * share))
         }
 
@@ -100,14 +100,14 @@ extension CacheConfiguration {
 
         /// The minimum cost of a value, for the default count limit.
         private var leastCost: Int {
-            // A cost in another unit implies the number of values, except a cost of 0.
+            // A fixed cost per value determines how many values fit, unless it is 0.
             guard let valueCost, valueCost > 0 else { return 256 }
             return min(256, valueCost)
         }
 
         var isEnabled: Bool { costLimit.bytes > 0 && countLimit != 0 }
 
-        /// Returns how a put with these options is kept.
+        /// Returns how memory keeps a value that is put with these options.
         func terms(of options: PutOptions) -> MemoryPolicy {
             MemoryPolicy(
                 keeps: options.keeps ?? keeps,
@@ -116,7 +116,7 @@ extension CacheConfiguration {
             )
         }
 
-        /// How values that were read from disk are kept.
+        /// How memory keeps values that were read from disk.
         var terms: MemoryPolicy { MemoryPolicy(keeps: keeps, lifetime: lifetime, cost: valueCost) }
     }
 
@@ -126,21 +126,25 @@ extension CacheConfiguration {
         case memoryAndDisk
         /// Only in the memory of the process that stores it: no other process sees it.
         ///
-        /// A value on disk is removed: other processes miss from then on, and each computes its own value in
-        /// `value(forKey:orCompute:)`. The value ends with any put or removal of the key by any process, except another
-        /// process's computation for itself. It also ends with its expiration, the limits of memory, the end of the process,
-        /// each ``SharedCache/removeAll(_:)`` and ``SharedCache/expireAll(_:staleFor:)``, whatever it selects, and a put or
-        /// removal of another key that shares its word in the generation table. Only `get`, `value`, `hit` and their
-        /// counterparts in views find it, in the form in which it was stored, as bytes or as the value of one codec; all
-        /// other calls see only the disk. The value is not kept if memory holds no values or is frozen, if it costs more
-        /// than a quarter of the limit, or if there is no control file.
+        /// If the key has a value on disk, that is removed: other processes miss from then on, and each computes its own
+        /// value in `value(forKey:orCompute:)`.
         ///
-        /// It is encoded and hashed only if its entry is requested (``CacheHit/entry``). So its cost is the one that the
-        /// put, the configuration or the codec states, and for bytes their number. If a codec states none, the cost is 0, so
-        /// that only the count limit applies.
+        /// The value is dropped when any process puts or removes the key, except that a process may compute its own
+        /// memory-only value. It is also dropped when it expires, when it is evicted for the limits of memory, when the
+        /// process ends, by each ``SharedCache/removeAll(_:)`` and ``SharedCache/expireAll(_:staleFor:)``, whatever the
+        /// selection, and when any process puts or removes another key that shares its word in the generation table. It is
+        /// not kept at all if memory holds no values or is frozen, if it costs more than a quarter of the limit, or if
+        /// there is no control file.
         ///
-        /// Accesses don't extend it. A put takes three system calls, a computed value none or one, or four if there is an
-        /// entry on disk. Files, `putIfAbsent`, `update` and `increment` store on disk in any case.
+        /// Only `get`, `value`, `hit` and their counterparts in views find the value, and only in the form in which it was
+        /// stored: as bytes, or as the value of one codec. All other calls see only the disk.
+        ///
+        /// The value is encoded and hashed only if its entry is requested (``CacheHit/entry``). So its cost is the one that
+        /// the put, the configuration or the codec states; for bytes it is their number. If the codec states no cost, the
+        /// cost is 0, so that only the count limit applies.
+        ///
+        /// Accesses don't extend its expiration. A put takes three system calls, a computed value none or one, or four if
+        /// there is an entry on disk. Files, `putIfAbsent`, `update` and `increment` store on disk in any case.
         case memoryOnly
         /// Only on disk: the process that stores it does not keep it in memory.
         ///

@@ -2,17 +2,19 @@
 
 /// The eviction order of a full cache: S3-FIFO (Yang et al., SOSP 2023).
 ///
-/// New values enter a small queue, a tenth of the whole. Values that were accessed more than once by the time they reach its
-/// end move to the main queue. The others are evicted and remembered as ghosts; a value that comes back while it is
-/// remembered enters the main queue at once. So values that are accessed only once, as in a scan, pass through a tenth of
-/// the cache. At its end the main queue gives another round to values that were accessed since.
+/// New values enter a small queue, a tenth of the whole. A value that was accessed more than once by the time it reaches
+/// the queue's end moves to the main queue. Any other value is evicted and remembered as a ghost; if it comes back while
+/// it is remembered, it enters the main queue at once. So values that are accessed only once, as in a scan, pass through
+/// only a tenth of the cache. A value that was accessed by the time it reaches the end of the main queue goes through
+/// that queue once more.
 ///
-/// Admitting a value to a full cache is expensive: another must be evicted, and the bytes end up in memory that is in no
-/// processor cache, whereas a value that isn't kept reuses the memory that the last one has freed. While few values are
-/// accessed on their way through the small queue, admission doesn't pay, and most newcomers are rejected (``admits(_:)``).
+/// Admitting a value to a full cache is expensive: another value must be evicted, and the new bytes end up in memory that
+/// is in no processor cache, whereas a rejected value reuses the memory that the last rejected one has freed. While few
+/// values are accessed on their way through the small queue, admission doesn't pay, and most newcomers are rejected
+/// (``admits(_:)``).
 ///
-/// A value's access counter, 0 to ``highestFrequency``, is stored with the value, so that a hit touches nothing here. No
-/// clock, no lock: a value type that decides and leaves the rest to its owner.
+/// A value's access counter, 0 to ``highestFrequency``, is stored with the value, so that a hit does not touch these
+/// queues. This is a value type without clock or lock: it only decides, and its owner does the rest.
 struct EvictionQueues<Element: Sendable>: Sendable {
     /// The queue of a value.
     enum Queue: Int, Sendable {
@@ -20,7 +22,7 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         case main
     }
 
-    /// The exceeded limit.
+    /// The limit that is exceeded.
     enum Measure: Sendable {
         case cost
         case count
@@ -35,27 +37,28 @@ struct EvictionQueues<Element: Sendable>: Sendable {
     /// The maximum number of values, limited by the handles.
     static var capacity: Int { Int(Handle.max) - 2 }
 
-    /// The maximum number of values that an eviction passes over before it evicts the next one regardless of its counter.
+    /// The maximum number of values that an eviction spares before it evicts the next one regardless of its counter.
     ///
-    /// Bounds the time of one eviction. Without it, if a hundred thousand values were all in use, one eviction
-    /// would go through them three times.
+    /// It bounds the time of one eviction. Without it, if a hundred thousand values were all in use, one eviction would
+    /// go through all of them three times.
     private static var patience: Int { 4096 }
 
     /// Below this share of values that were accessed in the small queue, most newcomers are rejected.
     ///
-    /// If keys are independent (uniform, by Zipf's law, scans) the share is 2 % or less, and rejecting newcomers leaves the
-    /// hit ratio as it is. If keys are accessed again soon, it is several times as much, and newcomers are needed.
+    /// If keys are independent (uniform, by Zipf's law, scans) the share is 2 % or less, and rejecting newcomers leaves
+    /// the hit ratio as it is. If keys are accessed again soon, the share is several times as high, and newcomers are
+    /// needed.
     private static var worthwhileShare: Double { 0.125 }
 
     /// One in this many newcomers is admitted anyway, to detect when newcomers are accessed again.
     ///
-    /// Admitted values stay in the small queue that much longer, and so are accessed that much more often: with more than 4
-    /// they would reach the share above.
+    /// The fewer values are admitted, the longer each stays in the small queue, and the more often it is accessed: if
+    /// fewer than one in 4 were admitted, they would reach ``worthwhileShare`` even with independent keys.
     private static var sample: Int { 4 }
 
     /// A node of a queue.
     ///
-    /// Each queue is a ring through a node without an element, whose handle is the queue's number.
+    /// Each queue is a ring that includes one node without an element, whose handle is the queue's number.
     private struct Node {
         var element: Element?
         var fingerprint: UInt64 = 0
@@ -84,7 +87,7 @@ struct EvictionQueues<Element: Sendable>: Sendable {
     private(set) var ghosts = GhostList()
     /// The share of values that were accessed before they left the small queue: an average over about the last thousand.
     private var usedShare = 1.0
-    /// The number of newcomers while that share was low.
+    /// The number of newcomers, except ghosts, while ``usedShare`` was low.
     private var newcomers = 0
 
     /// The sum of the costs of all values.
@@ -105,10 +108,12 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         return false
     }
 
-    /// Adds a value to `queue`; if that is nil, to the main queue if the value was evicted recently, or else to the small
-    /// one.
+    /// Adds a value to `queue`, or to the appropriate queue if `queue` is nil.
     ///
-    /// Its counter must be 0, or that of the value that it replaces.
+    /// The main queue is appropriate for a value that was evicted or rejected recently, the small queue for any other
+    /// value.
+    ///
+    /// The value's counter must be 0, or that of the value that it replaces.
     mutating func insert(
         _ element: Element,
         fingerprint: UInt64,
@@ -142,7 +147,8 @@ struct EvictionQueues<Element: Sendable>: Sendable {
 
     /// Removes and returns the next value to evict; nil if there is none.
     ///
-    /// `exchange` returns a value's counter, and sets it to the result of the function that it receives.
+    /// `exchange` applies the function that it receives to a value's counter, stores the result, and returns the previous
+    /// counter.
     mutating func evict(
         for measure: Measure,
         exchange: (Element, (UInt8) -> UInt8) -> UInt8
@@ -156,7 +162,7 @@ struct EvictionQueues<Element: Sendable>: Sendable {
             let frequency = exchange(element) { isSmall ? ($0 > 1 ? 0 : $0) : ($0 > 0 ? $0 - 1 : 0) }
             if isSmall { usedShare += ((frequency > 0 ? 1 : 0) - usedShare) / 1024 }
             if frequency <= (isSmall ? 1 : 0) || patience <= 0 {
-                // As many ghosts as values, as in the paper, so that their memory is in proportion.
+                // As many ghosts as values, as in the paper, so that the memory for ghosts is in proportion.
                 if isSmall { ghosts.add(nodes[Int(handle)].fingerprint, capacity: count) }
                 remove(handle)
                 return element
@@ -168,7 +174,7 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         return nil
     }
 
-    /// Passes all values to `body`, oldest first in each queue, the small queue before the main one.
+    /// Passes all values to `body`: first those of the small queue, then those of the main queue, each oldest first.
     func forEachOldestFirst(_ body: (Element) -> Void) {
         for end in [Queue.small.rawValue, Queue.main.rawValue] {
             var node = nodes[Int(nodes[end].newer)]
@@ -179,7 +185,8 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         }
     }
 
-    /// Returns whether the small queue exceeds its tenth of the measure.
+    /// Returns whether to evict from the small queue: if it has at least a tenth of the measure, or if the main queue is
+    /// empty.
     private func isSmallNext(_ measure: Measure) -> Bool {
         let small = totals[Queue.small.rawValue].amount(measure)
         let total = small + totals[Queue.main.rawValue].amount(measure)

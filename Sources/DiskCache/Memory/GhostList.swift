@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The fingerprints of recently evicted values: at least the last half of its capacity, at most all of it.
+/// The fingerprints of recently evicted values.
 ///
-/// Two keys may share a fingerprint. One of them is then treated as seen before, and only gets a better place than it has
-/// earned.
+/// A list of a given capacity remembers at least half as many of the latest fingerprints, and at most as many. Two keys
+/// may share a fingerprint; the only effect is that one of them is treated as evicted recently, and gets a better place
+/// in the queues than it has earned.
 struct GhostList: Sendable {
     private var recent: Set<UInt64> = []
     private var older: Set<UInt64> = []
@@ -16,7 +17,7 @@ struct GhostList: Sendable {
         recent.contains(fingerprint) || older.contains(fingerprint)
     }
 
-    /// Remembers `fingerprint`, and forgets older ones so that at most `capacity` are left.
+    /// Remembers `fingerprint`, and forgets older ones so that at most `capacity` remain.
     mutating func add(_ fingerprint: UInt64, capacity: Int) {
         if recent.count >= max(1, capacity / 2) {
             swap(&older, &recent)

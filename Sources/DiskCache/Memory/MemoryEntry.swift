@@ -5,33 +5,33 @@ import FoundationEssentials
 import Platform
 import Synchronization
 
-/// A value of any type that a process holds, as the memory tier finds, judges and evicts it.
+/// A value of any type that a process holds in memory, in the form in which the memory tier finds, checks and evicts it.
 ///
 /// A hit reads the first fields and the value, which follows in ``MemoryValue``: three cache lines in all.
 class MemoryEntry: @unchecked Sendable {
-    /// The time until which only the generation must be checked; from then on the validity is judged.
+    /// The time until which a hit must check only the generation; from then on it must check the whole validity.
     ///
     /// Guarded by the shard's lock.
     private(set) final var due = Timestamp.distantPast
-    /// The earliest valid current time: before it, the clock was set back since the value was stored.
+    /// The earliest plausible current time: an earlier one means that the clock was set back after the value was stored.
     ///
     /// Guarded by the shard's lock.
     private(set) final var start = Timestamp.distantPast
-    /// The metatype of the codec that made the value, which distinguishes the forms of a key's value.
+    /// The codec's type, which distinguishes the forms in which a key's value is held.
     final let form: ObjectIdentifier
     /// The key in the form in which the tier looks it up.
     ///
-    /// Set before the item is in the tier.
+    /// Set before the item enters the tier.
     final var name = KeyBytes()
-    /// Its place in the eviction queues.
+    /// The item's place in the eviction queues.
     ///
     /// Guarded by the ledger's lock.
     final var handle: EvictionQueues<MemoryEntry>.Handle = 0
-    /// The number of hits since it was added, up to ``EvictionQueues/highestFrequency``.
+    /// The number of hits since the item was added, up to ``EvictionQueues/highestFrequency``.
     final let frequency = Atomic<UInt8>(0)
-    /// The key's space.
+    /// The key space of the key.
     final let space: KeySpace
-    /// The conditions under which it may be returned.
+    /// The conditions under which the value may be returned.
     ///
     /// Guarded by the shard's lock.
     final var validity = MemoryValidity() {
@@ -41,7 +41,7 @@ class MemoryEntry: @unchecked Sendable {
         }
     }
     final let key: String
-    /// Its cost in memory.
+    /// The value's cost in memory.
     final let cost: Int
 
     /// The form of values that are bytes.
@@ -55,12 +55,13 @@ class MemoryEntry: @unchecked Sendable {
         self.cost = max(0, cost)
     }
 
-    /// Whether it has all its parts (``DiscardableValue``); if not, it is judged at each use.
+    /// Whether no part of the value has been discarded (``DiscardableValue``); if one has, each hit checks the whole
+    /// validity.
     var isWhole: Bool { true }
 
-    /// Returns the item without its discardable part; nil if it has none.
+    /// Returns the item with the value's discardable part discarded; nil if the value has no such part.
     ///
-    /// Runs the value's own code, so no lock may be held.
+    /// This runs the value's own code, so the caller must hold no lock.
     func discarded() -> MemoryEntry? { nil }
 
     /// The value without its static type; nil if there is none.
@@ -77,7 +78,7 @@ class MemoryEntry: @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the key, which are hashed.
     final var entryName: Digest { Digest(ofKey: key, in: space) }
 
-    /// Returns a new entry of the value, for a caller that found it at `moment`.
+    /// Returns the value's entry for a caller that found the value at `moment`.
     final func entry(at moment: Timestamp) -> CacheEntry {
         CacheEntry(makeRecord(), keyDigest: entryName, key: key, accessed: nil, now: moment)
     }
@@ -90,11 +91,11 @@ class MemoryEntry: @unchecked Sendable {
     }
 }
 
-/// A value that a process holds, as it was stored or as a typed view decoded it, with its record.
+/// A value that a process holds in memory, as it was stored or as a typed view decoded it, with its record.
 class MemoryValue<Value: Sendable>: MemoryEntry, @unchecked Sendable {
     final let value: Value
     final let record: Record
-    /// Its cost including the part that it has discarded (``DiscardableValue``); nil if it is complete.
+    /// The cost of the value with the part that it has discarded (``DiscardableValue``); nil if the value is complete.
     final let wholeCost: Int?
 
     init(
@@ -120,9 +121,10 @@ class MemoryValue<Value: Sendable>: MemoryEntry, @unchecked Sendable {
 
     override func makeRecord() -> Record { record }
 
-    /// Returns the item of a memory tier as a value of this type; nil if it is of another type.
+    /// Returns an item of a memory tier as a value of this type; nil if its value has another type.
     ///
-    /// Most items are of exactly this class, which takes no search for superclasses; others are ``UnstoredValue``.
+    /// For most items, which are of exactly this class, this is faster than a cast, which searches the superclasses.
+    /// Other items are of the class ``UnstoredValue``.
     static func known(_ item: MemoryEntry) -> MemoryValue? {
         guard type(of: item) == MemoryValue.self else { return item as? MemoryValue }
         return unsafe unsafeDowncast(item, to: MemoryValue.self)
@@ -138,7 +140,8 @@ class MemoryValue<Value: Sendable>: MemoryEntry, @unchecked Sendable {
         return replacing(lesser, cost: cost, wholeCost: wholeCost ?? self.cost)
     }
 
-    /// Returns the value with its discarded part restored; nil if that fails, so that it is read from disk again.
+    /// Returns the value with its discarded part restored; nil if that fails, so that the value must be read from disk
+    /// again.
     final func restored() -> MemoryValue? {
         guard let value = value as? any DiscardableValue, let whole = try? value.restored() as? Value else {
             return nil

@@ -3,17 +3,18 @@
 /// Why a value left the memory tier.
 @nonexhaustive
 public enum MemoryRemovalCause: String, Sendable, CaseIterable, Codable, CodingKeyRepresentable {
-    /// It was removed by a call.
+    /// A call removed the value.
     case explicit
-    /// This process stored another value for its key.
+    /// This process stored another value for the key.
     case replaced
-    /// It expired, or its time in memory was over.
+    /// The value expired, or its time in memory was over.
     case expired
-    /// Other values needed its space.
+    /// The total cost of the values exceeded its limit.
     case cost
-    /// There were more values than the count limit.
+    /// The number of values exceeded its limit.
     case count
-    /// Another process has changed its key, or a key that shares its word in the table of generations.
+    /// The value may be outdated: another writer changed its key, or a key that shares its word in the generation table;
+    /// the directory was replaced; or publishing the queued put failed.
     case invalidated
     /// The system ran short of memory.
     case pressure

@@ -6,36 +6,40 @@ import Synchronization
 
 /// One part of the memory tier's map: items by the UTF-8 bytes of their key, and their form.
 ///
-/// An open-addressing table with slots of 16 bytes. A hit reads one cache line of it, which has the locations of the item
-/// and of its word in the generation table; those are then loaded in parallel. The item repeats the beginning of its key, so
-/// that the key's own memory is read only if it is longer than ``KeyBytes/Head/capacity`` bytes.
+/// It is an open-addressing table with slots of 16 bytes. A hit reads one cache line of the table, which has the
+/// locations of the item and of its word in the generation table; the processor then loads both in parallel. The item
+/// contains a copy of the beginning of its key, so that the key's own memory is read only for keys longer than
+/// ``KeyBytes/Head/capacity`` bytes.
 ///
-/// The eviction queues keep the items alive: an item enters them before it enters a shard. A caller that removes an item
-/// from them retains it until it is out of its shard too.
+/// The eviction queues keep the items alive: an item enters the queues before it enters a shard. A caller that removes an
+/// item from the queues retains it until it has left its shard too.
 struct MemoryShard: ~Copyable, Sendable {
     /// A slot of the table.
     struct Place: Sendable {
         /// The item; nil if the slot is free.
         var item: UncountedReference<MemoryEntry>?
-        /// The lower bits of the hash: some select the item's preferred slot, the others rule out most other items.
+        /// The lower bits of the hash: some of them select the item's preferred slot, the others rule out most other
+        /// items.
         var tag: UInt32 = 0
         /// The index of the item's word in the generation table.
         var word: UInt32 = 0
     }
 
-    /// The number of hits that needed no judgement.
+    /// The number of hits that checked only the generation.
     ///
-    /// The first field: in the cache line of the lock, as the only thing that each hit changes. So threads that alternate on
-    /// a shard exchange one line.
+    /// It is the first field, so that it shares a cache line with the lock. Each hit changes nothing else, so threads
+    /// that alternate on a shard exchange only one cache line.
     private(set) var hits = 0
     private var table = AlignedArray(repeating: Place(), count: 16)
     /// The number of items.
     private(set) var count = 0
-    /// The store whose values the items copy, which a hit reads without another lock; the tier keeps it alive.
+    /// The store whose values the items are copies of; the tier keeps it alive.
+    ///
+    /// It is here, so that a hit needs no other lock to read it.
     var store: UncountedReference<Store>?
-    /// The earliest time at which an item may end.
+    /// The earliest time at which an item may expire.
     private var firstEnd = Timestamp.distantFuture
-    /// The time of the last scan for ended items.
+    /// The time of the last scan for expired items.
     private var lastLook = Timestamp.distantPast
 
     /// Returns the slot of the item of this key, in this form; nil matches any form.
@@ -54,11 +58,11 @@ struct MemoryShard: ~Copyable, Sendable {
         return nil
     }
 
-    /// Returns the item of this key and form if it may be returned at `now`; otherwise the item and why it may not, if there
-    /// is one.
+    /// Returns the item of this key and form, and why it may not be returned at `now`, or nil if it may; returns nil if
+    /// there is no such item.
     ///
-    /// If more than the item's generation must be checked, `judge` decides. No allocation, no system call; one reference
-    /// count.
+    /// If more than the item's generation must be checked, or if it has changed, `judge` decides. Makes no allocation and
+    /// no system call; changes one reference count.
     @inline(__always)
     mutating func find(
         _ name: KeyBytes,
@@ -72,13 +76,13 @@ struct MemoryShard: ~Copyable, Sendable {
         }
         let word = Int(table[position].word)
         return item.use { item in
-            // The word is loaded under the lock: a writer that has removed the value since has changed the word before.
+            // The generation word is loaded under the shard's lock: a writer changes the word before it removes the item.
             if isSettled(item, word, at: now) {
                 hits &+= 1
             } else if let cause = judge(item) {
                 return (item, cause)
             }
-            // Stored only if it changes; otherwise threads would contend for the item's cache line.
+            // Stored only if it changes: otherwise threads would contend for the item's cache line.
             let frequency = item.frequency.load(ordering: .relaxed)
             if frequency < EvictionQueues<MemoryEntry>.highestFrequency {
                 item.frequency.store(frequency &+ 1, ordering: .relaxed)
@@ -87,7 +91,8 @@ struct MemoryShard: ~Copyable, Sendable {
         }
     }
 
-    /// Returns whether only the generation must be checked and is current; the hit is then counted for all processes.
+    /// Returns whether only the generation must be checked and is current; if so, counts the hit in the counters of all
+    /// processes.
     @inline(__always)
     private func isSettled(_ item: MemoryEntry, _ word: Int, at now: Timestamp) -> Bool {
         guard now < item.due, !(now < item.start), let store, let generation = item.validity.generation else {
@@ -96,7 +101,7 @@ struct MemoryShard: ~Copyable, Sendable {
         return store.use { $0.countsHit(generation.word, at: word, of: generation.mapping) }
     }
 
-    /// Returns whether there is an item of this key in any form.
+    /// Returns whether there is an item of this key, in any form.
     func contains(_ name: KeyBytes, _ key: String) -> Bool { position(of: name, key, nil) != nil }
 
     /// Removes and returns the item of this key, in this form; nil matches any form.
@@ -116,7 +121,8 @@ struct MemoryShard: ~Copyable, Sendable {
 
     /// Adds an item.
     ///
-    /// There must be no item of its key and form, and others must keep it alive while it is here.
+    /// The shard must not have an item of the same key and form. The caller must keep the item alive while the shard has
+    /// it.
     mutating func add(_ item: MemoryEntry) {
         count += 1
         if count * 2 > table.count { grow() }
@@ -126,7 +132,7 @@ struct MemoryShard: ~Copyable, Sendable {
         place(Place(item: unsafe UncountedReference(item), tag: tag, word: word))
     }
 
-    /// Replaces an item with a smaller form of its value; returns false if the item is no longer here.
+    /// Replaces an item with one that has a smaller form of its value; returns false if the item is no longer here.
     mutating func replace(_ item: MemoryEntry, by lesser: MemoryEntry) -> Bool {
         guard let position = position(of: item) else { return false }
         (lesser.name, lesser.handle, lesser.validity) = (item.name, item.handle, item.validity)
@@ -135,7 +141,7 @@ struct MemoryShard: ~Copyable, Sendable {
         return true
     }
 
-    /// Makes the next access to each value due by `moment`.
+    /// Makes the next access to each value due for recording at `moment`, if it was due later.
     mutating func advanceAccesses(to moment: Timestamp) {
         for position in 0..<table.count {
             table[position].item?.use { if moment < $0.validity.accessDue { $0.validity.accessDue = moment } }
@@ -153,10 +159,10 @@ struct MemoryShard: ~Copyable, Sendable {
         }
     }
 
-    /// Returns the items that have ended at `now`.
+    /// Returns the items that have expired at `now`.
     ///
-    /// Scans all slots, but only if there may be such an item, and not within 16 s of the last scan: if all values live for
-    /// a short time, not every call scans.
+    /// Scans all slots, but only if an item may have expired and the last scan was at least 16 s ago: otherwise every
+    /// call would scan if all values had short lifetimes.
     mutating func expired(at now: Timestamp) -> [MemoryEntry] {
         // If the clock was set back, the time of the last scan is meaningless.
         let isRested = now < lastLook || !(now < lastLook.advanced(byNanoseconds: Self.restBetweenLooks))
@@ -174,8 +180,8 @@ struct MemoryShard: ~Copyable, Sendable {
 
     /// The minimum time between scans: 16 s, in nanoseconds.
     ///
-    /// Expired values are thus removed well within a minute, and a scan, which touches every value, runs four times a minute
-    /// at most.
+    /// So expired values are removed well within a minute, and a scan, which touches every value, runs at most four times
+    /// a minute.
     private static var restBetweenLooks: Int64 { 16_000_000_000 }
 
     /// Removes all items.
@@ -208,7 +214,7 @@ struct MemoryShard: ~Copyable, Sendable {
         for position in 0..<old.count where old[position].item != nil { place(old[position]) }
     }
 
-    /// Frees a slot, and moves up later items that would no longer be found.
+    /// Frees a slot, and moves later items up that would otherwise no longer be found.
     private mutating func vacate(_ position: Int) {
         let mask = table.count - 1
         var (hole, position) = (position, position)
@@ -216,7 +222,7 @@ struct MemoryShard: ~Copyable, Sendable {
             position = (position + 1) & mask
             let place = table[position]
             if place.item == nil { break }
-            // An item whose preferred slot is at or before the hole is found only if it moves.
+            // An item whose preferred slot is at or before the hole must move into it, or it would not be found.
             if (position &- Int(place.tag)) & mask >= (position &- hole) & mask {
                 table[hole] = place
                 hole = position

@@ -3,7 +3,7 @@
 import Platform
 
 extension MemoryTier {
-    /// The callers' keys of all values, each once even if it is held in several forms.
+    /// The keys of all values in the callers' key space, each once even if its value is held in several forms.
     ///
     /// - Complexity: O(*n*) in the number of values, partly under the ledger's lock.
     var keys: [String] {
@@ -13,7 +13,8 @@ extension MemoryTier {
             ledger.queues.forEachOldestFirst { if $0.space == .callers { keys.append($0.key) } }
             return keys
         }
-        // Compared by their bytes: strings are equal if they are canonically equivalent, keys are not.
+        // Compared by their bytes: strings are equal if they are canonically equivalent, but keys only if their bytes
+        // are.
         var seen: Set<[UInt8]> = []
         return all.filter { seen.insert(Array($0.utf8)).inserted }
     }
@@ -24,16 +25,16 @@ extension MemoryTier {
         return shards.withLock(at: Self.shard(of: name)) { $0.contains(name, key) }
     }
 
-    /// Removes the values that have ended at `now`, as expired, without waiting for a get.
+    /// Removes the values that have expired at `now`, without waiting for a get.
     ///
-    /// One short critical section for each shard; if a value may have expired, a scan of the shard, for which hits in that
-    /// shard wait.
+    /// Takes one short critical section for each shard. If a value of a shard may have expired, it scans the shard, and
+    /// hits in that shard wait for the scan.
     func removeExpired(at now: Timestamp) {
         for number in 0..<shards.count {
             let expired = shards.withLock(at: number) { $0.expired(at: now) }
             if expired.isEmpty { continue }
             change { ledger, removed in
-                // Another thread may have removed or replaced it meanwhile.
+                // Another thread may have removed or replaced the item meanwhile.
                 for item in expired where shards.withLock(at: number, { $0.remove(item) }) {
                     ledger.queues.remove(item.handle)
                     removed.append((item, .expired))

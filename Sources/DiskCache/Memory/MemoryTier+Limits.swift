@@ -5,14 +5,14 @@ import Platform
 extension MemoryTier {
     /// Whether the tier is frozen.
     ///
-    /// A frozen tier returns its values, and removes those that have expired, were invalidated or are removed explicitly,
-    /// but admits none. So none is evicted either, unless the limits are lowered or memory is short.
+    /// A frozen tier admits no values. It still returns its values, and removes those that have expired, were invalidated
+    /// or are removed explicitly. It evicts values only if the limits are lowered or memory is short.
     var isFrozen: Bool {
         get { ledger.withLock { $0.isFrozen } }
         set { ledger.withLock { $0.isFrozen = newValue } }
     }
 
-    /// Changes the limits, and at once evicts the values that exceed them.
+    /// Changes the limits, and evicts values at once until the rest is within them.
     func resize(to limits: MemoryLimits) {
         change { ledger, removed in
             ledger.limits = limits
@@ -20,18 +20,18 @@ extension MemoryTier {
         }
     }
 
-    /// Releases memory until only this fraction of the present cost is left.
+    /// Releases memory until at most this fraction of the present cost remains.
     ///
-    /// Discards parts of values first, oldest first, and evicts values if that is not enough. If all costs are 0, the number
-    /// of values shrinks instead.
+    /// Discards parts of values first, the oldest values first, and evicts whole values if that is not enough. If all
+    /// costs are 0, the number of values shrinks instead.
     ///
-    /// - Parameter discarding: whether values may lose a part; if not, they are only evicted as a whole.
+    /// - Parameter discarding: whether parts of values may be discarded; if not, values are only evicted as a whole.
     func shrink(to fraction: Double, discarding: Bool = true) {
         let held = usage
         let fraction = max(0, min(1, fraction))
         let cost = Int(Double(held.cost) * fraction)
         let count = held.cost == 0 ? Int(Double(held.count) * fraction) : .max
-        // Released one by one, so that discarded parts are freed at once.
+        // The items are released one by one, so that discarded parts are freed at once.
         var items = discarding ? decoded() : []
         while usage.cost > cost, let item = items.popLast() { discard(item) }
         change { ledger, removed in
@@ -39,7 +39,7 @@ extension MemoryTier {
         }
     }
 
-    /// Returns all values that are not bytes, some of which may be discardable; the oldest last.
+    /// Returns all values that are not bytes, the oldest last; only such values can have discardable parts.
     private func decoded() -> [MemoryEntry] {
         ledger.withLock { ledger in
             var items: [MemoryEntry] = []
@@ -52,7 +52,7 @@ extension MemoryTier {
     private func discard(_ item: MemoryEntry) {
         guard let lesser = item.discarded(), lesser.cost < item.cost else { return }
         ledger.withLock { ledger in
-            // It may have been removed meanwhile: no lock was held while its smaller form was made.
+            // The item may have been removed meanwhile: no lock was held while its smaller form was created.
             let isReplaced = shards.withLock(at: Self.shard(of: item.name)) { $0.replace(item, by: lesser) }
             if isReplaced { ledger.queues.replace(item.handle, by: lesser, cost: lesser.cost) }
         }

@@ -6,15 +6,16 @@ import Synchronization
 
 /// Values in this process's memory, bounded by their total cost and number.
 ///
-/// Keys differ if their UTF-8 bytes do. All calls may come from any thread. A hit takes the lock of one of 64 shards for a
-/// short moment, and makes neither a system call (unless another thread is using the same shard) nor an allocation. All
-/// changes (inserts, removals and evictions) are made one at a time under the ledger's lock, so both limits hold exactly at
-/// every moment, over all shards.
+/// Keys differ if their UTF-8 bytes do. Any thread may make any call. A hit takes the lock of one of 64 shards for a
+/// short moment; it makes no allocation, and no system call unless another thread is using the same shard. All changes
+/// (inserts, removals and evictions) happen one at a time under the ledger's lock, so both limits hold exactly at every
+/// moment, over all shards.
 ///
-/// Locks are taken in this order: ledger, then one shard at a time. `judge` runs under a shard's lock and must not call the
-/// tier; the removal callback, the values' own code and their deinit run under no lock.
+/// Locks are taken in this order: ledger, then one shard at a time. The `judge` argument of a lookup runs under a shard's
+/// lock and must not call the tier. The removal callback, the values' own code and their deinitializers run under no
+/// lock.
 ///
-/// The caller sets the costs; the tier's own memory, about 300 bytes a value, is not counted.
+/// The caller sets the cost of each value; the tier's own memory, about 300 bytes per value, is not counted.
 final class MemoryTier: Sendable {
     /// The eviction order of the held values, and their limits.
     struct Ledger: Sendable {
@@ -41,25 +42,25 @@ final class MemoryTier: Sendable {
 
     /// Creates an empty tier.
     ///
-    /// `onRemoval` is called for every removed value, on the thread that removed it, with no lock held, in no certain order
-    /// between threads; nil costs nothing.
+    /// `onRemoval` is called for every removed value, on the thread that removed it, with no lock held; the order of
+    /// calls on different threads is undefined. If it is nil, removals cost nothing extra.
     init(limits: MemoryLimits, onRemoval: (@Sendable (MemoryEntry, MemoryRemovalCause) -> Void)? = nil) {
         shards = LockArray(count: Self.shardCount) { MemoryShard() }
         ledger = Locked(Ledger(limits: limits))
         self.onRemoval = onRemoval
     }
 
-    /// Sets the store whose values the tier copies from now on.
+    /// Sets the store whose values the tier holds copies of from now on.
     func setStore(_ store: Store) {
         let old = self.store.withLock { present in
             for number in 0..<shards.count {
                 shards.withLock(at: number) { $0.store = unsafe UncountedReference(store) }
             }
-            // From here on no thread uses the old store, which is used only under the shards' locks.
+            // Only code under a shard's lock uses the tier's store, so no thread uses the old one from here on.
             defer { present = store }
             return present
         }
-        // Its deinitializer must not run under a lock.
+        // The old store's deinitializer must not run under a lock.
         withExtendedLifetime(old) {}
     }
 
@@ -67,9 +68,9 @@ final class MemoryTier: Sendable {
 
     /// Returns the value of this key and form, if one may be returned at `now`.
     ///
-    /// `now` may lag as the coarse clock does. If more than the value's generation must be checked, `judge` returns why the
-    /// value may not be returned (nil if it may), and can change its validity. A value that may not be returned is removed. No
-    /// allocation and no system call on a hit.
+    /// `now` may lag as the coarse clock does. If more than the value's generation must be checked, or if it has changed,
+    /// `judge` returns why the value may not be returned (nil if it may); it can change the value's validity. A value
+    /// that may not be returned is removed. A hit makes no allocation and no system call.
     @inline(__always)
     func find(
         _ key: String,
@@ -90,7 +91,7 @@ final class MemoryTier: Sendable {
         return nil
     }
 
-    /// The number of hits that needed no judgement.
+    /// The number of hits that checked only the generation.
     var hits: Int {
         (0..<shards.count).reduce(0) { sum, number in sum + shards.withLock(at: number) { $0.hits } }
     }
@@ -102,12 +103,12 @@ final class MemoryTier: Sendable {
 
     // MARK: Keeping
 
-    /// Holds a value in place of the one of its key and form.
+    /// Holds a value, in place of the one that has the same key and form.
     ///
-    /// Makes room first. Each item can be held only once.
+    /// Evicts other values first if they would exceed a limit. An item can be added only once.
     ///
     /// - Parameter isOnly: whether the value is stored nowhere else; it is then admitted even if a hit is unlikely.
-    /// - Returns: false if the value is not held, in which case no value of its key and form is.
+    /// - Returns: false if the value was not admitted; the tier then holds no value of its key and form.
     @discardableResult
     func keep(_ item: MemoryEntry, by validity: MemoryValidity, isOnly: Bool = false) -> Bool {
         item.name = name(of: item.key, in: item.space)
@@ -115,10 +116,10 @@ final class MemoryTier: Sendable {
         return change { ledger, removed in admit(item, isOnly: isOnly, &ledger, &removed) }
     }
 
-    /// Holds a value that ends at this age at the latest, in nanoseconds.
+    /// Holds a value whose validity observes this age limit, in nanoseconds, or a lower limit that was set meanwhile.
     func keep(_ item: MemoryEntry, by validity: MemoryValidity, isOnly: Bool, upToAge age: Int64) {
         keep(item, by: validity, isOnly: isOnly)
-        // If the limit was lowered meanwhile, this value was not in the tier yet.
+        // If the limit was lowered meanwhile, the scan for the new limit may have missed this value.
         let present = longestAge.load(ordering: .sequentiallyConsistent)
         if present < age { endValues(at: present) }
     }
@@ -132,7 +133,8 @@ final class MemoryTier: Sendable {
         let number = Self.shard(of: item.name)
         var queue: EvictionQueues<MemoryEntry>.Queue?
         if let old = shards.withLock(at: number, { $0.take(item.name, item.key, item.form) }) {
-            // It stays in the queue of the value that it replaces, with its frequency: a write does not make a key less used.
+            // The item takes over the queue and the counter of the one that it replaces: a write does not make a key less
+            // used.
             queue = ledger.queues.remove(old.handle)
             item.frequency.store(old.frequency.load(ordering: .relaxed), ordering: .relaxed)
             removed.append((old, .replaced))
@@ -152,16 +154,16 @@ final class MemoryTier: Sendable {
         return true
     }
 
-    /// Makes the next access to each value due on disk by `moment`, if it was due later.
+    /// Makes the next access to each value due for recording on disk at `moment`, if it was due later.
     ///
-    /// Each shard's lock is held for a scan of its values.
+    /// Holds each shard's lock while it scans the shard's values.
     func advanceAccesses(to moment: Timestamp) {
         for shard in 0..<Self.shardCount { shards.withLock(at: shard) { $0.advanceAccesses(to: moment) } }
     }
 
     /// Limits the age of each value, in nanoseconds.
     ///
-    /// Scans all values if the age is lower than before.
+    /// Scans all values if the limit is lower than before.
     func limitAge(to age: Int64) {
         if age < longestAge.exchange(age, ordering: .sequentiallyConsistent) { endValues(at: age) }
     }
@@ -174,7 +176,7 @@ final class MemoryTier: Sendable {
 
     /// Removes all forms of a key's value.
     ///
-    /// One short critical section if none is held.
+    /// Takes one short critical section if no value of the key is held.
     func remove(_ key: String, in space: KeySpace, cause: MemoryRemovalCause = .explicit) {
         let name = name(of: key, in: space)
         let number = Self.shard(of: name)
@@ -197,7 +199,7 @@ final class MemoryTier: Sendable {
         }
     }
 
-    /// Removes all values, and forgets the keys of evicted ones.
+    /// Removes all values, and forgets which keys were evicted before.
     func removeAll(cause: MemoryRemovalCause = .explicit) {
         change { ledger, removed in
             ledger.queues.forEachOldestFirst { removed.append(($0, cause)) }
@@ -206,7 +208,7 @@ final class MemoryTier: Sendable {
         }
     }
 
-    /// Evicts values until no more than this is held; runs under the ledger's lock.
+    /// Evicts values until the rest has at most this total cost and number; runs under the ledger's lock.
     func evict(
         toCost cost: Int,
         count: Int,
@@ -237,9 +239,9 @@ final class MemoryTier: Sendable {
 
     static func shard(of name: KeyBytes) -> Int { Int(name.hash >> 58) }
 
-    /// Changes the held values under the ledger's lock, and then counts and reports the removed ones.
+    /// Runs `body`, which changes the held values, under the ledger's lock; then counts and reports the removed values.
     ///
-    /// The values are released when this returns.
+    /// The removed values are released when this function returns.
     func change<Result>(_ body: (inout Ledger, inout Removals) -> Result) -> Result {
         var removed: Removals = []
         let result = ledger.withLock { body(&$0, &removed) }

@@ -3,11 +3,12 @@
 import CacheStore
 import Platform
 
-/// The conditions under which a copy may be returned.
+/// The conditions under which a copy of a value in memory may be returned.
 ///
-/// The caller checks them, because the tier has access to neither disk nor clock.
+/// The tier itself checks the generation until ``due``. Its caller checks everything else, because the tier has access to
+/// neither disk nor clock.
 struct MemoryValidity: Sendable, Equatable {
-    /// The generation under which the copy may be held; nil without a control file.
+    /// The key's generation for which the copy is valid; nil without a control file.
     var generation: Generation?
     /// The time until which the copy may be returned without reading the disk; `distantFuture` for forever.
     var end: Timestamp
@@ -42,12 +43,12 @@ struct MemoryValidity: Sendable, Equatable {
 
     /// The time by which the coarse clock may lag, in nanoseconds.
     ///
-    /// A tick of the kernel, 1 to 10 ms (CONFIG_HZ), while the processor that keeps the time runs. In a virtual machine the
-    /// host may stop that processor while others continue: Linux lets another one take over after 5 ticks
-    /// (MAX_STALLED_JIFFIES in kernel/time/tick-sched.c); older kernels, and processors without ticks (nohz_full), wait as
-    /// long as the host does. More than 20 ms were observed. As no kernel promises a bound, a second is chosen, not
-    /// measured, as far beyond what hosts do. It only costs a read of the exact clock for each hit in the last second of a
-    /// value's life.
+    /// While the processor that keeps the time runs, the lag is at most a tick of the kernel, 1 to 10 ms (CONFIG_HZ). In
+    /// a virtual machine the host may stop that processor while others continue: Linux lets another one take over after 5
+    /// ticks (MAX_STALLED_JIFFIES in kernel/time/tick-sched.c); older kernels, and processors without ticks (nohz_full),
+    /// wait as long as the host does. A lag of more than 20 ms was observed. No kernel promises a bound, so a second is
+    /// not measured but chosen, as far beyond what hosts do. Its only cost is that each hit in the last second of a
+    /// value's life reads the exact clock.
     private static var coarseClockLag: Int64 { 1_000_000_000 }
 }
 
@@ -58,9 +59,9 @@ struct MemoryLimits: Sendable, Equatable {
     /// The maximum number of values.
     var count: Int
 
-    /// The maximum cost of one value: a quarter of the whole.
+    /// The maximum cost of one value: a quarter of the total limit.
     ///
-    /// A larger value would evict much of what is in use, and would soon be evicted itself. At least 1, for limits that
-    /// count values.
+    /// A larger value would evict many values that are in use, and would soon be evicted itself. The result is at least 1
+    /// (unless the limit is 0), so that a cost limit can count values.
     var largestCost: Int { cost == .max ? .max : max(cost / 4, min(cost, 1)) }
 }

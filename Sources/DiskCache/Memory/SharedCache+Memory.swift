@@ -10,7 +10,7 @@ extension SharedCache {
 
     /// The memory tier of a process.
     ///
-    /// Empty, and without effect, if the cache was opened without memory.
+    /// If the cache was opened without memory, the tier is empty, and changes have no effect.
     public struct Memory: Sendable {
         let tier: MemoryTier?
         /// The cost of each value, if configured.
@@ -19,12 +19,12 @@ extension SharedCache {
         /// The sum of the values' costs.
         public var cost: Int { tier?.usage.cost ?? 0 }
 
-        /// The number of held values.
+        /// The number of values.
         public var count: Int { tier?.usage.count ?? 0 }
 
-        /// The keys of the held values, each once; oldest first in each of the two eviction queues.
+        /// The keys of the values, each once, in the order of the two eviction queues: the oldest first in each.
         ///
-        /// Some values may not be returned any more, because they have expired or were changed since.
+        /// Gets may no longer return some of the values, because they have expired or were changed since.
         ///
         /// - Complexity: O(*n*) in the values.
         public var keys: [String] { tier?.keys ?? [] }
@@ -41,15 +41,16 @@ extension SharedCache {
 
         /// Removes all values from memory.
         ///
-        /// Values on disk stay. Values in memory alone (``CacheConfiguration/Keeping/memoryOnly``) are lost. Conversely,
-        /// `directory.collect(CollectionOptions(maximumSize: .bytes(0)))` empties the disk and leaves memory.
+        /// Values on disk stay. Values that are only in memory (``CacheConfiguration/Keeping/memoryOnly``) are lost.
+        /// Conversely, `directory.collect(CollectionOptions(maximumSize: .bytes(0)))` empties the disk and leaves memory
+        /// unchanged.
         public func removeAll() {
             tier?.removeAll(cause: .explicit)
         }
 
         /// Whether the tier is frozen: it then returns its values, admits no new ones and evicts none.
         ///
-        /// For phases in which a scan must not displace its values. Changed values are still removed.
+        /// Freeze the tier while a scan must not displace its values. Values that change are still removed.
         public var isFrozen: Bool {
             get { tier?.isFrozen ?? false }
             nonmutating set { tier?.isFrozen = newValue }

@@ -4,17 +4,17 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-/// A value that is not on disk: it is encoded and hashed only when its entry is requested.
+/// A value that is not on disk; it is encoded and hashed only if its entry is requested.
 final class UnstoredValue<Codec: CacheCodec>: MemoryValue<Codec.Value>, @unchecked Sendable {
     private let codec: Codec
-    /// The value's content, once it was requested.
+    /// The digest, length and checksum of the encoded value; nil until they are requested.
     ///
     /// Guarded by ``descriptions``.
     private var content: Content?
 
     /// Creates a value that is not on disk.
     ///
-    /// - Parameter draft: the record, with any content.
+    /// - Parameter draft: the value's record; its content is ignored.
     init(
         _ value: Codec.Value,
         key: String,
@@ -43,10 +43,10 @@ final class UnstoredValue<Codec: CacheCodec>: MemoryValue<Codec.Value>, @uncheck
         return record
     }
 
-    /// Returns the content; nil if the value can't be encoded, and so has no bytes to describe.
+    /// Returns the content of the value; nil if the value can't be encoded.
     private func describedContent() -> Content? {
         if let known = descriptions.value.value.withLock({ _ in content }) { return known }
-        // The codec's code runs under no lock.
+        // The codec is user code, which must run under no lock.
         guard let bytes = try? codec.encode(value) else { return nil }
         let made = Content(of: bytes.span)
         descriptions.value.value.withLock { _ in content = made }
@@ -58,5 +58,5 @@ final class UnstoredValue<Codec: CacheCodec>: MemoryValue<Codec.Value>, @uncheck
     }
 }
 
-/// Guards the contents of all unstored values: one lock for each would be one more allocation.
+/// Guards the `content` of all unstored values; a lock for each value would take one more allocation.
 private let descriptions = PerProcess { Locked.Box(()) }

@@ -5,30 +5,30 @@ extension CacheActivity {
     public struct Remote: Sendable, Equatable {
         /// The statistics about one server.
         public struct Server: Sendable, Equatable {
-            /// Its URL, without user, password and query.
+            /// The server's URL, without user, password and query.
             public var name: String
-            /// The state of its circuit breaker: "closed" (it is asked), "open" (it is not asked for a while), "probing"
-            /// (one request tests it).
+            /// The state of the circuit breaker: "closed" (the server is asked), "open" (it is not asked for a while),
+            /// "probing" (one request tests it).
             public var breaker: String
             /// The number of answered requests.
             public var answers = 0
-            /// The time within which half of the requests, 99 of 100 and all were answered; nil if there were none.
+            /// The times within which half of the requests, 99 of 100, and all were answered; nil if none was answered.
             public var latency: Latency?
 
-            /// Creates the statistics about a server without any request.
+            /// Creates the statistics about a server that has not answered any request.
             public init(name: String, breaker: String) {
                 self.name = name
                 self.breaker = breaker
             }
         }
 
-        /// Times of answers, each accurate to within a quarter.
+        /// Response times, each accurate to within a quarter.
         public struct Latency: Sendable, Equatable {
-            /// Half of the answers took no longer.
+            /// Half of the answers took no longer than this.
             public var median: Duration
-            /// 99 of 100 took no longer.
+            /// 99 of 100 answers took no longer than this.
             public var percentile99: Duration
-            /// None took longer.
+            /// No answer took longer than this.
             public var longest: Duration
 
             /// Creates a latency from these times.
@@ -41,7 +41,7 @@ extension CacheActivity {
 
         /// The servers, in the order of the configuration.
         public var servers: [Server] = []
-        /// The number of keys whose changes, by any process, must still be sent to the servers.
+        /// The number of keys with changes, by any process on this machine, that must still be sent to the servers.
         public var waiting = 0
 
         /// Creates empty statistics.

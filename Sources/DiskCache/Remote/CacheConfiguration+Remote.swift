@@ -10,8 +10,8 @@ extension CacheConfiguration {
     /// let cache = try SharedCache(at: "/var/cache/thumbs", remote: remote)      // import DiskCacheRemote
     /// ```
     ///
-    /// All users of the same servers must configure the same URLs, path and namespace: these determine the server of a
-    /// value, and its path there.
+    /// All users who share values must configure the same URLs, path and namespace: these determine the server of a value,
+    /// and its path there.
     public struct Remote: Sendable, Equatable {
         /// How the servers are used.
         public enum Mode: String, Sendable {
@@ -25,8 +25,8 @@ extension CacheConfiguration {
 
         /// The format of entries on a server.
         public enum Format: String, Sendable {
-            /// As in Bazel's remote cache: contents under their digests, and ActionResults (REAPI) that refer to them, in
-            /// which small values are inlined.
+            /// As in Bazel's remote cache: contents under their digests, and ActionResults (REAPI) that refer to the
+            /// contents or contain small ones.
             case action
             /// Record and value in one body, under one path.
             case plain
@@ -36,7 +36,7 @@ extension CacheConfiguration {
         public struct Server: Sendable, Equatable {
             /// A server's protocol.
             public enum Kind: String, Sendable {
-                /// GET, PUT and DELETE: nginx, bazel-remote, and the like.
+                /// HTTP with GET, PUT and DELETE: nginx, bazel-remote, and the like.
                 case http
                 /// HTTP with requests signed for Amazon S3 (AWS Signature Version 4).
                 case s3
@@ -44,8 +44,8 @@ extension CacheConfiguration {
                 case redis
             }
 
-            /// The URL: `http:`, `https:`, `redis:`, `rediss:` (over TLS) or `redis+unix:`; without user and password, which
-            /// belong in the credentials file.
+            /// The URL: `http:`, `https:`, `redis:`, `rediss:` (over TLS) or `redis+unix:`; without user and password,
+            /// which belong in the ``CacheConfiguration/Remote/credentials`` file.
             public var url: String
             /// The server's share of the values, relative to the weights of the other servers of its level.
             public var weight: Double
@@ -63,23 +63,24 @@ extension CacheConfiguration {
             }
         }
 
-        /// The groups of servers: each value has one server in each, and is looked up in one group after another.
+        /// The groups of servers: each value belongs to one server of each group, and is looked up in one group after
+        /// another.
         public var levels: [[Server]]
         /// How the servers are used.
         ///
         /// Default: reading and writing.
         public var mode = Mode.readWrite
-        /// The path of an object below a server's URL: `{namespace}`; `{kind}`, "cas" or "ac"; `{digest}`, 64 hexadecimal
-        /// digits.
+        /// The template of an object's path below a server's URL, with the placeholders `{namespace}`, `{kind}` ("cas" or
+        /// "ac") and `{digest}` (64 hexadecimal digits).
         ///
-        /// Not for Redis. Default: `{namespace}/{kind}/{digest}`.
+        /// Redis servers ignore it. Default: `{namespace}/{kind}/{digest}`.
         public var path = CacheConfiguration.Remote.defaultPath
         /// The format of entries.
         ///
-        /// Not for Redis. Default: as in Bazel's remote cache.
+        /// Redis servers ignore it. Default: as in Bazel's remote cache.
         public var format = Format.action
-        /// Separates the keys of one group of users from those of others: at most 64 ASCII letters, digits, `-`, `_` and
-        /// `.`, but no `.` first.
+        /// A name that separates the keys of one group of users from the keys of others: at most 64 ASCII letters, digits,
+        /// `-`, `_` and `.`, not beginning with `.`.
         ///
         /// Default: empty, no namespace.
         public var namespace = ""
@@ -95,25 +96,26 @@ extension CacheConfiguration {
         ///
         /// Default: 16 MiB.
         public var maximumSize: Int64 = 16 << 20
-        /// The tags of values that are sent: a value needs one of them.
+        /// The tags of values that are sent: a value needs at least one of them.
         ///
         /// Default: empty, all values are sent.
         public var tags: [String] = []
         /// A file (PEM) with the certificate authorities for servers of `https:` and `rediss:`.
         ///
-        /// Default: nil, the file in `SSL_CERT_FILE`, or else the system's authorities.
+        /// Default: nil, for the file that the environment variable `SSL_CERT_FILE` names, or else the system's
+        /// authorities.
         public var authorityFile: String?
         /// A file (PEM) with the client certificate, for servers that require one.
         ///
-        /// Default: nil, no certificate.
+        /// Default: nil, for no certificate.
         public var certificateFile: String?
         /// A file (PEM) with the private key of ``certificateFile``, without a password.
         ///
-        /// Default: nil, the key is in the same file.
+        /// Default: nil, if the key is in the same file.
         public var certificateKeyFile: String?
         /// A file with lines `host = user:password`, or `host = key:secret` for S3, that only its owner can read or write.
         ///
-        /// Default: nil, such lines in the environment variable `DISKCACHE_REMOTE_CREDENTIALS`.
+        /// Default: nil, for such lines in the environment variable `DISKCACHE_REMOTE_CREDENTIALS`.
         public var credentials: String?
 
         /// The default ``path``.

@@ -3,12 +3,13 @@
 import CacheStore
 
 extension CacheConfiguration.Remote {
-    /// The valid values of ``limit``: a server can delay a caller for all of it.
+    /// The valid values of ``limit``, for all of which a server can delay a caller.
     private static let limits = Duration.milliseconds(1)...Duration.seconds(3600)
 
-    /// Checks that a cache can be opened with these servers, except for the files that the configuration names.
+    /// Checks that a cache can be opened with this configuration; does not check the files that the configuration names.
     ///
-    /// Called both when a configuration is set and when a cache is opened with it, so that both reject the same.
+    /// Called when a configuration is set and when a cache is opened with it, so that both reject the same
+    /// configurations.
     package func check() throws(ConfigurationFault) {
         for server in levels.joined() {
             let address = try RemoteAddress(server.url)
@@ -46,7 +47,7 @@ extension CacheConfiguration.Remote {
                 text.replace("{namespace}", with: "")
             }
             if text.first != "/" { text = "/" + text }
-            // A path without `{kind}` is used for both kinds, whose digests differ.
+            // A path without `{kind}` is shared by contents and entries, whose digests differ.
             let content = text.replacing("{kind}", with: "cas")
             let entry = text.replacing("{kind}", with: "ac")
             if let paths = RemotePaths(content: content, entry: entry, namespace: namespace) { return paths }

@@ -5,7 +5,7 @@ import FoundationEssentials
 
 /// The object under the key `remote` of `config.json`.
 ///
-/// Every key may be missing; unknown keys are ignored.
+/// Any key may be missing; unknown keys are ignored.
 private struct RemoteDocument: Codable {
     struct Server: Codable {
         var url: String
@@ -31,7 +31,7 @@ private struct RemoteDocument: Codable {
 }
 
 extension CacheConfiguration.Remote {
-    /// Creates a configuration from the JSON of ``json``.
+    /// Creates a configuration from JSON in the form that ``json`` returns.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``.
     public init(json: some Sequence<UInt8>) throws(CacheError) {
@@ -43,7 +43,7 @@ extension CacheConfiguration.Remote {
         }
     }
 
-    /// Creates a configuration from JSON without checking it, so that an invalid one can be corrected.
+    /// Creates a configuration from JSON without checking it, so that an invalid configuration can be corrected.
     init(unchecked json: some Sequence<UInt8>) throws(CacheError) {
         let document: RemoteDocument
         do {
@@ -124,7 +124,7 @@ extension CacheConfiguration.Remote {
         document.credentials = credentials
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Only a NaN or infinite weight can't be encoded, and ``check()`` rejects it.
+        // Encoding fails only for a weight that is NaN or infinite, which ``check()`` rejects.
         return (try? encoder.encode(document)).map { [UInt8]($0) } ?? Array("{}".utf8)
     }
 
@@ -155,7 +155,7 @@ extension CacheDirectory {
         try remoteJSON().map { (json) throws(CacheError) in try CacheConfiguration.Remote(json: json) }
     }
 
-    /// Returns the remote configuration without checking it, so that an invalid one can be corrected.
+    /// Returns the remote configuration without checking it, so that an invalid configuration can be corrected.
     package func uncheckedRemoteConfiguration() throws(CacheError) -> CacheConfiguration.Remote? {
         try remoteJSON().map { (json) throws(CacheError) in try CacheConfiguration.Remote(unchecked: json) }
     }
@@ -182,7 +182,7 @@ extension CacheDirectory {
         try setUncheckedRemoteConfiguration(remote)
     }
 
-    /// Sets the remote configuration without checking it, so that settings can be corrected one by one.
+    /// Sets the remote configuration without checking it, so that invalid settings can be corrected one by one.
     package func setUncheckedRemoteConfiguration(_ remote: CacheConfiguration.Remote?) throws(CacheError) {
         let json = remote?.json
         try withStore { (store, _) throws(CacheError) in

@@ -2,15 +2,15 @@
 
 package import CacheStore
 
-/// The template of a path on a server, with fields, such as `/cas/{digest}`.
+/// The template of a path on a server, which contains fields, such as `/cas/{digest}`.
 ///
 /// `{digest}` and `{key}` are the 64 hexadecimal digits of the requested digest, `{key:2}` the first two of them,
-/// `{namespace}` the name of the namespace. The rest is literal: printable ASCII, already percent-encoded. A query
+/// `{namespace}` the name of the namespace. All other text is literal: printable ASCII, already percent-encoded. A query
 /// (`?team=1`) may follow the path.
 package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
     private enum Part: Hashable {
         case text(String)
-        /// The given number of first digits.
+        /// This many digits from the start of the digest.
         case digits(Int)
         case namespace
     }
@@ -20,8 +20,8 @@ package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
 
     /// Parses a template.
     ///
-    /// - Returns: nil if a field is unknown or not closed, if the text does not begin with `/`, has a component `.` or `..`,
-    ///   bytes that a path can't have, or more than 1,024 bytes, or if there is no field with all 64 digits.
+    /// - Returns: nil if a field is unknown or not closed, if no field has all 64 digits, or if the text does not begin
+    ///   with `/`, has a component `.` or `..`, has bytes that a path can't have, or is longer than 1,024 bytes.
     package init?(_ text: String) {
         guard text.utf8.first == UInt8(ascii: "/"), text.utf8.count <= 1024,
             let parts = Self.parts(of: text), parts.contains(.digits(64))
@@ -35,7 +35,7 @@ package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
     /// Whether the path contains the namespace.
     package var hasNamespace: Bool { parts.contains(.namespace) }
 
-    /// Returns the path, with its query if the template has one; begins with `/`.
+    /// Returns the path, which begins with `/`, with the query if the template has one.
     package func path(for digest: Digest, namespace: String) -> String {
         let digits = digest.description
         var path = ""
@@ -76,7 +76,7 @@ package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
         return .digits(count)
     }
 
-    /// Returns whether a byte may occur in a path or a query (RFC 3986), percent signs included.
+    /// Returns whether a byte may occur in a path or a query (RFC 3986), including the percent sign.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

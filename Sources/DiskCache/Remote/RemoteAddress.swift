@@ -7,14 +7,15 @@ package struct RemoteAddress: Sendable, Hashable {
     /// The host, without the brackets of an IPv6 address; empty for a Unix socket.
     package let host: String
     package let port: UInt16
-    /// For HTTP the prefix of all paths, without a slash at its end; for Redis the number of the database.
+    /// For HTTP the prefix of all paths, without a trailing slash; for Redis the number of the database, empty for the
+    /// first one.
     package let path: String
-    /// The path of a Unix socket.
+    /// The path of a Unix socket; nil for other addresses.
     package let socketPath: String?
 
     /// Parses a URL.
     ///
-    /// - Throws: the fault, without the URL if that contains an @.
+    /// - Throws: a fault whose text omits the URL if it contains an @, and so perhaps a password.
     package init(_ url: String) throws(ConfigurationFault) {
         let shown = url.contains("@") ? "a URL" : "'\(url)'"
         let schemes = ["http", "https", "redis", "rediss", "redis+unix"]
@@ -53,7 +54,7 @@ package struct RemoteAddress: Sendable, Hashable {
         self.path = isRedis ? try Self.database(path.drop { $0 == "/" }, of: shown) : String(path)
     }
 
-    /// Returns the number of a Redis database; empty for the first one.
+    /// Checks the number of a Redis database, and returns it; the empty string stands for the first database.
     private static func database(_ text: Substring, of shown: String) throws(ConfigurationFault) -> String {
         guard text.isEmpty || text.utf8.count < 10 && text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else {
             throw fault("\(shown) names no database: its last part is a number, such as 0")
@@ -86,17 +87,17 @@ package struct RemoteAddress: Sendable, Hashable {
         ConfigurationFault(key: "servers", words: words)
     }
 
-    /// The value of the field `Host`, also used to look up credentials.
+    /// The value of the HTTP header field `Host`, also used to look up credentials.
     package var authority: String {
         let name = host.contains(":") ? "[\(host)]" : host
         let isUsual = scheme == "http" && port == 80 || scheme == "https" && port == 443
         return isUsual ? name : "\(name):\(port)"
     }
 
-    /// The prefix of all its URLs, before the path.
+    /// The part of all the server's URLs before the path.
     package var origin: String { "\(scheme)://\(authority)" }
 
-    /// A name for users, which also distinguishes it from other servers.
+    /// A name to show to users, which also distinguishes the server from others.
     package var name: String {
         if let socketPath { return "redis+unix://\(socketPath)" }
         return scheme.hasPrefix("redis") ? "\(origin)/\(path)" : origin + path

@@ -3,10 +3,10 @@
 import CacheStore
 import Platform
 
-/// The remote tier of an open cache, with this process's current requests to it.
+/// The remote tier of an open cache, and this process's current requests to it.
 ///
-/// Held by the ``SharedCache`` and by the code that closes it: when both are released, the tier is asked to end, and no
-/// caller waits for it.
+/// The ``SharedCache`` and its ``CacheRegistration`` hold this object. When both are released, the tier is asked to end,
+/// and nobody waits for that.
 final class RemoteLookup: Sendable {
     let tier: any RemoteTier
     private let core: CacheCore
@@ -23,7 +23,9 @@ final class RemoteLookup: Sendable {
         if core.isOwn { tier.close(until: .now) }
     }
 
-    /// Returns whether the caller must request `key`; false if another thread did and is done now, or if no time is left.
+    /// Returns whether the caller must request `key`.
+    ///
+    /// If another thread is requesting it, waits until that thread is done or the deadline passes, and returns false.
     func enter(_ key: Digest, until deadline: ContinuousClock.Instant) -> Bool {
         if keys.withLock({ $0.insert(key).inserted }) { return true }
         _ = keys.wait(until: deadline) { $0.contains(key) ? nil : true }

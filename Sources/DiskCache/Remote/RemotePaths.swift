@@ -2,7 +2,7 @@
 
 package import CacheStore
 
-/// The paths on a server: of contents, by their digests, and of entries, by the digests of their keys.
+/// The paths on a server: contents are named by their digests, entries by the digests of their keys.
 package struct RemotePaths: Sendable, Hashable {
     /// The content path in Bazel's HTTP cache protocol.
     package static let defaultContent = "/cas/{digest}"
@@ -15,8 +15,9 @@ package struct RemotePaths: Sendable, Hashable {
 
     /// Creates paths from templates.
     ///
-    /// - Parameter namespace: separates the entries of one group of users from those of others; at most 64 ASCII letters,
-    ///   digits, `-`, `_` and `.`, no `.` first. All groups share contents, since these are named by their digests.
+    /// - Parameter namespace: separates the entries of one group of users from those of other groups; at most 64 ASCII
+    ///   letters, digits, `-`, `_` and `.`, with no `.` at the beginning. All groups share contents, since contents are
+    ///   named by their digests.
     /// - Returns: nil if a template or the namespace is invalid.
     package init?(
         content: String = RemotePaths.defaultContent,
@@ -31,7 +32,7 @@ package struct RemotePaths: Sendable, Hashable {
         self.namespace = namespace
     }
 
-    /// Returns the path of the bytes with this digest.
+    /// Returns the path of the content with this digest.
     package func content(_ digest: Digest) -> String {
         contentTemplate.path(for: digest, namespace: namespace)
     }
@@ -45,8 +46,8 @@ package struct RemotePaths: Sendable, Hashable {
 
     /// Returns the digest that names an entry on the server, Redis included.
     ///
-    /// If the path does not distinguish namespaces, the digest does: SHA-256 of the namespace, a zero byte, and the 32 bytes
-    /// of the key's digest.
+    /// This is the key's digest, unless there is a namespace that the path does not contain: then it is the SHA-256 of
+    /// the namespace, a zero byte, and the 32 bytes of the key's digest.
     package func name(ofEntry key: Digest) -> Digest {
         guard !namespace.isEmpty, !entryTemplate.hasNamespace else { return key }
         let bytes = Array(namespace.utf8) + [0] + (0..<32).map(key.byte)

@@ -4,11 +4,11 @@ package import CacheStore
 package import FoundationEssentials
 import Platform
 
-// Remote servers come between the disk and a computation. Each machine sends one request per key; a received value is stored
-// on disk, by the rules of a computed value, and found there by all waiting callers.
+// Remote servers are asked after the disk and before a computation. A machine sends only one request for a key at a time.
+// A received value is stored on disk, by the rules for a computed value, where all waiting callers find it.
 
 extension SharedCache {
-    /// Returns the value of `key`, or nil for a miss; a remote value is accepted only if `selection` includes its key and
+    /// Returns the value of `key`, or nil for a miss; accepts a remote value only if `selection` includes its key and
     /// tags.
     package func get(
         forKey key: String,
@@ -19,12 +19,13 @@ extension SharedCache {
         return findRemotely(key, BytesCodec(), among: selection)
     }
 
-    /// Returns the value of `key` from a remote server, if this machine has none; nil also if no time is left.
+    /// Returns the value of `key` from a remote server, or from this machine if another caller has stored one meanwhile;
+    /// nil for a miss, or if no time is left.
     ///
-    /// A failure is only a miss, and is counted.
+    /// A failure is counted, and is only a miss.
     ///
     /// - Parameters:
-    ///   - selection: the accepted values, by key and tags.
+    ///   - selection: the keys and tags of the values to accept.
     ///   - deadline: when to stop waiting; nil for the tier's limit from now on.
     func findRemotely<Codec: CacheCodec>(
         _ key: String,
@@ -34,7 +35,7 @@ extension SharedCache {
     ) -> CacheHit<Codec.Value>? {
         guard let remote, core.isOwn else { return nil }
         let digest = name(ofKey: key)
-        // A pending put of this process is newer than remote values.
+        // A queued put of this process is newer than remote values.
         if !writeBehind.isIdle, writeBehind.latest({ digest }) != nil { return nil }
         let deadline = deadline ?? ContinuousClock.now + remote.tier.limit
         guard deadline > .now, remote.tier.isWorthAsking(digest) else {
@@ -63,7 +64,7 @@ extension SharedCache {
         }
     }
 
-    /// Returns the value that another caller has stored on this machine; a failure is only a miss, and is counted.
+    /// Returns the value that another caller has stored on this machine; a failure is counted, and is only a miss.
     private func storedMeanwhile<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec
@@ -77,7 +78,7 @@ extension SharedCache {
         }
     }
 
-    /// Asks the servers, as the only thread of this process and the only process.
+    /// Asks the servers, while no other thread or process on this machine asks them for the same key.
     private func ask<Codec: CacheCodec>(
         _ tier: any RemoteTier,
         _ key: String,
@@ -96,7 +97,7 @@ extension SharedCache {
             sleepThread(for: min(backoff.next(), rest))
         }
         defer { store.requestLocks.release(digest) }
-        // If another caller has received a value, it is here.
+        // If another caller has received a value meanwhile, it is on this machine now.
         guard !hasWaited, let absence = try store.absence(of: digest, now: now) else {
             return storedMeanwhile(key, codec)
         }
@@ -127,7 +128,7 @@ extension SharedCache {
         let hit = CacheHit(held, from: .remote, isStale: false, at: moment)
         let outcome: WriteResult
         do throws(CacheError) {
-            // Space is made at once or not at all: the value is available anyway.
+            // Disk space is made at once or not at all: the caller receives the value anyway.
             outcome = try store.adopt(
                 value.bytes.span,
                 for: digest,
@@ -137,7 +138,7 @@ extension SharedCache {
                 SpaceWait(patience: .zero)
             )
         } catch {
-            // The value can't be stored, but is valid if the key has not changed since.
+            // The value can't be stored, but the caller can have it if no process has written the key since the request.
             counters.add(.cacheFailure)
             guard store.isCurrent(absence) else { return storedMeanwhile(key, codec) }
             counters.add(.remoteHit)

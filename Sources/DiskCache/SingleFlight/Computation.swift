@@ -12,10 +12,10 @@
 public struct Computation<Value: Sendable>: Sendable {
     /// The key whose value is requested.
     public let key: String
-    /// Why no value can be returned.
+    /// Why the closure is called.
     public let reason: Reason
-    /// The stored value, although it has expired or is too old for the caller; nil if there is none, or its stale period is
-    /// over.
+    /// The stored value, even if it has expired or is too old for the caller; nil if there is none, or if its stale
+    /// period is over.
     public let previous: CacheHit<Value>?
 
     /// Why a value is computed.
@@ -25,7 +25,7 @@ public struct Computation<Value: Sendable>: Sendable {
         /// The stored value has expired, or is older than the caller accepts (``ReadOptions/maximumAge``), and the caller
         /// waits.
         case expired
-        /// The stored value was already returned, and is being replaced in the background
+        /// The caller has already received the stored value, which is being replaced in the background
         /// (``ReadOptions/staleWhileRevalidate``, ``ReadOptions/earlyRefresh``).
         case stale
         /// The caller requests a new value even if one is stored (``ReadOptions/recomputes``).
@@ -37,20 +37,21 @@ public struct Computation<Value: Sendable>: Sendable {
 public enum Computed<Value: Sendable>: Sendable {
     /// A value, to be stored with these options.
     case value(Value, PutOptions = PutOptions())
-    /// A value for the waiting callers in this process, which is not stored.
+    /// A value that is returned only to the waiting callers in this process, and is not stored.
     ///
-    /// Callers in other processes compute their own value. A stored value stays.
+    /// Callers in other processes compute the value themselves. A stored value of the key stays.
     case unkept(Value)
     /// The previous value (``Computation/previous``) is valid again, with these options; its bytes are neither written nor
     /// copied.
     ///
-    /// It counts as stored now. Options that are left out (stale period, tags, entity tag …) keep their values, except the
-    /// expiration, which becomes the configuration's default. If another caller has stored another value meanwhile, that one
-    /// stays. If there is no previous value, the call throws ``CacheError/Code/invalidArgument``.
+    /// The value counts as stored now. Options that are left out (stale period, tags, entity tag …) keep their values,
+    /// except the expiration, which becomes the configuration's default. If another caller has stored a different value
+    /// meanwhile, that value stays. If there is no previous value, the call throws ``CacheError/Code/invalidArgument``.
     case unchanged(PutOptions = PutOptions())
-    /// The key has no value, which all processes remember for this time: until then the key is a miss, and calls whose
-    /// closure could make the same decision don't run it.
+    /// The key has no value, which all processes remember for this time.
     ///
-    /// A stored value of the key is removed. A time of zero is not remembered.
+    /// Until the time is over the key is a miss, and calls whose closure can return this case don't run their closure.
+    ///
+    /// A stored value of the key is removed. If the time is zero, nothing is remembered.
     case nothing(for: Duration)
 }

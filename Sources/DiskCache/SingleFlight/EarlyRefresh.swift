@@ -5,14 +5,15 @@ import Platform
 
 /// The XFetch rule, which decides whether to recompute a value before it expires.
 ///
-/// Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention", VLDB 2015. Each request decides
-/// independently, by `now − cost·β·ln(draw) ≥ expires`, so that one of many is likely to refresh early enough, without any
-/// communication.
+/// Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention", VLDB 2015. Each request
+/// decides independently, by `now − cost·β·ln(draw) ≥ expires`, so that one of many requests is likely to refresh the
+/// value early enough, without any communication.
 enum EarlyRefresh {
-    /// The upper bound of −ln(draw), whose smallest draw is 2⁻⁵³: no request refreshes earlier than this many times cost·β.
+    /// An upper bound of −ln(draw), as the smallest draw is 2⁻⁵³: no request refreshes a value earlier than this many
+    /// times cost·β before it expires.
     private static let longestDraw = 37.0
 
-    /// Returns whether this request must refresh.
+    /// Returns whether this request must refresh the value.
     ///
     /// - Parameters:
     ///   - rest: the time until the value expires, in seconds.
@@ -32,7 +33,7 @@ enum EarlyRefresh {
         return -scale * naturalLogarithm(draw) >= rest
     }
 
-    /// Returns whether to refresh a value with this record.
+    /// Returns whether this request must refresh a value with this record.
     static func isDue(_ record: Record, beta: Double, now: Timestamp) -> Bool {
         guard beta > 0, let expires = record.expires, record.idleLifetime == nil, let cost = record.cost
         else { return false }

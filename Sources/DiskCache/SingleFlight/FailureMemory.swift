@@ -2,12 +2,12 @@
 
 import Platform
 
-/// The errors of recent failed computations, for callers that prefer to fail at once over computing again.
+/// The errors of computations that failed recently, for callers that would rather fail at once than compute again.
 struct FailureMemory: Sendable {
-    /// At this number of errors, those that are too old for any caller are removed.
+    /// The number of errors at which those that are too old for any caller are removed.
     ///
-    /// An error and its key take a few hundred bytes. If all of them are recent, all are removed: with that many failures at
-    /// about the same time, everything fails.
+    /// An error and its key take a few hundred bytes. If none of the errors is too old, all are removed: with that many
+    /// failures at about the same time, every computation fails anyway.
     static let capacity = 1024
 
     private struct Failure {
@@ -25,7 +25,7 @@ struct FailureMemory: Sendable {
         return failure.moment <= now && now < failure.moment + span ? failure.error : nil
     }
 
-    /// Records an error for callers that ask within `span`.
+    /// Records the error of a computation, for callers that ask for the value within `span`.
     mutating func note(_ error: any Error, of key: FlightKey, for span: Duration, now: Timestamp) {
         if failures.count >= Self.capacity {
             failures = failures.filter { $0.value.moment <= now && now < $0.value.end }
@@ -34,7 +34,7 @@ struct FailureMemory: Sendable {
         failures[key] = Failure(error: error, moment: now, end: now + span)
     }
 
-    /// Removes the error once the value is computed.
+    /// Removes the error of a key whose value has been computed since.
     mutating func forget(_ key: FlightKey) {
         failures[key] = nil
     }

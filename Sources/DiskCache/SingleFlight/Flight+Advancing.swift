@@ -2,12 +2,13 @@
 
 import Platform
 
-// A flight in a batch, whose caller never waits for this flight alone.
+// A flight in a batch: the caller of a batch never waits for one flight alone.
 
 extension Flight {
-    /// Advances as far as possible without waiting or computing; a flight that waits for a process tries once.
+    /// Advances as far as possible without waiting or computing; if another process holds the lock, tries once to acquire
+    /// it.
     ///
-    /// It may look up and store values and hand over, which blocks the thread.
+    /// It may look up and store values and hand over the lead, which blocks the thread.
     mutating func advance() {
         if course.action == .pause { proceed(.done) }
         while true {
@@ -25,7 +26,7 @@ extension Flight {
         }
     }
 
-    /// Whether it has ended, or would now, with a value or with the result that there is no value.
+    /// Whether the flight's result so far is a value, or that the key has no value.
     var hasAnswer: Bool {
         if case .success = end { true } else { false }
     }
@@ -35,9 +36,9 @@ extension Flight {
         waiting.isOver ? waiting.seat?.wait(until: .now) : nil
     }
 
-    /// Ends without computing, and releases its lock and its lead.
+    /// Ends the flight without computing: releases the lock and hands over the lead.
     ///
-    /// Must not be called for requests that compute in any case (``FlightStateMachine/Kind/value``).
+    /// Must not be called for requests that compute even if they are cancelled (``FlightStateMachine/Kind/value``).
     mutating func abandon() {
         while course.action != .finish {
             switch course.action {

@@ -2,7 +2,8 @@
 
 import Platform
 
-// Both forms carry out the same course: one on the calling thread, the other without blocking it.
+// The synchronous and the asynchronous forms carry out the same course: one on the calling thread, the other without
+// blocking it.
 
 extension FlightRequest {
     /// Runs the request on the calling thread and returns its outcome.
@@ -67,7 +68,8 @@ extension Flight {
                         var refresh = refresh
                         _ = refresh.run(work)
                     }
-                    // The next hit tries again. A request that has joined this flight meanwhile takes the lead.
+                    // No thread was free: the next hit tries again to start a refresh. If a request has joined this
+                    // flight meanwhile, it leads next.
                     if !isBegun {
                         refresh.proceed(.unavailable)
                         refresh.carryOut()
@@ -153,10 +155,10 @@ extension Flight {
         }
     }
 
-    /// The lane of the next action; nil if the action does not block a thread.
+    /// The thread pool for the next action; nil if the action does not block a thread.
     private var lane: WorkerPool? {
         switch course.action {
-        // A refresh looks up the entry, which publishes a pending put.
+        // A refresh writes, because its lookup of the entry publishes a pending put.
         case .attempt, .lookAgain, .release:
             course.kind == .refresh ? .writing : request.cache.remote == nil ? .reading : .asking
         case .store, .fallBack: .writing

@@ -5,12 +5,12 @@ import Platform
 
 /// A request in progress, which carries out its course step by step.
 ///
-/// Cache failures never fail a request.
+/// A failure of the cache never makes a request fail.
 struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
     typealias Value = Codec.Value
     typealias Request = FlightRequest<Codec, Failure>
 
-    /// The state of a request's wait: for the leader in its process, or as leader for another process.
+    /// The state of a request's wait: for the leader of its flight or, if it is the leader, for another process.
     struct Waiting {
         var deadline: ContinuousClock.Instant?
         var seat: FlightWaiter?
@@ -29,25 +29,26 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
         var generation: Generation?
         var made: Computed<Value>?
         var cost = Duration.zero
-        /// How long to wait for space for the value.
+        /// How long to wait for disk space for the value.
         var patience = Request.roomPatience
-        /// Whether remote servers were asked, which happens once per call.
+        /// Whether remote servers were asked, which happens at most once per call.
         var hasAskedOthers = false
         /// Whether other processes can't find the result: storing failed, or was not intended.
         var isUnstored = false
-        /// Whether another writer may have stored a newer value than the result, which then goes to no other request.
+        /// Whether another writer may have stored a newer value than the result; if so, no other request receives the
+        /// result.
         var isOutdated = false
     }
 
     let request: Request
     private(set) var course: FlightStateMachine
-    /// The result so far, to be handed over and returned.
+    /// The result so far, to be returned and given to the requests that joined.
     private(set) var end = Request.End.failure(.cancelled)
     /// The key of the flight that a request joins before any of its waits has timed out.
     private let key: FlightKey
     private(set) var waiting = Waiting()
     private var lock: FlightLock?
-    /// The value to refresh.
+    /// The value to refresh; nil unless this flight starts a refresh or is one.
     private var aging: Request.Hit?
     var making = Making()
 
@@ -82,7 +83,7 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
         course.proceed(event)
     }
 
-    /// Carries out the next action on the calling thread, unless it needs the caller's closure.
+    /// Carries out the next action on the calling thread; the action must not need the caller's closure.
     mutating func carryOut() {
         proceed(outcome())
     }
@@ -99,14 +100,15 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
         case .store: return store()
         case .release(let isStored): lock?.release(isStored: isStored)
         case .handOver:
-            // Also closes a lock file that was only waited for: copies of this struct may live a moment longer.
+            // Also closes the file of a lock that this flight only waited for: copies of this struct, which keep the file
+            // open, may live a moment longer.
             lock?.release()
             flights.end(place, with: making.isOutdated ? .failure(.cancelled) : end)
         case .fallBack:
             guard let hit = request.lastResort() else { return .miss }
             end = .success(hit)
             return .hit
-        // Done earlier, or by `run`.
+        // Done before the flight was created, or by `run`.
         case .look, .compute, .refresh, .finish: break
         }
         return .done
@@ -114,7 +116,8 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
 
     /// Closes the flight, then looks up the value again.
     ///
-    /// A request that joins during the lookup may have started after the value was removed.
+    /// The order matters: a request that joins during the lookup may have started after the value was removed, and must
+    /// not receive it.
     private mutating func lookAgain() -> FlightStateMachine.Event {
         if let aging { return request.isRefreshed(since: aging) ? .hit : .miss }
         flights.table.withLock { $0.close(place) }
@@ -125,7 +128,7 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
         return .hit
     }
 
-    /// Asks remote servers for the value, which is then stored on this machine.
+    /// Asks remote servers for the value, and stores it on this machine.
     private mutating func sharedByOthers() -> Request.End? {
         if making.hasAskedOthers || cache.remote == nil { return nil }
         making.hasAskedOthers = true
@@ -161,7 +164,8 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
     mutating func seated(_ outcome: FlightWaiter.Outcome?) -> FlightStateMachine.Event {
         switch outcome {
         case .value(let answer):
-            // All seats of one form have the same value type; for any other type this request computes the value.
+            // All requests in a flight have the same form and thus the same value type. Should the type differ, this
+            // request computes the value.
             guard let answer = answer as? FlightAnswer<Value> else { return .leads }
             return joined(answer.hit)
         case .lead, nil: return .leads
@@ -204,7 +208,7 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
         return rest > .zero ? min(pause, rest) : nil
     }
 
-    /// Counts the wait for another process, once.
+    /// Counts the wait for another process; further calls have no effect.
     mutating func noteWait() {
         if waiting.backoff != nil { return }
         cache.count(.wait)
@@ -215,7 +219,7 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
 
     /// Counts a computation that is about to start.
     ///
-    /// - Returns: false if a computation failed a moment ago, whose error is then the outcome.
+    /// - Returns: false if another computation of the value failed a moment ago; its error is then the outcome.
     mutating func begin() -> Bool {
         if course.kind == .refresh { cache.count(.refresh) }
         if let failure = rememberedFailure() {
@@ -247,7 +251,7 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
             proceed(.computed)
         case .failure(let error):
             cache.count(.computeFailure)
-            // A cancelled caller is no evidence that the computation fails for others.
+            // That a caller was cancelled does not show that the computation fails for others.
             if !isCancelled, !(error is CancellationError) { remember(error) }
             proceed(failed(.computation(error)))
         }
@@ -255,7 +259,8 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
 
     private mutating func store() -> FlightStateMachine.Event {
         guard let made = making.made.take() else { return .unstored }
-        // Once the value is stored another caller may remove it, and requests made after the removal must not receive it.
+        // As soon as the value is stored another caller may remove it; requests that start after the removal must not
+        // receive it.
         if course.isLeading { flights.table.withLock { $0.close(place) } }
         let stored = request.store(
             made,
@@ -266,7 +271,7 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
         )
         end = .success(stored.hit)
         making.isUnstored = !stored.isForAll
-        // Requests that joined after a newer value was stored must not receive the old one.
+        // Requests that joined after another writer stored a newer value must not receive the old one.
         making.isOutdated = !stored.isLatest && cache.core.store.isCurrent(making.generation) != true
         if request.options.failureMemory > .zero { flights.failures.withLock { $0.forget(key) } }
         return stored.isForAll ? .stored : .unstored
@@ -274,7 +279,8 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
 
     // MARK: Refreshing
 
-    /// Returns the flight that refreshes the value; nil if one is in progress, or a computation has just failed.
+    /// Returns the flight that refreshes the value; nil if a flight of the key is in progress, or if a computation failed
+    /// a moment ago.
     func refresh() -> Flight? {
         guard rememberedFailure() == nil, flights.table.withLock({ $0.begin(key) }) else { return nil }
         var refresh = self
@@ -285,7 +291,8 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
 
     // MARK: Failures
 
-    /// Returns the error of a computation that failed a moment ago, if this caller can throw it.
+    /// Returns the error of a computation that failed a moment ago; nil if there was none, or if this caller can't throw
+    /// the error.
     private func rememberedFailure() -> Failure? {
         let span = request.options.failureMemory
         guard span > .zero else { return nil }
@@ -303,7 +310,7 @@ struct Flight<Codec: CacheCodec, Failure: Error>: Sendable {
     private mutating func failed(_ failure: FlightFailure<Failure>) -> FlightStateMachine.Event {
         end = .failure(failure)
         if course.kind == .refresh {
-            // No caller waits for a refresh, so only an event can report its failure.
+            // No caller waits for a refresh, so its failure is reported as an event.
             cache.core.events.send(.refreshFailed(key: request.key, reason: failure.reason))
         }
         return .failed

@@ -4,12 +4,13 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-/// The flights of one call for many keys: one for each missing key, with one closure for all.
+/// The flights of one call for many keys: one flight for each missing key, and one closure for all of them.
 ///
-/// The keys that this call leads are computed together; it waits for those that others compute together, by trying each
-/// again after a pause. It never waits for one while it holds another, and closes the lock files of those that it waits for
-/// while it computes: calls for the same keys can't deadlock, whatever the order of their keys. At most ``most`` flights are
-/// in progress at once, and each has at most one file open; the others follow as these end.
+/// The keys whose flights this call leads are computed together. Flights that wait for other callers are tried again, all
+/// after the same pause. This call never blocks on one flight while it holds the lock of another; while the closure runs,
+/// it gives up the flights that wait, and closes their lock files. So calls for the same keys can't deadlock, whatever
+/// the order of their keys. At most ``most`` flights are in progress at once, each with at most one open file; others
+/// start as these end.
 struct FlightBatch<Codec: CacheCodec>: Sendable {
     typealias Value = Codec.Value
     typealias Request = FlightRequest<Codec, any Error>
@@ -18,7 +19,7 @@ struct FlightBatch<Codec: CacheCodec>: Sendable {
 
     /// The maximum number of flights in progress, and of keys in one call of the closure.
     ///
-    /// Each takes a file descriptor, of which a process has 1,024 unless it raises the limit.
+    /// Each flight takes a file descriptor; a process has 1,024 of them unless it raises the limit.
     static var most: Int { 128 }
 
     /// A key whose flight has not started.
@@ -32,30 +33,32 @@ struct FlightBatch<Codec: CacheCodec>: Sendable {
     /// Why the batch ends without all values.
     private struct Failure: Sendable {
         let error: any Error
-        /// Whether other callers were not done at the wait limit.
+        /// Whether the wait for other callers exceeded the wait limit.
         ///
-        /// This error is thrown after this call has computed its own keys; other errors at once.
+        /// Such an error is thrown after this call has computed its own keys; other errors are thrown at once.
         var isTimeout = false
     }
 
-    /// The request for each key.
+    /// The request for each key; its own key is empty.
     private let request: Request
-    /// The keys without a flight, in the order of their digests, the first one last: all calls take them in this order, so
-    /// they meet early and share most.
+    /// The keys without a flight, by descending digest.
+    ///
+    /// Flights start from the end. As all calls start with the smallest digests, calls for the same keys meet early and
+    /// share most computations.
     private var places: [Place] = []
     /// The keys to refresh once the call is over.
     private var agingPlaces: [Place] = []
     private var flights: [Flight<Codec, any Error>] = []
     /// The values found or computed so far.
     private(set) var values: [String: Codec.Value] = [:]
-    /// The missing keys that must not be computed.
+    /// The missing keys of a call that must not compute.
     private var absent: [String] = []
     private var failure: Failure?
     private var backoff = Backoff(upTo: FlightLock.longestPause)
-    /// The remaining time to wait for room: for all values together no longer than for one.
+    /// The remaining time to wait for disk space: all values together wait no longer than one.
     private(set) var patience = Request.roomPatience
 
-    /// Looks up all these full keys, on the calling thread.
+    /// Creates a batch for these full keys, and looks up all of them on the calling thread.
     init<Source: KeyedCache>(
         _ keys: [String],
         in source: Source,
@@ -98,10 +101,10 @@ struct FlightBatch<Codec: CacheCodec>: Sendable {
         }
     }
 
-    /// Whether remote servers must be asked for keys that must not be computed.
+    /// Whether remote servers must be asked for keys that this call must not compute.
     var asksOthers: Bool { request.askingEnd != nil && !absent.isEmpty }
 
-    /// Asks remote servers for the missing keys that must not be computed, and waits for them.
+    /// Asks remote servers for the missing keys that this call must not compute, and waits for the answers.
     func sharedByOthers() -> [String: Value] {
         var shared: [String: Value] = [:]
         for key in absent {
@@ -113,7 +116,7 @@ struct FlightBatch<Codec: CacheCodec>: Sendable {
     /// Adds values that need not be computed.
     mutating func add(_ found: [String: Value]) { values.merge(found) { $1 } }
 
-    /// A batch that refreshes the aging values; nil if there are none.
+    /// A batch that refreshes the values that are due for a refresh; nil if there are none.
     var refresh: FlightBatch? {
         if agingPlaces.isEmpty { return nil }
         var batch = self
@@ -127,7 +130,7 @@ struct FlightBatch<Codec: CacheCodec>: Sendable {
 
     /// Starts flights, and advances each as far as possible without waiting or computing.
     ///
-    /// It reads, acquires free locks and stores computed values, which blocks the thread.
+    /// It reads the disk, acquires free locks and stores computed values, which blocks the thread.
     private mutating func advance() {
         var isFull = hasFailed
         while !isFull {
@@ -153,16 +156,16 @@ struct FlightBatch<Codec: CacheCodec>: Sendable {
         if flights[index].making.isUnstored { patience = max(.zero, patience - spent) }
     }
 
-    /// Ends the waiting flights, to restart them after the closure has run.
+    /// Ends the flights that wait, to start them again after the closure has run.
     ///
-    /// Meanwhile no other caller must wait for one of them, however long the closure takes.
+    /// While the closure runs, however long, no other caller must wait for one of these flights.
     private mutating func giveWay() {
         guard flights.contains(where: { $0.course.action == .compute }) else { return }
         for index in flights.indices where [.wait, .pause].contains(flights[index].course.action) {
             flights[index].abandon()
             if flights[index].hasAnswer { continue }
             let key = flights[index].request.key
-            // Behind the keys that were not tried yet.
+            // These keys come after the ones that were not tried yet.
             places.insert(Place(digest: request.cache.name(ofKey: key), key: key, aging: nil), at: 0)
         }
         flights.removeAll { $0.course.action == .finish && !$0.hasAnswer }
@@ -209,7 +212,7 @@ struct FlightBatch<Codec: CacheCodec>: Sendable {
         return keys
     }
 
-    /// Processes the computed values; keys that are left out have no value.
+    /// Processes the closure's result; keys that it leaves out have no value.
     private mutating func computed(
         _ result: Result<[String: Value], any Error>,
         since start: ContinuousClock.Instant,
@@ -233,7 +236,8 @@ struct FlightBatch<Codec: CacheCodec>: Sendable {
 
     // MARK: Running
 
-    /// The keys without a flight: none after all flights have ended, unless this process was forked meanwhile.
+    /// The keys without a flight; once all flights have ended, there are none, unless this process is a child that was
+    /// forked meanwhile.
     private var rest: [String] { places.map(\.key) }
 
     /// Runs the whole batch on the calling thread.

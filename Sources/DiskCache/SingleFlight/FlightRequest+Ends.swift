@@ -4,16 +4,16 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-// How the outcome of a computation is stored, and how calls return the outcome of a request.
+// Stores the outcome of a computation, and returns the outcome of a request to its caller.
 
 /// The result of storing a computation's outcome.
 struct StoredOutcome<Value: Sendable>: Sendable {
     /// The value for the callers; nil if the key has no value.
     let hit: CacheHit<Value>?
-    /// Whether other processes find the result, or can still store one because only this cache was closed; false also if the
-    /// result was not meant to be stored, or only in this process.
+    /// Whether other processes find the result, or can still store one because only this cache was closed; false also if
+    /// the result was not meant to be stored, or only in this process's memory.
     let isForAll: Bool
-    /// Whether the result supersedes all stored values; false for the previous value, which another writer may have
+    /// Whether the result is newer than all stored values; false for a previous value that another writer may have
     /// replaced.
     var isLatest = true
 }
@@ -23,9 +23,9 @@ extension FlightRequest {
 
     /// Stores the computed value and returns the value for the callers.
     ///
-    /// If storing fails, other processes are unlikely to succeed. The wait for space is limited to `patience`, because the
-    /// value is available and the caller needs it. If it takes longer than a moment, the lock is released first, so that no
-    /// other process waits for it.
+    /// If storing fails, other processes are unlikely to succeed. The wait for disk space is limited to `patience`,
+    /// because the caller needs the value, which is available. If that wait takes longer than a moment, the lock is
+    /// released, so that no other process waits for it.
     func store(
         _ made: Computed<Value>,
         instead previous: Hit?,
@@ -39,8 +39,8 @@ extension FlightRequest {
             switch made {
             case .value(let value, let asked):
                 let terms = options.terms(usual(asked), computeTime: cost)
-                // Written through even if puts are queued: after the flight other callers would compute again if the value
-                // were not on disk.
+                // Written through even if puts are queued: if the value were not on disk after the flight, other callers
+                // would compute it again.
                 let held = try cache.keep(value, forKey: key, codec, terms, wait)
                 return StoredOutcome(hit: computed(held), isForAll: isForAll(terms))
             case .unkept: return StoredOutcome(hit: unstored(made, previous), isForAll: false)
@@ -64,17 +64,18 @@ extension FlightRequest {
         }
     }
 
-    /// Returns whether other processes find a value with these options; if not, they need not look for it one after another.
+    /// Returns whether other processes find a value that is stored with these options; if not, they need not look for it
+    /// one after another.
     private func isForAll(_ terms: PutOptions) -> Bool {
         !cache.keepsInMemoryAlone(terms)
     }
 
-    /// How long to wait for space, so that storing takes less than a second in total.
+    /// How long to wait for disk space, so that storing takes less than a second in total.
     static var roomPatience: Duration { .milliseconds(800) }
 
     /// Gives the previous value new options.
     ///
-    /// If it was removed, it is stored again. If it was replaced, the other value stays.
+    /// If the previous value was removed, it is stored again. If another value has replaced it, that value stays.
     private func renew(
         _ previous: Hit,
         _ asked: PutOptions,
@@ -104,7 +105,7 @@ extension FlightRequest {
         return (try cache.keep(value, forKey: key, codec, terms, wait), true)
     }
 
-    /// Returns the closure's options, or those of the request if it gave none.
+    /// Returns the closure's options, or the request's if the closure gave none.
     private func usual(_ asked: PutOptions) -> PutOptions { asked == PutOptions() ? terms : asked }
 
     private func computed(_ held: MemoryValue<Value>) -> Hit {
@@ -121,14 +122,14 @@ extension FlightRequest {
             let unknown = Content(digest: cache.name(ofKey: key), length: 0, checksum: 0)
             var terms = PutOptions()
             if case .value(_, let asked) = made { terms = usual(asked) }
-            // If the options are invalid, they are why storing failed, but no reason to lose the value.
+            // Invalid options may be why storing failed, but they are no reason to lose the value.
             let record = try? cache.record(of: unknown, key: key, terms, now: now)
             let draft = record ?? Record(content: unknown, created: now)
             return computed(UnstoredValue(value, key: key, in: cache.space, codec, draft: draft))
         }
     }
 
-    /// Returns the outcome in a child of the process that has opened the cache, which shares nothing.
+    /// Returns the outcome in a forked child of the process that opened the cache; the child stores and shares nothing.
     func unshared(_ result: Result<Computed<Value>, Failure>) -> End {
         switch result {
         case .success(.unchanged): .failure(.refused(nothingUnchanged))
@@ -137,7 +138,7 @@ extension FlightRequest {
         }
     }
 
-    /// The error of ``Computed/unchanged(_:)`` without a previous value.
+    /// The error for ``Computed/unchanged(_:)`` without a previous value.
     var nothingUnchanged: CacheError {
         CacheError(
             .invalidArgument,
@@ -218,7 +219,7 @@ extension FlightRequest where Failure == any Error {
 }
 
 extension FlightFailure {
-    /// Returns the error for a call that can throw any error.
+    /// Returns the error that a call throws if it can throw any error.
     func thrown(_ key: String) -> any Error {
         switch self {
         case .computation(let error): error

@@ -15,23 +15,24 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
 
     let cache: SharedCache
     let codec: Codec
-    /// The full key.
+    /// The full key, with the view's prefix.
     var key: String
-    /// The key in the view that was called.
+    /// The key that the caller passed to the view, without the view's prefix.
     let ownKey: String
     /// The options for a value that the closure returns without any.
     let terms: PutOptions
     let options: ReadOptions
     let kind: FlightStateMachine.Kind
-    /// The time before which a stored value is too old; nil if none is.
+    /// A value that was stored before this time is too old; nil if no value is.
     let oldest: Timestamp?
     /// The deadline of the wait for another caller's computation; nil if the limit counts from the start of the wait.
     var deadline: ContinuousClock.Instant?
     /// The deadline of the wait for remote servers; nil if the limit counts from the request to them.
     var askingEnd: ContinuousClock.Instant?
 
-    /// Creates a request for the value of `key` in `view`, to be stored with these options if it is computed; nil for those
-    /// of the view.
+    /// Creates a request for the value of `key` in `view`.
+    ///
+    /// - Parameter terms: the options with which a computed value is stored; nil for the view's.
     init<Source: KeyedCache>(
         _ source: Source,
         _ key: String,
@@ -47,17 +48,17 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
         self.options = options
         self.kind = kind
         if options.recomputes {
-            // Makes all present values too old. The extra nanosecond covers a value of this millisecond, the resolution of
-            // records.
+            // Makes all present values too old. The extra nanosecond makes too old even a value that was stored in this
+            // millisecond, the resolution of records.
             oldest = cache.now.advanced(byNanoseconds: 1)
         } else {
             oldest = options.maximumAge == nil ? nil : options.oldest(at: cache.now)
         }
     }
 
-    /// Whether this process has opened the cache.
+    /// Whether this process opened the cache.
     ///
-    /// In a forked child it is false: the parent's computations don't exist there, and nothing of the cache belongs to the
+    /// False in a forked child: the parent's computations don't exist there, and no part of the cache belongs to the
     /// child.
     var isOwn: Bool { cache.core.isOwn }
 
@@ -68,7 +69,7 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
 
     // MARK: Cache access without errors
 
-    /// Returns the result of `body`; nil if the cache fails, which is counted.
+    /// Returns the result of `body`; if the cache fails, counts the failure and returns nil.
     func withoutFailing<Result>(_ body: () throws(CacheError) -> Result?) -> Result? {
         do throws(CacheError) {
             return try body()
@@ -78,7 +79,7 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
         }
     }
 
-    /// Returns the stored value at the start of the call.
+    /// Looks up the stored value at the start of the call; returns nil if the request recomputes.
     func firstLook() -> Hit? {
         if options.recomputes { return nil }
         return withoutFailing { () throws(CacheError) in
@@ -92,14 +93,17 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
     /// Whether the absence of a value is an acceptable outcome.
     var takesNothing: Bool { kind != .value }
 
-    /// Returns whether the key is recorded as having no value, and that is an acceptable outcome.
+    /// Returns whether the key is recorded as having no value, and this outcome is acceptable.
     func remembersNothing() -> Bool {
         guard takesNothing else { return false }
         let noted = withoutFailing { () throws(CacheError) in try cache.nothing(forKey: key) }
         return noted.map { isYoungEnough($0) } ?? false
     }
 
-    /// Returns the value that another caller has stored since the first lookup, which has counted the miss already.
+    /// Returns the value, or its recorded absence, that another caller has stored since the first lookup; nil if there is
+    /// none.
+    ///
+    /// Does not count another miss: the first lookup has counted it.
     func storedMeanwhile() -> End? {
         let hit = withoutFailing { () throws(CacheError) -> Hit? in
             guard try cache.isWorthGetting(key) else { return nil }
@@ -113,7 +117,7 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
 
     /// Asks remote servers for a usable value.
     ///
-    /// A flight's leader calls this before it computes, and a batch for keys that it must not compute.
+    /// A flight's leader calls this before it computes; a batch calls it for keys that it must not compute.
     func sharedByOthers() -> End? {
         if options.recomputes || !options.mayAskRemote { return nil }
         let hit = cache.findRemotely(key, codec, until: askingEnd)
@@ -121,7 +125,7 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
         return .success(hit)
     }
 
-    /// Returns the stored value, valid or not, and the key's generation from before the lookup.
+    /// Returns the stored value, fresh or stale, and the key's generation as of before the lookup.
     func previous() -> (generation: Generation?, hit: Hit?) {
         let generation = cache.core.store.generation(of: cache.name(ofKey: key))
         let hit = withoutFailing { () throws(CacheError) -> Hit? in
@@ -139,14 +143,14 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
         }
         guard let hit else { return nil }
         if hit.isStale { return isExpired(hit.entry, forLessThan: options.staleIfError) ? hit : nil }
-        // It has not expired: it was too old for this call, or was meant to be replaced.
+        // The value has not expired: it was too old for this call, or the call was to replace it.
         guard let age = options.maximumAge else { return hit }
         return cache.now < hit.created + max(.zero, age) + options.staleIfError ? hit : nil
     }
 
     // MARK: Judgement
 
-    /// Returns how this request may use the value that was found.
+    /// Returns how this request may use the value that a lookup found.
     ///
     /// If the value has expired and accesses extend it, this publishes a pending put and reads from disk.
     func verdict(on hit: Hit?) -> FlightStateMachine.Event {
@@ -165,15 +169,16 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
         return options.acceptsStale ? .hit : .miss
     }
 
-    /// Returns whether a value stored at that time is usable; if this request recomputes, whether it was stored since the
-    /// request began.
+    /// Returns whether a value that was stored at this time is usable; if this request recomputes, whether the value was
+    /// stored after the request began.
     private func isYoungEnough(_ created: Timestamp) -> Bool {
         guard let oldest else { return true }
-        // A time in the future means that the clock was set back since; when the value was stored is then unknown.
+        // A time in the future means that the clock was set back since the value was stored. Whether that was after the
+        // request began is then unknown.
         return created >= oldest && !(options.recomputes && created > cache.now)
     }
 
-    /// Returns whether the leader's value is usable: it was computed since this request joined, or is not too old.
+    /// Returns whether the leader's value is usable: it was computed after this request joined, or is not too old.
     func accepts(_ hit: Hit) -> Bool {
         hit.source == .computed || !hit.isOlder(than: oldest)
     }
@@ -181,7 +186,7 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
     private func isExpired(_ entry: CacheEntry, forLessThan span: Duration) -> Bool {
         var expires = entry.expires
         if entry.extendsOnAccess != nil {
-            // Accesses have extended the expiration, and only the entry's file shows how far.
+            // Accesses may have extended the expiration; only the entry's file shows how far.
             let whole = withoutFailing { () throws(CacheError) in
                 try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             }

@@ -2,22 +2,24 @@
 
 package import CacheStore
 
-/// The course of one request for a value that is computed if it is missing: decides the next action from the last event.
+/// The course of one request for a value that is computed if it is missing; the outcome of each action decides the next
+/// one.
 ///
-/// Look; join this process's flight or lead it; as leader, acquire the lock among the processes; look again; compute; store;
-/// release the lock; hand over. A pure state machine: no input or output, no clock, no locks. The blocking and the
-/// asynchronous forms of `value(forKey:)`, `hit(forKey:)` and `values(forKeys:)`, and `diskcache run`, carry out its
-/// actions.
+/// The actions in order: look for the value; join this process's flight or lead it; as leader, acquire the lock between
+/// processes; look again; compute; store; release the lock; hand over. This is a pure state machine: it has no input or
+/// output, no clock and no locks. The blocking and the asynchronous forms of `value(forKey:)`, `hit(forKey:)` and
+/// `values(forKeys:)`, and `diskcache run`, carry out its actions.
 package struct FlightStateMachine: Sendable, Hashable {
     /// The purpose of a request.
     package enum Kind: Sendable, Hashable {
-        /// Gets a value; computes it itself if the wait times out or is cancelled.
+        /// Gets a value; if the wait for another caller times out or is cancelled, this request computes the value
+        /// itself.
         case value
         /// Like ``value``, but ends without a value if it is cancelled while it waits.
         case cancellable
         /// Like ``cancellable``, but also ends without a value if the wait times out.
         case valueInTime
-        /// Replaces a value in the background, unless another caller does; leads its flight from the start.
+        /// Replaces a value in the background, unless another caller does so; leads its flight from the start.
         case refresh
     }
 
@@ -31,7 +33,7 @@ package struct FlightStateMachine: Sendable, Hashable {
         case enter
         /// Wait for the leader of the flight.
         case wait
-        /// Try to acquire the lock among the processes.
+        /// Try to acquire the lock between processes.
         case attempt
         /// Pause while another process holds the lock.
         case pause
@@ -45,7 +47,7 @@ package struct FlightStateMachine: Sendable, Hashable {
         case release(isStored: Bool)
         /// Give the value to the requests that joined before the flight was closed, and the lead to one of the others.
         case handOver
-        /// Look for an expired value to use in place of the error.
+        /// Look for an expired value to return in place of the error.
         case fallBack
         /// The request is over.
         case finish
@@ -57,7 +59,7 @@ package struct FlightStateMachine: Sendable, Hashable {
         case hit
         /// There is a usable value, and it is time to refresh it.
         case agingHit
-        /// A value was stored meanwhile, to be looked up after the lock is released.
+        /// A value was stored meanwhile; look it up after the lock is released.
         case storedMeanwhile
         case miss
         /// This request leads the flight.
@@ -76,7 +78,7 @@ package struct FlightStateMachine: Sendable, Hashable {
         /// The computation failed.
         case failed
         case stored
-        /// Other processes don't find the value: storing failed, or was not intended.
+        /// The value was not stored for other processes: storing failed, or was not intended.
         case unstored
         /// The action was carried out; it has no other outcome.
         case done
@@ -95,12 +97,12 @@ package struct FlightStateMachine: Sendable, Hashable {
     package private(set) var isLeading: Bool
     /// Whether this request holds the lock.
     package private(set) var isHolding = false
-    /// Whether the value was computed but could not be stored, by this process or the one that it waited for.
+    /// Whether the value was computed but not stored for other processes, by this process or the one that it waited for.
     private var isUnstored = false
-    /// The ending to apply once the lock is released and the lead handed over.
+    /// How the request ends once it has released the lock and handed over the lead.
     private var ending = Ending.value
 
-    /// Creates a course at its first action.
+    /// Creates a course that is at its first action.
     package init(_ kind: Kind) {
         self.kind = kind
         isLeading = kind == .refresh
@@ -122,7 +124,8 @@ package struct FlightStateMachine: Sendable, Hashable {
         case .miss: return afterMiss()
         case .leads:
             isLeading = true
-            // After a timed-out wait the request computes in parallel with the lock holder.
+            // After a wait has timed out, the request does not try the lock: it computes in parallel with the lock's
+            // holder.
             return impatience == 0 ? .attempt : .lookAgain
         case .joined: return .wait
         case .attempted(let attempt): return afterAttempt(attempt)
@@ -142,10 +145,11 @@ package struct FlightStateMachine: Sendable, Hashable {
 
     private func afterMiss() -> Action {
         switch action {
-        // The leader's value was not usable for this request.
+        // There is no value yet, or this request can't use the leader's value.
         case .look, .wait: .enter
         case .fallBack: .finish
-        // If the other process could not store the value, no process can: they would fail one after another.
+        // If another process could not store the value, no process can. This request computes without the lock: otherwise
+        // the processes would compute one after another, in vain.
         default: isHolding || isUnstored || impatience > 0 ? .compute : .attempt
         }
     }
@@ -169,7 +173,7 @@ package struct FlightStateMachine: Sendable, Hashable {
         return unwound()
     }
 
-    /// Releases the lock, then hands over the lead, and then ends as decided.
+    /// Returns the next action towards the end: release the lock, then hand over the lead, and then end as decided.
     private mutating func unwound() -> Action {
         if isHolding {
             isHolding = false

@@ -4,17 +4,17 @@ import Platform
 
 /// A task's or thread's wait for another caller's computation; it ends exactly once.
 final class FlightWaiter: Sendable {
-    /// How the waiting ended.
+    /// How a wait ended.
     enum Outcome: Sendable {
         /// The leader's result, a ``FlightAnswer``.
         case value(any Sendable)
-        /// The computation failed, and this waiter leads next.
+        /// This waiter leads the flight from now on.
         case lead
         case timedOut
         case cancelled
     }
 
-    /// How the waiting has ended; nil if it has not.
+    /// How the wait has ended; nil if it has not.
     var outcome: Outcome? { state.withLock { $0.outcome } }
 
     private struct State {
@@ -25,7 +25,7 @@ final class FlightWaiter: Sendable {
 
     private let state = Monitored(State())
 
-    /// Ends the waiting; returns false if it had already ended.
+    /// Ends the wait; returns false if it had already ended.
     @discardableResult
     func settle(_ outcome: Outcome) -> Bool {
         let (isNew, task) = state.withLock { state in
@@ -42,7 +42,7 @@ final class FlightWaiter: Sendable {
     func wait(until deadline: ContinuousClock.Instant?) async -> Outcome {
         let timer = deadline.map { deadline in
             Task {
-                // The sleep is cancelled if the waiting ends first.
+                // The sleep is cancelled if the wait ends first.
                 if (try? await Task.sleep(until: deadline, clock: .continuous)) != nil { settle(.timedOut) }
             }
         }

@@ -4,7 +4,7 @@ import CacheStore
 
 /// A call's closure, which computes a value or decides the key's outcome.
 ///
-/// Stored as passed in: wrapping it in another closure would cost an allocation per call.
+/// The closure is stored as passed in: to wrap it in another closure would cost an allocation per call.
 enum FlightWork<Value: Sendable, Failure: Error>: Sendable {
     case value(@Sendable () throws(Failure) -> Value)
     case outcome(@Sendable (Computation<Value>) throws(Failure) -> Computed<Value>)
@@ -16,7 +16,7 @@ enum FlightWork<Value: Sendable, Failure: Error>: Sendable {
 
     /// Runs the closure.
     ///
-    /// - Parameter terms: the options for a value that the closure returns without any.
+    /// - Parameter terms: the options of the value if the closure returns only a value.
     func run(_ computation: Computation<Value>, _ terms: PutOptions) -> Result<Computed<Value>, Failure> {
         do throws(Failure) {
             switch self {
@@ -62,7 +62,7 @@ struct FlightAnswer<Value: Sendable>: Sendable {
 
 /// Why a request ended without an answer.
 enum FlightFailure<Failure: Error>: Error {
-    /// Another caller was still computing the value at the wait limit; with its process, if known.
+    /// Another caller was still computing the value at the wait limit; its process, or nil if that is not known.
     case timedOut(ComputingProcess?)
     /// The task was cancelled while it waited.
     case cancelled
@@ -71,7 +71,7 @@ enum FlightFailure<Failure: Error>: Error {
     /// The closure failed.
     case computation(Failure)
 
-    /// A description for events, used if no caller waits for the result.
+    /// A description for an event, which reports the failure if no caller waits for the result.
     var reason: String {
         switch self {
         case .timedOut, .cancelled: "it was cancelled"

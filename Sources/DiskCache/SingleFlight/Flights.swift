@@ -7,10 +7,10 @@ final class Flights: Sendable {
     let table = Locked(InFlightTable<FlightWaiter>())
     let failures = Locked(FailureMemory())
 
-    /// Delivers a flight's result, if it succeeded, to the requests that joined before it was closed, and hands over the
-    /// lead to one of the others.
+    /// Gives the result of a flight, if it succeeded, to the requests that joined before the flight was last closed, and
+    /// passes the lead to one of the other requests.
     ///
-    /// If none waits, the flight ends.
+    /// If no other request waits, the flight ends.
     func end<Value: Sendable>(_ key: FlightKey, with end: Result<CacheHit<Value>?, some Error>) {
         if case .success(let hit) = end {
             for seat in table.withLock({ $0.takeOnTime(key) }) {

@@ -8,18 +8,22 @@ struct FlightKey: Hashable, Sendable {
     let digest: Digest
     /// The codec's type, which distinguishes the forms of the key's value: bytes or decoded.
     let form: ObjectIdentifier
-    /// How many waits of the participants have timed out: they compute in parallel with the flights that they waited for.
+    /// How many waits of each request in this flight have timed out.
+    ///
+    /// Such requests compute in parallel with the flights that they waited for.
     var impatience = 0
 }
 
 /// The computations in progress in this process, and the requests that wait for them.
 ///
-/// Pure policy: decisions are made under a lock and carried out after it is released.
+/// Pure policy: the caller holds a lock while it asks for a decision, and carries out the decision after it has released
+/// the lock. A seat is the place of a request that waits for a flight.
 ///
-/// The request that starts a flight leads it. Before the leader looks up the value, and again before it stores the computed
-/// value, it closes the flight to newcomers: the value that it finds or stores goes only to requests that joined earlier, so
-/// it is current as of their calls. Later requests wait too; when the flight ends, one of them leads the next and does its
-/// own lookup. If a flight fails, one of the waiting requests leads next in the same way.
+/// The request that starts a flight leads it. Before the leader looks up the value, and again before it stores the
+/// computed value, it closes the flight to newcomers: the value that it finds or stores goes only to requests that joined
+/// before, so that it is current as of their calls. Requests that join later wait, too; when the flight ends, one of them
+/// leads the next flight and does its own lookup. If a flight fails, one of the waiting requests leads the next flight in
+/// the same way.
 struct InFlightTable<Seat: Sendable>: Sendable {
     fileprivate struct Flight {
         var seats: [UInt64: Seat] = [:]
@@ -47,10 +51,10 @@ struct InFlightTable<Seat: Sendable>: Sendable {
         return true
     }
 
-    /// Closes the flight of `key`, or closes it again: its leader's later results go only to requests that have joined so
+    /// Closes the flight of `key`, possibly again: its leader's later results go only to requests that have joined so
     /// far.
     mutating func close(_ key: FlightKey) {
-        // Replaced as a whole: mutation in place costs three allocations.
+        // Replaced as a whole, because mutation in place costs three allocations.
         guard var flight = flights[key] else { return }
         flight.lastOnTime = lastNumber
         flights[key] = flight
@@ -86,6 +90,6 @@ struct InFlightTable<Seat: Sendable>: Sendable {
     var waiting: Int { flights.values.reduce(0) { $0 + $1.seats.count } }
 }
 
-// For the model of flights, which records the states that it has visited.
+// For the model of flights in the tests, which records the states that it has visited.
 extension InFlightTable: Equatable, Hashable where Seat: Hashable {}
 extension InFlightTable.Flight: Equatable, Hashable where Seat: Hashable {}

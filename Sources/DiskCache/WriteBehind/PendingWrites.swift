@@ -13,19 +13,19 @@ final class PendingWrite: MemoryValue<Data>, @unchecked Sendable {
 
     /// The progress of publishing.
     private enum Stage {
-        /// No other process can have seen it.
+        /// No other process can have seen the value.
         case queued
-        /// It is being written; with its key's generation from before that.
+        /// The value is being written; the generation is the key's from before the write, nil without a control file.
         case writing(Generation?)
         case ended
     }
 
     /// Whether a get of this process may return the value.
     enum Standing {
-        /// It is the latest value.
+        /// The value is the latest one.
         case latest
-        /// Another process may have replaced or removed it, or is about to be replaced by it. The outcome is known once
-        /// publishing has ended.
+        /// Another process is writing concurrently: it may already have replaced or removed the value, or this value may
+        /// yet replace what that process writes. The outcome is known once publishing has ended.
         case unsettled
         /// Publishing has ended: memory or the disk has the answer.
         case ended
@@ -36,7 +36,7 @@ final class PendingWrite: MemoryValue<Data>, @unchecked Sendable {
     /// Creates a queued put.
     ///
     /// - Parameters:
-    ///   - draft: the record without the content's digest and checksum, which would take too long for the caller.
+    ///   - draft: the record without the content's digest and checksum, whose computation would take the caller too long.
     ///   - terms: how the value is kept in memory once it is published.
     init(
         _ data: Data,
@@ -63,10 +63,10 @@ final class PendingWrite: MemoryValue<Data>, @unchecked Sendable {
         return record
     }
 
-    /// Records that only the entry is left to be written: from now on other processes may see it, and replace it.
+    /// Records that only the entry is left to be written: from now on other processes may see the value, and replace it.
     func noteWriting(at generation: Generation?) {
         stage.withLock { stage in
-            // The first generation shows all later writers.
+            // The first generation is kept, because it reveals all writers since.
             if case .queued = stage { stage = .writing(generation) }
         }
     }
@@ -97,9 +97,9 @@ final class PendingWrite: MemoryValue<Data>, @unchecked Sendable {
 
 /// The queue of puts to be published: at most one waiting put for each key, first in, first out.
 ///
-/// Pure policy, without threads or files. Two writes of a key are never published at the same time, so they become visible
-/// in the order of the puts. Of several that wait only the last one is published, because no other process could have seen
-/// the others for any length of time.
+/// Pure policy, without threads or files. Two puts of a key are never published at the same time, so they become visible
+/// in their order. Of several waiting puts of a key only the last one is published, because nothing guarantees that other
+/// processes could have seen the others.
 struct PendingWrites {
     private struct Place {
         var write: PendingWrite
@@ -114,7 +114,7 @@ struct PendingWrites {
     private let limits: CacheConfiguration.WriteBehind
     private var waiting: [Digest: Place] = [:]
     private var publishing: [Digest: Place] = [:]
-    /// The keys in the order of their first waiting put; those taken out of turn are skipped.
+    /// The keys in the order of their first waiting put; a key whose put was taken out of turn is skipped.
     ///
     /// A slice removes its first element in O(1).
     private var turns: ArraySlice<Turn> = []
@@ -131,8 +131,8 @@ struct PendingWrites {
 
     /// Adds a put; returns false if there is no room for it now.
     ///
-    /// - Parameter old: receives the put that it replaces. The caller releases it without a lock: the value may have a
-    ///   deallocator that uses the cache.
+    /// - Parameter old: receives the put that this one replaces. The caller must release it without holding a lock: the
+    ///   value may have a deallocator that uses the cache.
     mutating func add(_ write: PendingWrite, replacing old: inout PendingWrite?) -> Bool {
         let replaced = waiting[write.keyDigest]
         let freed = replaced?.write.data.count ?? 0
@@ -142,7 +142,7 @@ struct PendingWrites {
         old = replaced?.write
         bytes += write.data.count - freed
         sequence += 1
-        // It takes the turn of the put that it replaces, which has waited already.
+        // The put takes over the turn of the one that it replaces, which has already waited.
         waiting[write.keyDigest] = Place(write: write, sequence: replaced?.sequence ?? sequence)
         if replaced == nil { turns.append(Turn(key: write.keyDigest, sequence: sequence)) }
         return true
@@ -157,14 +157,14 @@ struct PendingWrites {
     mutating func takeNext() -> PendingWrite? {
         while let turn = turns.popFirst() {
             guard let place = waiting[turn.key], place.sequence == turn.sequence else { continue }
-            // Otherwise a caller is publishing an earlier put of this key: `finish` gives this one a new turn.
+            // Otherwise a caller is publishing an earlier put of this key, and `finish` will give this one a new turn.
             if publishing[turn.key] == nil { return take(place) }
         }
         isDraining = false
         return nil
     }
 
-    /// Returns whether a put of `key` is being published at this moment.
+    /// Returns whether a put of `key` is being published now.
     func isPublishing(_ key: Digest) -> Bool { publishing[key] != nil }
 
     /// Removes and returns the waiting put of `key` out of turn, if there is one; the caller must call ``finish(_:)``.
@@ -191,7 +191,7 @@ struct PendingWrites {
 
     /// Returns whether all puts up to this number are published or have failed.
     func isFinished(upTo sequence: Int) -> Bool {
-        // Only flushing calls this, so the scan costs little compared with the writes.
+        // Only a flush calls this, so the scan costs little compared with the writes.
         !waiting.values.contains { $0.sequence <= sequence }
             && !publishing.values.contains { $0.sequence <= sequence }
     }

@@ -4,10 +4,10 @@ import CacheStore
 import Platform
 import Synchronization
 
-/// Publishes puts in the background, within limits.
+/// Publishes puts in the background, from a queue of limited size.
 ///
-/// One thread at a time drains the queue. It ends when the queue is empty, and keeps its references until then, so that
-/// releasing a cache never waits for it.
+/// One thread at a time drains the queue, and ends when the queue is empty. Until then the thread keeps this object
+/// alive, so that releasing a cache never waits for the thread.
 final class WriteBehind: Sendable {
     private let limits: CacheConfiguration.WriteBehind
     private let pending: Monitored<PendingWrites>
@@ -15,7 +15,7 @@ final class WriteBehind: Sendable {
     private let thread = ThreadPool("diskcache-queue", limit: 1)
     /// The number of puts that wait or are being published.
     ///
-    /// It lets a get skip the lock.
+    /// If it is zero, a get skips the lock.
     private let count = Atomic<Int>(0)
 
     /// Creates an empty queue.
@@ -29,10 +29,10 @@ final class WriteBehind: Sendable {
 
     /// Queues a put.
     ///
-    /// While there is room, this takes the lock once, and starts the background thread if none is draining the queue.
+    /// If there is room, this takes the lock once, and starts the background thread if none is draining the queue.
     ///
     /// - Parameter waits: whether to wait while the queue is full.
-    /// - Returns: false if the put is too large to be queued at all, or there is no room now and it must not wait.
+    /// - Returns: false if the put is too large for the queue, or if there is no room now and `waits` is false.
     func put(_ write: PendingWrite, waits: Bool = true) -> Bool {
         guard write.data.count <= limits.size.bytes, limits.count > 0 else { return false }
         var old: PendingWrite?
@@ -46,7 +46,7 @@ final class WriteBehind: Sendable {
         return true
     }
 
-    /// Queues a put and returns whether the background thread must be started for it; nil if there is no room now.
+    /// Queues a put; returns whether the background thread must then be started, or nil if there is no room now.
     private func admit(
         _ write: PendingWrite,
         to pending: inout PendingWrites,
@@ -69,7 +69,8 @@ final class WriteBehind: Sendable {
         }
     }
 
-    /// Records the end of a put, and starts the drain again if a put published by a caller had stopped it.
+    /// Records the end of a put; if puts are left and no thread drains the queue, because a caller was publishing, starts
+    /// one.
     private func finish(_ write: PendingWrite) {
         let mustStart = pending.withLock { pending in
             pending.finish(write)
@@ -87,24 +88,25 @@ final class WriteBehind: Sendable {
     @inline(__always)
     var isIdle: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 
-    /// Returns the put that a get of this process must see although it is not on disk yet.
+    /// Returns the put of a key that a get of this process must see although it is not on disk yet.
     ///
-    /// One load if nothing is pending; then `key` is not called.
+    /// Takes one load, and does not call `key`, if no put is pending.
     func latest(_ key: () -> Digest) -> PendingWrite? {
         if isIdle { return nil }
         let digest = key()
         return pending.withLock { $0.latest(of: digest) }
     }
 
-    /// Waits for the end of a put that is being written; returns false if that takes longer.
+    /// Waits until a put that is being written has ended; returns false if `limit` passes first.
     ///
-    /// - Parameter limit: the maximum wait, a second for a get. The last step of a put takes less, unless the disk has no
-    ///   room.
+    /// - Parameter limit: the maximum wait; gets use the default, a second. The last step of a put takes less, unless the
+    ///   disk has no room.
     func awaitEnd(of write: PendingWrite, within limit: Duration = .seconds(1)) -> Bool {
         pending.wait(until: .now + limit) { _ in write.isEnded ? true : nil } ?? false
     }
 
-    /// Publishes a pending put of `key` now, so that later calls find it on disk; waits if it is being published.
+    /// Publishes a pending put of `key` now, on the calling thread, so that later calls find it on disk; waits if another
+    /// thread is publishing it.
     func settle(_ key: Digest) {
         if isIdle { return }
         let taken = pending.wait { pending -> PendingWrite?? in
@@ -123,7 +125,7 @@ final class WriteBehind: Sendable {
         return pending.wait(until: deadline) { $0.isFinished(upTo: target) ? true : nil } ?? false
     }
 
-    /// Waits until no put is left to publish, including puts that are added meanwhile.
+    /// Waits until no put is pending, including puts that are added meanwhile.
     ///
     /// - Returns: false if `deadline` passed first.
     func drain(until deadline: ContinuousClock.Instant) -> Bool {

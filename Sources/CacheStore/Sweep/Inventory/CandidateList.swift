@@ -2,7 +2,7 @@
 
 import Platform
 
-/// An entry that will be evicted soon, and the object that only this entry names.
+/// One of the next entries to evict, with the size of the object that only this entry names.
 struct ListedCandidate: Sendable, Equatable {
     let entry: SeenEntry
     let objectSize: AllocatedSize
@@ -14,7 +14,7 @@ struct ListedCandidate: Sendable, Equatable {
 ///   0  "diskcand"   8  version (4 bytes)   12  count (4)
 ///  16  boot identity (16)
 ///  32  the sweep's stamp, ns since 1970
-///  40  its clock witness: wall clock, ns since 1970   48  monotonic clock, ns
+///  40  the sweep's clock readings: wall clock, ns since 1970   48  monotonic clock, ns
 ///  56  CRC-32C of the preceding bytes (4)
 ///  64  number of records that were already processed (8)
 ///  72  records of 92 bytes, the least recently used first:
@@ -22,8 +22,8 @@ struct ListedCandidate: Sendable, Equatable {
 ///      lower half of the entry's inode number (4)  witness (4)  CRC-32C of the record's preceding bytes (4)
 /// ```
 ///
-/// Numbers are little-endian. Each full sweep rewrites the file and each trim reads it, both under the `janitor` lock. It is
-/// a hint: if it is missing, damaged, or of another boot or version, a trim needs a scan.
+/// Numbers are little-endian. Each full sweep rewrites the file, and each eviction without a scan reads it, both under the
+/// `janitor` lock. The file is a hint: if it is missing, damaged, or of another boot or version, an eviction needs a scan.
 struct CandidateList {
     let stamp: SweepStamp
     let count: Int
@@ -51,7 +51,8 @@ struct CandidateList {
 
     /// Replaces the previous list atomically.
     ///
-    /// If that fails, for instance on a full disk, the previous list remains: its own stamp keeps it safe.
+    /// If that fails, for instance because the disk is full, the previous list remains. It is still safe to use, because
+    /// it has its own stamp.
     func write(_ candidates: [ListedCandidate], in directory: StoreDirectory) {
         guard var bytes = header else { return }
         bestEffort { () throws(Errno) in
@@ -83,9 +84,9 @@ struct CandidateList {
         return bytes
     }
 
-    /// Records how many candidates were processed; one system call.
+    /// Records that `count` more candidates were processed; one system call.
     ///
-    /// If the write fails or is never reached, the next trim tries entries that are already deleted.
+    /// If the write fails, or the process is killed before it, the next eviction tries entries that are already deleted.
     mutating func advance(by count: Int, in file: borrowing FileDescriptor) {
         position += count
         var bytes: [UInt8] = []
@@ -95,12 +96,12 @@ struct CandidateList {
 
     // MARK: Reading
 
-    /// Opens the list's file; returns nil if it is missing or unreadable.
+    /// Opens the file of the list; returns nil if it is missing or unreadable.
     static func open(in directory: StoreDirectory) -> FileDescriptor? {
         bestEffort { () throws(Errno) in try directory.root.open(StoreLayout.candidates, .readWrite) }
     }
 
-    /// Reads the header; fails if it is invalid or of another boot.
+    /// Reads the header; returns nil if it is invalid or was written before the machine restarted.
     ///
     /// - Parameter datesAttributes: as in ``SweepStamp/datesAttributes``.
     init?(in file: borrowing FileDescriptor, datesAttributes: Bool) throws(Errno) {
@@ -123,9 +124,9 @@ struct CandidateList {
         self.position = min(Int(clamping: position), self.count)
     }
 
-    /// Returns at most `most` candidates from the position on, fewer at the end of the list or before a damaged record.
+    /// Returns the next candidates, at most `most`; fewer at the end of the list or before a damaged record.
     ///
-    /// One system call; none at the end.
+    /// One system call; none at the end of the list.
     func next(_ most: Int, in file: borrowing FileDescriptor) throws(Errno) -> [ListedCandidate] {
         let size = min(most, count - position) * Self.recordSize
         if size <= 0 { return [] }
@@ -139,7 +140,7 @@ struct CandidateList {
 }
 
 extension ListedCandidate {
-    /// Reads the next record from `bytes`; fails if it is damaged or missing.
+    /// Reads the next record from `bytes`; returns nil if it is damaged or missing.
     fileprivate init?(_ reader: inout ByteReader, in bytes: [UInt8]) {
         let start = reader.position
         guard let key = reader.digest(), let content = reader.digest(), let lastUse = reader.number(width: 8),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The mark: all contents that a sweep has found, each once, with 16 bytes per slot.
+/// All contents that a sweep has found, with a mark for each; 16 bytes per slot of the table.
 ///
-/// So an object with its own entry takes 21 to 43 bytes here.
+/// So an object with a single entry takes 21 to 43 bytes here.
 ///
-/// If two contents share a mark, its references are the sum of both, so neither is unreferenced while either is named: a
-/// named object is never deleted, and the next sweep finds an object that is spared this way. Likewise no entry is treated
-/// as dangling while its object exists.
+/// If two contents share a mark, its references are the sum of both, so neither counts as unreferenced while the other is
+/// named. So no object that is named is ever deleted, and the next sweep finds an orphan that was spared this way.
+/// Likewise no entry counts as dangling while its object exists.
 ///
-/// A billion contents would take 32 GiB. If that is ever needed: the leading bits of the fingerprint select a range of
-/// contents, and a sweep would read all entries once for each range and record only the contents in that range.
+/// A billion contents would take 32 GiB. If that is ever needed, a sweep could read all entries several times, and record
+/// in each pass only the contents whose fingerprints begin with certain bits.
 typealias ContentMarks = FingerprintTable<ContentMark>
 
-/// The state of one content, which entries name or whose object was found; 8 bytes.
+/// The state of a content that an entry names or whose object was found; 8 bytes.
 struct ContentMark: Sendable {
     /// The state of the object.
     enum Presence: UInt32, Sendable {
@@ -25,10 +25,11 @@ struct ContentMark: Sendable {
 
     /// The bytes on disk of the object.
     var allocatedSize = AllocatedSize(bytes: 0)
-    /// From the highest bit: 21 of references, 4 of the reason, 3 of the size class, 2 of the presence.
+    /// From the highest bit: 21 bits of references, 2 unused, 4 of the reason, 3 of the size class, 2 of the presence.
     private var bits: UInt32 = 0
 
-    /// The largest count: the real one may be higher, so the object never becomes unreferenced.
+    /// The largest count of references: the real one may be higher, so an object with this count never becomes
+    /// unreferenced.
     static let mostReferences = 1 << 21 - 1
 
     private subscript(shift: UInt32, width: UInt32) -> Int {
@@ -36,13 +37,13 @@ struct ContentMark: Sendable {
         set { bits = bits & ~((1 << width - 1) << shift) | UInt32(newValue) << shift }
     }
 
-    /// The number of entries that name it and are not deleted.
+    /// The number of entries that name the content and are not deleted.
     private(set) var references: Int {
         get { self[11, 21] }
         set { self[11, 21] = newValue }
     }
 
-    /// Why the last entry that named it was deleted; nil if none was.
+    /// Why the last entry that named the content was deleted; nil until that happens.
     private(set) var freed: RemovalReason? {
         get { self[5, 4] == 0 ? nil : RemovalReason.allCases[self[5, 4] - 1] }
         set {
@@ -50,8 +51,8 @@ struct ContentMark: Sendable {
         }
     }
 
-    /// The class of its size in ``SweepAllocation``; the unknown class if entries state different lengths, or if none names
-    /// it.
+    /// The class of the object's size in ``SweepAllocation``; the unknown class if entries state different lengths, or if
+    /// no entry names the content.
     private(set) var sizeClass: UInt8 {
         get { UInt8(self[2, 3]) }
         set { self[2, 3] = Int(newValue) }
@@ -62,17 +63,17 @@ struct ContentMark: Sendable {
         set { self[0, 2] = Int(newValue.rawValue) }
     }
 
-    /// Whether entries name it and no object was found.
+    /// Whether entries name the content and its object was not found.
     var isMissing: Bool { references > 0 && presence == .absent }
 
-    /// Records an entry that names it, and the class of the length that the entry states.
+    /// Records an entry that names the content, and the size class of the length that the entry states.
     mutating func noteReference(sizeClass: UInt8) {
         self.sizeClass =
             references == 0 || self.sizeClass == sizeClass ? sizeClass : SweepAllocation.unknownClass
         references = min(references + 1, Self.mostReferences)
     }
 
-    /// Records the deletion of an entry that named it; returns whether it was the last.
+    /// Records the deletion of an entry that named the content; returns whether no other entry names it.
     mutating func noteRemoval(_ reason: RemovalReason) -> Bool {
         guard references > 0, references < Self.mostReferences else { return false }
         references -= 1

@@ -2,7 +2,7 @@
 
 import Platform
 
-/// Bytes on disk in 32 bits: in blocks of 512 bytes up to 1 TiB, above that in whole MiB, rounded up.
+/// A size on disk in 32 bits: blocks of 512 bytes below 1 TiB, whole MiB from there on, rounded up.
 struct AllocatedSize: Sendable, Equatable {
     let code: UInt32
 
@@ -31,41 +31,42 @@ struct AllocatedSize: Sendable, Equatable {
     }
 }
 
-/// An entry as a sweep saw it: 88 bytes.
+/// An entry as a sweep saw it; 88 bytes.
 ///
-/// It contains no string and no reference to an object.
+/// It contains no string and no reference to a class instance.
 struct SeenEntry: Sendable, Equatable {
     let key: Digest
-    /// The content that it names; zeros if the entry is corrupt.
+    /// The digest of the value; zeros if the entry is corrupt.
     let content: Digest
     let lastUse: Timestamp
-    /// Bytes on disk of the entry's own file.
+    /// The size on disk of the entry's own file.
     let allocatedSize: AllocatedSize
-    /// The lower half of its inode number.
+    /// The lower half of the entry's inode number.
     let inode: UInt32
     /// The result of ``witness(of:_:)``.
     let witness: UInt32
-    /// Why it must be deleted regardless of the limits for all entries together; nil if it need not be.
+    /// Why the entry must be deleted regardless of the limits on all entries together; nil if it need not be.
     var verdict: RemovalReason?
     /// Whether the entry may be evicted.
     var isSelected = true
 
-    /// Its position in the order of eviction, which is unique.
+    /// The entry's position in the order of eviction, which is unique.
     var order: EvictionOrder { EvictionOrder(lastUse: lastUse, tie: key.word(0)) }
 
-    /// Returns whether the bytes of the record and `status` are those that the sweep saw.
+    /// Returns whether the record's bytes and `status` are those that the sweep saw.
     func isStill(_ bytes: [UInt8], _ status: FileStatus) -> Bool {
         Self.witness(of: bytes, status) == witness
     }
 
     /// Returns a value that changes if a process overwrites, reads or replaces the entry.
     ///
-    /// It is a checksum of the file's number, its access time and the bytes of the record, and is the same in every process.
+    /// It is a checksum of the inode number, the access time and the bytes of the record, and is the same in every
+    /// process.
     ///
-    /// Each time that an entry changes between the scan and its removal and its change time can't show it, the change is
-    /// missed with a probability of one in 4 billion. Then the entry is evicted too early, which a cache may do at any time:
-    /// the object that it named before is deleted only if no process has touched it, and the one that it names now is an
-    /// orphan.
+    /// If an entry changes between the scan and its eviction and its change time can't show that, the change is missed
+    /// with a probability of one in 4 billion. Then the entry is evicted too early, which a cache may do at any time. The
+    /// object that the entry named before is deleted only if no put has touched it, and the object that it names now
+    /// becomes an orphan.
     static func witness(of bytes: [UInt8], _ status: FileStatus) -> UInt32 {
         let words: InlineArray<2, UInt64> = [
             status.identity.inode, UInt64(bitPattern: status.accessed.nanoseconds),
@@ -77,9 +78,9 @@ struct SeenEntry: Sendable, Equatable {
     }
 }
 
-/// The order of eviction: the least recently used entry first.
+/// The order of eviction: the least recently used entry comes first.
 ///
-/// Entries used at the same time are in an arbitrary order, which is the same in every sweep.
+/// Entries that were used at the same time have an arbitrary order, which is the same in every sweep.
 struct EvictionOrder: Comparable, Sendable {
     let lastUse: Timestamp
     let tie: UInt64
@@ -92,9 +93,9 @@ struct EvictionOrder: Comparable, Sendable {
 }
 
 extension SeenEntry {
-    /// Creates the state of an entry as a sweep at `now` judges it; `record` is nil if it is damaged or missing.
+    /// Creates the state of an entry as a sweep at `now` judges it; `record` is nil if the record is damaged or missing.
     ///
-    /// The parameters are borrowed, as each copy of a record counts references.
+    /// The parameters are borrowed, because copying a record counts references.
     init(
         _ key: Digest,
         _ record: __shared Record?,
@@ -108,8 +109,8 @@ extension SeenEntry {
         if record == nil {
             verdict = .corrupt
         } else if record?.isOfFuture(at: now) ?? false {
-            // If the clock was set back for a while, this may concern all entries. The entry is the first to be evicted for
-            // room.
+            // If the clock was set back for a while, this may apply to all entries, so they stay. They are the first to
+            // be evicted to make room.
             verdict = nil
         } else if record?.freshness(at: now, accessed: status.accessed) == .expired {
             verdict = .expired

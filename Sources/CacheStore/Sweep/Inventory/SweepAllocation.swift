@@ -2,37 +2,40 @@
 
 import Platform
 
-/// The size on disk of small objects, derived from a sample of them, so that the others need no system call.
+/// The sizes on disk of small objects, predicted from a sample, so that the other objects need no system call.
 ///
-/// This works if the file system gives all files with the same number of blocks the same space: then the length in an
-/// entry's record determines it. For each number of blocks the objects of the first shard are checked, later one in 32, and
-/// all others once two differ. Short objects, which may be stored in the inode, are classified by the lengths that fit into
-/// such inodes. So if the length does not determine the size (clusters of several blocks, attributes added by a security
-/// policy), the actual size is counted. A single deviating file, such as a truncated one, is counted too large until it is
-/// read and found damaged, or is checked by chance.
+/// This works if the file system gives the same space to all files with the same number of blocks: then the length in an
+/// entry's record determines the size. For each number of blocks, the sweep checks the objects of the first shard, and
+/// later one object in 32. It checks all of them as soon as two sizes differ. Objects that may be short enough to be
+/// stored in the inode are classified by the lengths that fit into inodes. So if the length does not determine the size
+/// (clusters of several blocks, attributes added by a security policy), the actual sizes are counted. A single file that
+/// deviates, such as a truncated one, is counted with too large a size until it is read and found damaged, or is checked
+/// by chance.
 struct SweepAllocation: Sendable {
     /// The class of lengths whose size is not predicted.
     static let unknownClass: UInt8 = 0
 
-    /// In blocks: an inode of ext2 to ext4 refers to this many directly, and nothing else is allocated for them.
+    /// The largest number of blocks of an object whose size is predicted.
     ///
-    /// It has room for 4 extents, or 12 blocks. The limit also bounds the size that a record with a wrong length can assign
-    /// to its object.
+    /// An inode refers directly to 4 extents (ext4) or to 12 blocks (ext2 and ext3), so nothing else is allocated for
+    /// such an object. The limit also bounds the size that a record with a wrong length can assign to its object.
     private static let mostBlocks = 4
 
-    /// In bytes: objects up to these lengths may be stored in the inode (`inline_data` of ext4, which is not the default).
+    /// The lengths in bytes up to which objects may be stored in the inode (`inline_data` of ext4, which is not the
+    /// default).
     ///
-    /// They fit into the block map, and into the free space of an inode of 256 bytes and of 1 KiB, the largest in use.
+    /// They fit into the block map, into the free space of an inode of 256 bytes, and into that of an inode of 1 KiB, the
+    /// largest in use.
     ///
-    /// If only some objects of a class are stored there, all of them are checked.
+    /// If only some objects of a class are stored in the inode, all objects of the class are checked.
     private static let inlineLengths = [60, 256, 1024]
 
-    /// The objects with one number of blocks.
+    /// What is known about the objects of one class.
     private struct Class {
-        /// nil until an object was checked, and if two differ.
+        /// The size of all objects of the class; nil before the first one was checked, and if two sizes differ.
         var size: AllocatedSize?
         var isVarying = false
-        /// The number of objects that needed no check.
+        /// The number of objects since the size became known; one in 32 of them is checked.
         var count = 0
     }
 

@@ -2,13 +2,13 @@
 
 import Platform
 
-/// The rules and the entries that they apply to, as seen by a sweep.
+/// What a sweep has found out about the rules and the entries that they apply to.
 struct RuleWatch: Sendable {
     /// The numbers of the rules that apply to remaining entries.
     var kept: Set<UInt64> = []
-    /// Whether all rules must be kept because an entry that should have been deleted remains.
+    /// Whether all rules must be kept, because an entry that should have been deleted remains.
     var areAllKept = false
-    /// The latest time of creation of any entry.
+    /// The latest creation time of any entry.
     var latestCreated = Timestamp(nanoseconds: 0)
 
     mutating func add(_ other: RuleWatch) {
@@ -24,25 +24,26 @@ struct SweepState {
     struct Pass {
         var marks = ContentMarks(vacant: ContentMark())
         var candidates = SweepCandidates()
-        /// The indices of deleted candidates that held the last reference to their object, which must be deleted too.
+        /// The indices of deleted candidates that held the last reference to their object; these objects must be deleted
+        /// too.
         var freed: [UInt32] = []
-        /// Shards of objects that could not be listed: their contents are unknown.
+        /// Object shards that could not be listed, so that it is unknown which objects they contain.
         var unreadableShards: Set<Int> = []
-        /// Whether there may be entries whose contents are unknown.
+        /// Whether some entries could not be listed or read, so that it is unknown which objects they name.
         var hasUnreadableEntries = false
-        /// Bytes on disk besides entries and objects.
+        /// Bytes on disk that are not part of entries or objects.
         var overhead: Int64 = 0
-        /// Whether objects take more space than their contents.
+        /// Whether some objects take more space than their contents.
         var hasIndexBlocks = false
-        /// The deletions: entries, those of them that were evicted to make room, and bytes of objects.
+        /// The deletions: all entries, the entries that were evicted to make room, and the bytes of objects.
         fileprivate(set) var deletions = (entries: 0, evictions: 0, objectBytes: Int64(0))
     }
 
     /// The report, without the fields that belong to the sweep as a whole.
     var report = CollectionReport()
-    /// Leftovers that can't be checked or deleted.
+    /// Leftovers that could not be checked or deleted.
     ///
-    /// They are not part of the usage, so the usage can be corrected nevertheless.
+    /// They are not part of the usage, so they do not prevent its correction.
     var stuckLeftovers: [String] = []
     var pass = Pass()
     var ruleWatch = RuleWatch()
@@ -52,8 +53,9 @@ struct SweepState {
     var rulesAreUnreadable = false
     private var allocation: SweepAllocation
     private let expiredOnly: Bool
-    /// In a dry run with several passes, the end of the pass before: entries up to there count as evicted, and removals for other
-    /// reasons have been counted.
+    /// In a dry run with several passes, the end of the previous pass.
+    ///
+    /// Entries before this position count as evicted, and removals for other reasons have already been counted.
     private var rehearsed: EvictionOrder?
 
     /// - Parameter blockSize: the unit of allocation of the file system; nil if a file's length does not determine its size
@@ -66,11 +68,11 @@ struct SweepState {
     /// An entry that was read, and the length of its value according to its record.
     typealias Sighting = (entry: SeenEntry, length: Int)
 
-    /// Resets the counts of present files, but not those of deletions, before another pass.
+    /// Begins another pass: resets the counts of files that are present, but not those of deletions.
     mutating func beginPass(_ request: SweepRequest, wanted: Int) {
         if request.isDryRun, pass.candidates.isCut { rehearsed = pass.candidates.end }
         pass = Pass()
-        // Only now, so that only one of each exists at a time.
+        // Created only now, so that no two lists exist at a time.
         if !expiredOnly, request.limits.areBounding {
             pass.candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit)
         }
@@ -80,8 +82,10 @@ struct SweepState {
 
     // MARK: Scanning
 
-    /// Records entries that were read, many at a time because this takes a lock; returns those that must be deleted in any
-    /// case.
+    /// Records a batch of entries that were read; returns the removals of those that must be deleted regardless of the
+    /// limits on all entries together.
+    ///
+    /// It handles a batch because the caller locks the state for each call.
     mutating func note(_ sightings: [Sighting]) -> [Removal] {
         var removals: [Removal] = []
         for (entry, length) in sightings {
@@ -102,19 +106,19 @@ struct SweepState {
         return removals
     }
 
-    /// Records an object, after all entries were read; returns its removal if no entry names it.
+    /// Records an object after all entries were read; returns its removal if no entry names it.
     ///
-    /// If some entries could not be read, objects that no known entry names are kept, because those entries may name them.
-    /// Objects whose known entries were all deleted are removed nevertheless; if an unreadable entry shares such a value, it
-    /// is evicted with it.
+    /// If some entries could not be read, objects that no known entry names are kept, because an unreadable entry may
+    /// name them. Objects whose known entries were all deleted are removed nevertheless. If an unreadable entry shares
+    /// such a value, that entry loses its value.
     mutating func noteObject(_ digest: Digest, _ status: FileStatus) -> Removal? {
         let size = AllocatedSize(bytes: status.allocatedSize)
         allocation.note(size, ofClass: pass.marks[digest].sizeClass)
         return noteObject(digest, inode: UInt32(truncatingIfNeeded: status.identity.inode), size)
     }
 
-    /// Records a listed object, and adds it to `unreferenced` if no entry names it; returns false if the list does not
-    /// determine its size on disk.
+    /// Records a listed object, and adds it to `unreferenced` if no entry names it; returns false, and records nothing,
+    /// if the object's size on disk must be read.
     mutating func noteListedObject(_ file: Store.File, _ unreferenced: inout [Removal]) -> Bool {
         guard file.isRegular, let size = allocation.size(ofClass: pass.marks[file.digest].sizeClass)
         else { return false }
@@ -144,18 +148,18 @@ struct SweepState {
         pass.marks[digest].presence = .unreadable
     }
 
-    /// Returns whether an object that entries name is certainly missing; all objects were listed.
+    /// Returns whether an object that entries name is certainly missing; called after all objects were listed.
     private func isMissing(_ content: Digest) -> Bool {
         pass.marks[content].isMissing && !pass.unreadableShards.contains(content.shard)
     }
 
-    /// Returns the removals of entries whose objects are missing; all objects were listed.
+    /// Returns the removals of entries whose objects are missing; called after all objects were listed.
     func dangling(_ sightings: [Sighting]) -> [Removal] {
         sightings.filter { $0.entry.verdict == nil && isMissing($0.entry.content) }
             .map { Removal($0.entry, .dangling) }
     }
 
-    /// Drops the candidates whose object is missing; returns false if no object that entries name is missing.
+    /// Drops the candidates whose object is missing; returns false if all objects that entries name were found.
     mutating func dropMissing() -> Bool {
         guard pass.marks.values.contains(where: { $0.isMissing }) else { return false }
         var candidates = exchange(&pass.candidates, with: SweepCandidates())
@@ -166,13 +170,13 @@ struct SweepState {
 
     // MARK: Limits
 
-    /// The files that were seen and not deleted.
+    /// The space and the entries of the files that were found and not deleted.
     var occupancy: Occupancy {
         let bytes = report.entries.bytes + report.objects.bytes + partialBytes
         return Occupancy(bytes: bytes, overhead: pass.overhead, entries: report.entries.count)
     }
 
-    /// Returns the present excess over the limits, given the free space that was missing at the start.
+    /// Returns the current excess over the limits, given the free space that was missing at the start.
     func excess(over limits: CacheLimits, _ shortfall: Int64?) -> Excess {
         var excess = limits.excess(of: occupancy)
         if let shortfall { excess.freeSpace = shortfall - report.removedInAll.bytes }
@@ -181,7 +185,7 @@ struct SweepState {
 
     // MARK: Deleting
 
-    /// Records the outcomes of the attempted deletions of files that were counted as present.
+    /// Records the outcomes of attempts to delete files that were counted as present.
     mutating func note(_ removals: [Removal], _ outcomes: [DeletionOutcome]) {
         let ended = zip(removals, outcomes)
         let isRepeated = rehearsed != nil
@@ -219,7 +223,7 @@ struct SweepState {
         }
     }
 
-    /// Returns whether no earlier pass of a dry run has reported the deletion; each pass finds the same files.
+    /// Returns whether the deletion was not reported by an earlier pass of a dry run: each pass finds the same files.
     func isNews(_ removal: Removal) -> Bool { rehearsed == nil || removal.reason.isEviction }
 
     /// Returns the removal of the object whose last reference was the deleted candidate at `place`.
@@ -229,7 +233,7 @@ struct SweepState {
         return Removal(object: content, mark.allocatedSize, freed: mark.freed)
     }
 
-    /// The report, sorted and without duplicates: several passes find the same files.
+    /// The report, sorted and without duplicates: several passes may report the same file.
     var finishedReport: CollectionReport {
         var report = report
         report.removed = report.removed.filter { $0.value.count > 0 }
