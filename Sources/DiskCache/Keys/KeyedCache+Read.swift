@@ -6,8 +6,8 @@ import Platform
 // Most calls have two forms, which give the same guarantees. The synchronous form works on the calling thread. The
 // asynchronous one, which asynchronous code gets by overload resolution, makes its system calls on library threads.
 
-// `@_specialize(exported:)` compiles a form for `SharedCache` that callers in other modules call directly. Without it a hit in
-// memory takes twice as many instructions.
+// `@_specialize(exported:)` compiles a form for `SharedCache` that callers in other modules call directly. Without it a hit
+// in memory takes twice as many instructions.
 
 extension KeyedCache {
     /// Returns the value of `key`, or nil if it is absent, expired, damaged on disk, or does not decode.
@@ -22,7 +22,7 @@ extension KeyedCache {
     ///
     /// - Parameter key: any non-empty string.
     /// - Throws: ``CacheError`` if the directory cannot be read.
-    @_specialize(exported: true, where Self == SharedCache)
+    @_specialize(exported:true,where Self == SharedCache)
     public func get(forKey key: String) throws(CacheError) -> CacheHit<Value>? {
         // A separate overload: a hit in memory is so short that creating the default options would be measurable.
         try cache.find(whole(key), codec)
@@ -36,7 +36,7 @@ extension KeyedCache {
     ///   - key: any non-empty string.
     ///   - reading: whether a stale value is acceptable, its maximum age, and where to look.
     /// - Throws: ``CacheError`` if the directory cannot be read.
-    @_specialize(exported: true, where Self == SharedCache)
+    @_specialize(exported:true,where Self == SharedCache)
     public func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Value>? {
         try cache.find(whole(key), codec, reading)
     }
@@ -91,7 +91,7 @@ extension KeyedCache {
         let (cache, key) = (cache, whole(key))
         let digest = try cache.digest(ofKey: key)
         try cache.core.checkOpen()
-        // A queued put of this key is all that there may be to wait for; usually there is none.
+        // Only a queued put of this key may cause a wait; usually there is none.
         if cache.writeBehind.latest({ digest }) != nil { await offload { cache.writeBehind.settle(digest) } }
         return try await offload(on: .reading) { () throws(CacheError) in
             try cache.publishedEntry(digest, key, reading)

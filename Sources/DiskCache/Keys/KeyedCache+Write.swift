@@ -23,7 +23,7 @@ extension KeyedCache {
     /// - Throws: ``CacheError``, with the code `encoding` if the value cannot be encoded; the previous value then still
     ///   exists, unless it was so large that it had to be removed to make room for the new one
     ///   (<doc:SharingBetweenProcesses#How-limits-hold>).
-    @_specialize(exported: true, where Self == SharedCache)
+    @_specialize(exported:true,where Self == SharedCache)
     public func put(_ value: Value, forKey key: String, options: PutOptions? = nil) throws(CacheError) {
         try cache.put(value, forKey: whole(key), codec, options ?? self.options)
     }
