@@ -3,11 +3,11 @@
 import DiskCache
 import Foundation
 
-/// One of several processes that request the same value: `compute CACHE LOG GO MILLISECONDS [KEYS]`.
+/// Requests the same value as other processes: `compute CACHE LOG GO MILLISECONDS [KEYS]`.
 ///
-/// It waits until the file GO exists (unless that is `-`), requests the value, and prints it. If it computes the value, it
-/// appends a line to LOG and takes the given time. With KEYS it requests that many values in one call, in a random order,
-/// appends a line for each that it computes, and prints "done" if all are right.
+/// Waits until the file GO exists (unless GO is `-`), requests the value, and prints it. If this process computes the
+/// value, it appends a line to LOG and takes MILLISECONDS. With KEYS, it requests that many values in one call, in random
+/// order, appends a line for each value that it computes, and prints "done" if all values are right.
 enum ComputeProbe {
     static func run(_ words: [String]) async throws {
         guard [4, 5].contains(words.count), let milliseconds = Int(words[3]) else { exit(EX_USAGE) }
@@ -29,7 +29,7 @@ enum ComputeProbe {
         Probes.say(String(decoding: data, as: UTF8.self))
     }
 
-    /// Appends lines to the file in one write.
+    /// Appends lines to the file with a single write.
     private static func note(_ lines: [String], in log: String) {
         let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         let text = lines.map { $0 + "\n" }.joined()
@@ -37,7 +37,7 @@ enum ComputeProbe {
         close(descriptor)
     }
 
-    /// Requests values that equal their keys, in a random order, and returns whether all are right.
+    /// Requests values that equal their keys, in random order; returns whether all are right.
     private static func values(
         _ count: Int,
         in cache: SharedCache,

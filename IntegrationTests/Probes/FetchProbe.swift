@@ -4,10 +4,10 @@ import DiskCache
 import DiskCacheHTTP
 import Foundation
 
-/// One of several processes that fetch: `fetch CACHE URL OUTPUT GO [STALE-IF-ERROR]`.
+/// Fetches the same URL as other processes: `fetch CACHE URL OUTPUT GO [STALE-IF-ERROR]`.
 ///
-/// It prints "ready", waits until the file GO exists (unless that is `-`), fetches URL into the file OUTPUT, and prints the
-/// status, the length, the digest and the cache status; or "error" with its code and its message.
+/// Prints "ready", waits until the file GO exists (unless GO is `-`), fetches URL into the file OUTPUT, and prints the
+/// status, the length, the digest and the cache status; or "error" with its code and message.
 enum FetchProbe {
     static func run(_ words: [String]) async throws {
         guard [4, 5].contains(words.count) else { exit(EX_USAGE) }

@@ -5,12 +5,13 @@ import Foundation
 import Platform
 import TestSupport
 
-/// Makes every call of the library on caches with hostile files in them: `hostile TEMPLATE SCRATCH CASE…`.
+/// Makes every call of the library on caches that contain hostile files: `hostile TEMPLATE SCRATCH CASE…`.
 ///
-/// TEMPLATE is a cache as `HostileTemplate` describes it, SCRATCH a directory for copies; each CASE is the index of one of
-/// `HostileCase.all`, or -1 for none. With "/open" the damage is done while the cache is open, with "/closed" before, and
-/// otherwise in one cache each. A line before each call names it, and a line after it reports the outcome, so that the output
-/// of a killed process shows the fatal call.
+/// TEMPLATE is a cache as described by `HostileTemplate`; SCRATCH is a directory for copies. Each CASE is the index of an
+/// element of `HostileCase.all`, or -1 for no damage. With the suffix "/open" the damage is done while the cache is open,
+/// with "/closed" before it is opened; without a suffix both are tested, each in a separate cache. Before each call, the
+/// probe prints a line that names it, and after it a line with the outcome; so if the process is killed, its output shows
+/// the fatal call.
 enum HostileProbe {
     static func run(_ words: [String]) throws {
         for word in words.dropFirst(2) {
@@ -75,7 +76,7 @@ enum HostileProbe {
     }
 }
 
-/// The calls on a cache, in order.
+/// The calls to make on a cache, in order.
 private struct HostileCalls {
     let cache: SharedCache
     let values = HostileTemplate.values

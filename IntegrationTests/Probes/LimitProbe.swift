@@ -3,11 +3,12 @@
 import DiskCache
 import Foundation
 
-/// Makes the calls of a cache in a process with a low limit: `limit CACHE DIRECTORY LIMIT BYTES WHEN`.
+/// Makes the calls of a cache in a process with a low resource limit: `limit CACHE DIRECTORY LIMIT BYTES WHEN`.
 ///
-/// LIMIT is fsize, nofile or as; for `as` BYTES are added to the current size. WHEN is before or after the opening of the
-/// cache. Prints a line for each call: its name, and `ok`, `miss` or the error's code and number. Then the limit is lifted,
-/// `leaked` reports how many more descriptors are open than before, and `healthy` whether everything works again.
+/// LIMIT is fsize, nofile or as; for `as`, BYTES are added to the current size. WHEN is before or after, relative to the
+/// opening of the cache. Prints a line for each call: its name, and `ok`, `miss` or the error's code and number. Then the
+/// probe lifts the limit; `leaked` reports how many more descriptors are open than before, and `healthy` whether
+/// everything works again.
 struct LimitProbe {
     private let path: String
     private let scratch: String
@@ -31,9 +32,9 @@ struct LimitProbe {
             case "nofile": __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
             default: __rlimit_resource_t(RLIMIT_AS.rawValue)
             }
-        // For the address space, more than the 64 MiB that malloc(3) may have reserved for a thread.
+        // For `as`, longer than the 64 MiB that malloc(3) may have reserved for a thread.
         let length = limit == "as" ? 80 << 20 : 4 << 20
-        // Slices that begin at 1, because a put needs memory for them.
+        // Slices that do not begin at index 0, because a put of a slice needs memory.
         large = Data(repeating: 9, count: length + 1).dropFirst()
         other = Data(repeating: 8, count: length + 1).dropFirst()
         file = scratch + "/large"
@@ -59,13 +60,13 @@ struct LimitProbe {
             Probes.say("open \(error.code) \(error.errno ?? 0)")
             return
         }
-        // Without a free descriptor they can't be counted.
+        // Without a free descriptor, open descriptors can't be counted.
         let before = isBefore ? 0 : openDescriptors()
         if !isBefore {
             callAll(cache, "second")
             Probes.say("limited")
             narrow()
-            // The library checks the process's limits together with the directory's.
+            // The library checks the limits of the process together with those of the directory.
             _ = try? cache.directory.limits()
         }
         callAll(cache, "limited")
@@ -91,7 +92,7 @@ struct LimitProbe {
         setLimit((rlim_t(pages ?? "0") ?? 0) * 4096 + bytes)
     }
 
-    /// Returns the number of open descriptors, except those of lock files, which stay open after use.
+    /// Returns the number of open descriptors, without those of lock files, which the library keeps open.
     private func openDescriptors() -> Int {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         let paths = names.compactMap {

@@ -3,12 +3,12 @@
 import DiskCache
 import Foundation
 
-/// One of several processes that share a lock: `lock CACHE NAME PERMITS PLACE`.
+/// Shares a lock with other processes: `lock CACHE NAME PERMITS PLACE`.
 ///
-/// It takes the lock again and again, until the file PLACE/stop exists. While it holds the lock it has a file in
-/// PLACE/inside, and checks which other processes have one: a line in PLACE/faults reports that there were more than PERMITS
-/// at once. PLACE/turns gets a byte for each time. If PLACE is -, it takes the lock once, prints "held", and holds the lock
-/// until it is killed.
+/// Takes the lock again and again, until the file PLACE/stop exists. While it holds the lock, it has a marker file in
+/// PLACE/inside, and checks which other processes have one; a line in PLACE/faults reports that more than PERMITS
+/// processes held the lock at once. PLACE/turns gets a byte for each turn. If PLACE is -, it takes the lock once, prints
+/// "held", and holds the lock until it is killed.
 struct LockProbe {
     private let path: String
     private let name: String
@@ -50,22 +50,22 @@ struct LockProbe {
         close(descriptor)
     }
 
-    /// Returns the fields of proc_pid_stat(5) from the state on, or nil if there is no such process.
+    /// Returns the fields of proc_pid_stat(5), beginning with the state; nil if the process does not exist.
     private func status(_ process: String) -> [Substring]? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else {
             return nil
         }
-        // The name before them may contain anything.
+        // The program's name before these fields may contain spaces and parentheses.
         let words = text.split(separator: ")").last?.split(separator: " ") ?? []
         return words.count > 19 ? words : nil
     }
 
-    /// Returns the start time of a process, which together with its number identifies it.
+    /// Returns the start time of a process, which identifies it together with its ID.
     private func beginning(_ process: String) -> String { status(process).map { String($0[19]) } ?? "" }
 
-    /// Returns whether the process that created a marker, PROCESS-BEGINNING-NUMBER, has ended or is certain to end.
+    /// Returns whether the process that created the marker PROCESS-BEGINNING-NUMBER has ended or is certain to end.
     ///
-    /// Only then does the kernel close its files.
+    /// The kernel closes the files of a process only then.
     private func isDead(_ marker: String) -> Bool {
         let parts = marker.split(separator: "-").map(String.init)
         guard let words = status(parts[0]), words[19] == parts[1], let flags = UInt32(words[6]) else {
@@ -75,11 +75,11 @@ struct LockProbe {
         return isExiting || words[0] == "Z" || words[0] == "X"
     }
 
-    /// Returns how many other processes were inside together with this one, without killed ones.
+    /// Returns how many other live processes held the lock together with this one.
     private func othersInside(_ own: String) -> Int {
         let inside = place + "/inside/"
         let listed = (try? FileManager.default.contentsOfDirectory(atPath: inside)) ?? []
-        // Each marker is unique: those that still exist all existed when the list was complete.
+        // Markers are never reused: those that still exist all existed at the moment when the list was complete.
         let together = listed.filter { $0 != own && access(inside + $0, F_OK) == 0 }
         return together.count { !isDead($0) }
     }

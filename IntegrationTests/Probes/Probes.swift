@@ -2,9 +2,9 @@
 
 import Foundation
 
-/// The programs that the tests run: `Probes NAME ARGUMENT…`.
+/// The programs that tests run: `Probes NAME ARGUMENT…`.
 ///
-/// Each is described in its file.
+/// The file of each program describes it.
 @main enum Probes {
     private enum Name: String, CaseIterable {
         case compute, fetch, host, hostile, limit, load, lock, remote, shutdown, stop, systemCalls, worker
@@ -40,7 +40,7 @@ import Foundation
         }
     }
 
-    /// Runs `body` in a task, and ends the process with it.
+    /// Runs `body` in a task, and exits when it ends.
     static func inTask(_ body: @escaping @Sendable () async throws -> Void) -> Never {
         Task.detached {
             do {
@@ -58,6 +58,6 @@ import Foundation
         exit(EXIT_FAILURE)
     }
 
-    /// Prints a line at once: `print` buffers when standard output is a pipe.
+    /// Prints a line at once; `print` would buffer it if standard output is a pipe.
     static func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 }

@@ -3,14 +3,15 @@
 import DiskCacheRemote
 import Foundation
 
-/// One process of a machine that shares values: `remote CACHE URL put COUNT` stores COUNT values, prints "done" and stays
-/// until it is killed; `remote CACHE URL get KEY GO` prints "ready", waits until the file GO exists, and prints the value of
-/// the key, or "none".
+/// A process on one of several machines that share values.
+///
+/// `remote CACHE URL put COUNT` stores COUNT values, prints "done", and then waits until it is killed. `remote CACHE URL
+/// get KEY GO` prints "ready", waits until the file GO exists, and prints the value of the key, or "none".
 enum RemoteProbe {
     static func run(_ words: [String]) throws {
         guard words.count >= 4 else { exit(EX_USAGE) }
         var remote = CacheConfiguration.Remote(servers: [words[1]])
-        // The tests check results on a machine of any speed.
+        // The tests must succeed on a machine of any speed.
         remote.limit = .seconds(30)
         let cache = try SharedCache(at: words[0], remote: remote)
         switch words[2] {

@@ -3,8 +3,9 @@
 import DiskCache
 import Foundation
 
-/// Keeps a cache open until a signal ends the process, as a worker of a server does: `shutdown DIRECTORY INTERVAL DEADLINE`,
-/// in seconds; prints "ready".
+/// Keeps a cache open until a signal ends the process, like a worker of a server: `shutdown DIRECTORY INTERVAL DEADLINE`.
+///
+/// INTERVAL and DEADLINE are in seconds. Prints "ready".
 enum ShutdownProbe {
     static func run(_ words: [String]) throws {
         guard words.count == 3, let interval = Double(words[1]), let deadline = Double(words[2]) else {

@@ -4,11 +4,12 @@ import CacheStore
 import Foundation
 import Platform
 
-/// A process that stops itself (SIGSTOP) during an operation: `stop CACHE KEY VALUE PLACE`.
+/// Stops itself (SIGSTOP) during an operation: `stop CACHE KEY VALUE PLACE`.
 ///
-/// PLACE is a step of a put of VALUE under KEY, or `flight` (it computes the value of KEY), `sweep` (it sweeps),
-/// `objectStripe` or `entryStripe` (it holds the stripe of VALUE or KEY, as a sweep does to delete), or a step of a removal
-/// of all values (`rule-written` and the like). It prints "stopping" first, and "done" if it was continued.
+/// PLACE is a step of a put of VALUE under KEY, `flight` (while it computes the value of KEY), `sweep` (during a
+/// collection), `objectStripe` or `entryStripe` (while it holds the stripe of VALUE or KEY, as a collection does to
+/// delete), or a step of a removal of all values (such as `rule-written`). Prints "stopping" before it stops, and "done"
+/// if it is continued.
 enum StopProbe {
     static func run(_ words: [String]) throws {
         guard words.count == 4 else { exit(EX_USAGE) }
@@ -41,13 +42,13 @@ enum StopProbe {
         Probes.say("done")
     }
 
-    /// Prints "stopping" and stops the process.
+    /// Prints "stopping", and stops the process.
     private static func stop() {
         Probes.say("stopping")
         raise(SIGSTOP)
     }
 
-    /// Stops the process while it holds a lock file exclusively.
+    /// Stops the process while it holds an exclusive lock on a lock file.
     private static func stop(holding name: String, _ digest: Digest, in store: Store) throws {
         let stripe = (Int(digest.description.prefix(2), radix: 16) ?? 0) >> 2
         let number = String(stripe + 0x100, radix: 16).dropFirst()

@@ -2,8 +2,8 @@
 
 // CRC-32C: Castagnoli's polynomial 0x1EDC6F41, reflected, as in RFC 3720 (section 12.1, vectors in B.4).
 //
-// A reflected value holds the coefficient of x^31 in bit 0. The functions below work on the bare remainder;
-// the inversions before and after are made once, in cplatform_crc32c_update.
+// A reflected value holds the coefficient of x^31 in bit 0. The functions below work on the bare remainder; only
+// cplatform_crc32c_update inverts it before and after.
 
 #include "CPlatformHash.h"
 
@@ -29,8 +29,8 @@ static inline uint64_t load_le64(const uint8_t *p) {
     return word;
 }
 
-// A CRC is linear, so the entry for a byte is the sum of the entries for its bits: eight numbers make a
-// row of 256, multiplied out by the preprocessor, with nothing to initialize at run time.
+// A CRC is linear, so the entry for a byte is the sum of the entries for its bits. The preprocessor expands eight
+// numbers to a row of 256, so nothing is initialized at run time.
 #define SUMS1(s, a) (s), (s) ^ (a)
 #define SUMS2(s, a, b) SUMS1(s, a), SUMS1((s) ^ (b), a)
 #define SUMS3(s, a, b, c) SUMS2(s, a, b), SUMS2((s) ^ (c), a, b)
@@ -40,8 +40,8 @@ static inline uint64_t load_le64(const uint8_t *p) {
 #define SUMS7(s, a, b, c, d, e, f, g) SUMS6(s, a, b, c, d, e, f), SUMS6((s) ^ (g), a, b, c, d, e, f)
 #define ROW(a, b, c, d, e, f, g, h) {SUMS7(0, a, b, c, d, e, f, g), SUMS7(h, a, b, c, d, e, f, g)}
 
-// table[k][b] is the remainder of byte b with k zero bytes after it. Read each line backwards and the lines
-// downwards: the first number is the polynomial and every next one is x times the one before.
+// table[k][b] is the remainder of byte b with k zero bytes after it. Read the lines downwards and each line
+// backwards: the first number is the polynomial, and each following number is x times the previous one.
 static const uint32_t table[8][256] = {
     ROW(0xf26b8303, 0xe13b70f7, 0xc79a971f, 0x8ad958cf, 0x105ec76f, 0x20bd8ede, 0x417b1dbc, 0x82f63b78),
     ROW(0x13a29877, 0x274530ee, 0x4e8a61dc, 0x9d14c3b8, 0x3fc5f181, 0x7f8be302, 0xff17c604, 0xfbc3faf9),
@@ -70,22 +70,21 @@ static uint32_t update_portable(uint32_t crc, const uint8_t *p, size_t count) {
 
 #if defined(__x86_64__)
 
-// The length in bytes of each of three streams, with the factors that put the first and second in their
-// place, ahead of two streams and of one: x^(8 * bytes - 33) mod P, reflected. The joining itself
-// multiplies by x^33.
+// The length in bytes of each of three streams, and the factors that move the first stream ahead of the two others,
+// and the second ahead of the third: x^(8 * bytes - 33) mod P, reflected. The joining itself multiplies by x^33.
 struct stride {
     size_t length;
     uint32_t ahead_of_two, ahead_of_one;
 };
 
-// Joining costs about as much as 40 bytes of one stream: long strides make it negligible, and short ones benefit a
-// few hundred bytes.
+// Joining costs about as much as 40 bytes of one stream. Long strides make this cost negligible; short strides speed
+// up inputs of a few hundred bytes.
 static const struct stride long_stride = {1024, 0xa51b6135, 0x170076fa};
 static const struct stride short_stride = {256, 0xdd7e3b0c, 0xb9e02b86};
 
-// The crc32 instruction starts every cycle but takes three, so one stream would leave the unit idle two
-// thirds of the time: "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Gopal et al.,
-// Intel, 2011.
+// A crc32 instruction can start in every cycle but takes three cycles, so a single stream would leave the unit idle
+// two thirds of the time: "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Gopal et al., Intel,
+// 2011.
 __attribute__((target("sse4.2,pclmul")))
 static inline uint64_t update_three_streams(uint64_t first, const uint8_t *p, const struct stride stride) {
     uint64_t second = 0, third = 0;
@@ -149,7 +148,7 @@ static inline __m128i fold_128(__m128i ahead, __m128i next) {
 // compared with 24 for three streams of the crc32 instruction.
 __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2")))
 static uint32_t update_avx512(uint32_t crc, const uint8_t *p, size_t count) {
-    // Below that, joining at the end takes longer than folding saves.
+    // For fewer bytes, joining at the end takes longer than folding saves.
     if (count < 1024) return update_sse42(crc, p, count);
     __m512i x0 = _mm512_loadu_si512(p), x1 = _mm512_loadu_si512(p + 64);
     __m512i x2 = _mm512_loadu_si512(p + 128), x3 = _mm512_loadu_si512(p + 192);
@@ -213,7 +212,7 @@ static update_function *best_function(void) {
 #endif
 
 // Determined once, because CPUID traps to the hypervisor in a virtual machine. Threads that race here store the same
-// address of code, so relaxed order is enough.
+// function pointer, so relaxed order is enough.
 static update_function *automatic_function(void) {
     static _Atomic(update_function *) chosen;
     update_function *function = atomic_load_explicit(&chosen, memory_order_relaxed);

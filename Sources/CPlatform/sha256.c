@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The SHA-256 compression function of FIPS 180-4, section 6.2.2: in portable C, with Intel's SHA extensions
-// ("Intel SHA Extensions", Gulley et al., 2013) and with Armv8's. Names are the standard's.
+// The SHA-256 compression function of FIPS 180-4, section 6.2.2: in portable C, with Intel's SHA extensions ("Intel
+// SHA Extensions", Gulley et al., 2013) and with Armv8's. The names are those of the standard.
 
 #include "CPlatformHash.h"
 
@@ -176,7 +176,7 @@ static compress_function *best_function(void) {
 #endif
 
 // Determined once, because CPUID traps to the hypervisor in a virtual machine. Threads that race here store the same
-// address of code, so relaxed order is enough.
+// function pointer, so relaxed order is enough.
 static compress_function *automatic_function(void) {
     static _Atomic(compress_function *) chosen;
     compress_function *function = atomic_load_explicit(&chosen, memory_order_relaxed);
@@ -237,7 +237,8 @@ void cplatform_sha256_end(cplatform_sha256 *message, uint8_t *digest, bool is_po
     }
 }
 
-// Flattened: most messages are keys of a single block, for which the calls would cost more than the few steps.
+// Flattened, because most messages are keys of a single block, for which the function calls would cost more than the
+// remaining steps.
 __attribute__((flatten))
 void cplatform_sha256_hash(
     uint8_t *digest, const void *bytes, size_t count, bool is_portable) {

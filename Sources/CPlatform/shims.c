@@ -42,7 +42,7 @@ void cplatform_inject(cplatform_injector *injector) {
 }
 
 long cplatform_granted(int call, long count) {
-    // Called only if there is an injector, which is permanent.
+    // This function is called only if an injector is set, and an injector is never removed.
     cplatform_injector *injector = __atomic_load_n(&cplatform_present_injector, __ATOMIC_ACQUIRE);
     return injector(call, count);
 }
@@ -56,7 +56,7 @@ int cplatform_openat_nofollow(int directory, const char *path, int flags, unsign
             .resolve = RESOLVE_NO_SYMLINKS,
         };
         int descriptor = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
-        // Old seccomp profiles return EPERM for an unknown call; openat returns a genuine EPERM again.
+        // Old seccomp profiles return EPERM for an unknown call. If EPERM is genuine, openat returns it again.
         if (descriptor >= 0 || (errno != ENOSYS && errno != EPERM)) return descriptor;
         if (errno == ENOSYS) atomic_store_explicit(&unavailable, 1, memory_order_relaxed);
     }
@@ -69,7 +69,7 @@ long cplatform_read(int descriptor, void *buffer, size_t count) {
 
 int cplatform_close(int descriptor) { return (int)syscall(SYS_close, descriptor); }
 
-// Numbers are the same on every architecture since Linux 5.1's unified table; glibc 2.36 lacks it.
+// glibc 2.36 does not define this number. Since Linux 5.1, new calls have the same number on every architecture.
 #ifndef SYS_getxattrat
 #define SYS_getxattrat 464
 #endif
@@ -121,7 +121,7 @@ int64_t cplatform_birth_time(int descriptor) {
 int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size) {
     struct statfs status;
     if (fstatfs(descriptor, &status) != 0) return -1;
-    // f_bsize is the preferred read size of the file system: on ZFS a whole record.
+    // f_frsize is the allocation unit; f_bsize is the preferred size of a read, on ZFS a whole record.
     *block_size = (int64_t)(status.f_frsize > 0 ? status.f_frsize : status.f_bsize);
     return (int64_t)(uint32_t)status.f_type;
 }
@@ -165,8 +165,9 @@ void cplatform_set_waiting_thread(bool is_waiting) { is_waiting_thread = is_wait
 
 unsigned int cplatform_number_thread(void) {
     static atomic_uint last;
-    // Each process begins with another number, or the first threads of all would count in one cache line. The numbers
-    // of consecutive processes are 7 apart, so that up to 7 threads of each do not share lines with the next process.
+    // Each process begins with a different number; otherwise the first threads of all processes would count in the
+    // same cache line. Processes with consecutive PIDs begin 7 numbers apart, so that up to 7 threads of a process do
+    // not share lines with the next process.
     unsigned int start = (unsigned int)getpid() * 7;
     unsigned int number = start + atomic_fetch_add_explicit(&last, 1, memory_order_relaxed);
     return cplatform_numbered_thread = number | 1u << 31;
@@ -178,7 +179,7 @@ static pthread_once_t generation_once = PTHREAD_ONCE_INIT;
 
 static void forget_generation(void) { __atomic_store_n(cplatform_generation_place, 0, __ATOMIC_RELAXED); }
 
-// The kernel clears the page in every child that gets a copy of this process's memory, whatever call creates the
+// The kernel clears the page in every child that gets a copy of this process's memory, whichever call creates the
 // child.
 static void make_generation_place(void) {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -188,15 +189,15 @@ static void make_generation_place(void) {
         return;
     }
     if (page != MAP_FAILED) munmap(page, size);
-    // Before Linux 4.14, or if memory is limited: children of fork(3) clear it themselves. If even that fails, forks
-    // are not detected.
+    // Before Linux 4.14, or if there is no memory, a handler clears the word in children of fork(3). If the handler
+    // can't be registered either, forks are not detected.
     static uint64_t word;
     (void)pthread_atfork(NULL, NULL, forget_generation);
     __atomic_store_n(&cplatform_generation_place, &word, __ATOMIC_RELEASE);
 }
 
 uint64_t cplatform_begin_generation(void) {
-    // Inherited unchanged, so that it continues from a process to its children.
+    // A child inherits this counter and continues it, so that its number differs from those of its ancestors.
     static uint64_t last;
     pthread_once(&generation_once, make_generation_place);
     uint64_t *place = __atomic_load_n(&cplatform_generation_place, __ATOMIC_ACQUIRE);
@@ -219,16 +220,16 @@ static atomic_int signal_pipe = -1;
 static atomic_int signal_owner;
 static atomic_flag signal_arrived = ATOMIC_FLAG_INIT;
 
-// Only functions that signal-safety(7) allows: getpid, signal, raise, write, and lock-free atomics.
+// This handler uses only functions that signal-safety(7) allows: getpid, signal, raise, write, and lock-free atomics.
 static void write_signal(int signal_number) {
     int saved = errno;
     if (getpid() != atomic_load(&signal_owner) || atomic_flag_test_and_set(&signal_arrived)) {
-        // Blocked until this returns; then it ends the process.
+        // The raised signal is blocked until this handler returns; then it ends the process.
         signal(signal_number, SIG_DFL);
         raise(signal_number);
     } else {
         unsigned char byte = (unsigned char)signal_number;
-        // The pipe is empty, so there is room.
+        // The pipe is empty, so the write does not block.
         ssize_t written = write(atomic_load(&signal_pipe), &byte, 1);
         (void)written;
     }
@@ -242,7 +243,7 @@ int cplatform_signal_is_inherited(int signal_number) {
 }
 
 int cplatform_signal_to_pipe(int signal_number, int descriptor) {
-    // A signal that the parent received was not for this process.
+    // In a forked child: a signal that the parent received was not meant for this process.
     if (atomic_load(&signal_owner) != (int)getpid()) atomic_flag_clear(&signal_arrived);
     atomic_store(&signal_pipe, descriptor);
     atomic_store(&signal_owner, (int)getpid());

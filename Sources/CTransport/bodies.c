@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/// Waits for a descriptor of the caller's, without a stall limit; returns false with a reason recorded.
+/// Waits for `events` on a descriptor of the caller's, without a stall limit; on failure records the reason and
+/// returns false.
 static bool await(ctransport_line *line, int descriptor, short events) {
     while (true) {
         int limit = ctransport_wait_milliseconds(line, false);
@@ -45,7 +46,8 @@ enum kind ctransport_kind_of(int descriptor) {
 
 // MARK: Receiving
 
-/// Returns whether there may be space for `count` bytes again, after a write failed for lack of it.
+/// Asks the caller to make space if a write has failed for lack of it; returns whether to retry the write of `count`
+/// bytes.
 static bool make_space(ctransport_line *line, size_t count, int *tries) {
     if (errno != ENOSPC && errno != EDQUOT) return false;
     if (line->caller.make_space == NULL || ++*tries > MOST_SPACE_TRIES) return false;
@@ -63,7 +65,7 @@ static bool write_all(ctransport_line *line, const char *bytes, size_t count) {
         if (line->output_kind == KIND_SOCKET) {
             done = send(line->output, bytes + written, step, MSG_DONTWAIT | MSG_NOSIGNAL);
         } else {
-            // More than that might block, and then the thread could not be woken.
+            // Writing more than PIPE_STEP bytes might block, and then the thread could not be woken.
             if (line->output_kind == KIND_OTHER && step > PIPE_STEP) step = PIPE_STEP;
             done = write(line->output, bytes + written, step);
         }
@@ -80,7 +82,7 @@ static bool write_all(ctransport_line *line, const char *bytes, size_t count) {
     return true;
 }
 
-/// Makes room for `needed` bytes, doubled each time; returns false if there is no memory.
+/// Makes room for `needed` bytes by doubling the capacity; returns false if there is no memory.
 static bool make_room(char **memory, size_t *capacity, size_t needed) {
     if (needed <= *capacity) return true;
     size_t larger = *capacity < 4096 ? 4096 : *capacity;
@@ -148,7 +150,7 @@ size_t ctransport_take_piece(char *bytes, size_t size, size_t number, void *data
     } else {
         line->received += (int64_t)count;
     }
-    // After the write: a slow reader is not the server's fault.
+    // Called after the write, because the time that a slow reader takes must not count against the server.
     ctransport_note(line, count, begin);
     return count;
 }
@@ -158,7 +160,7 @@ size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *data)
     size_t count = size * number;
     if (line->reason != ctransport_reason_none) return 0;
     ctransport_note(line, count, ctransport_now());
-    // Over all responses: redirects and 1xx may continue forever.
+    // Counted over all responses, because a server may send interim responses (1xx) forever.
     line->head_total += count;
     if (line->head_total > line->most_head) {
         ctransport_fail(line, ctransport_reason_head_too_large, 0);
@@ -168,7 +170,7 @@ size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *data)
         line->head_count = 0;
         line->is_head_whole = false;
     }
-    // Lines after the body are ignored.
+    // Field lines after the body (trailers) are ignored.
     if (line->is_head_whole) return count;
     if ((count == 2 && bytes[0] == '\r') || (count == 1 && bytes[0] == '\n')) {
         line->is_head_whole = true;
@@ -206,7 +208,7 @@ size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *dat
             ctransport_fail(line, ctransport_reason_source, errno);
             return READ_ABORT;
         }
-        // The server would wait for the rest.
+        // The source has ended early. Sending it would leave the server waiting for the rest.
         if (done == 0 && line->length >= 0) {
             ctransport_fail(line, ctransport_reason_source_too_short, 0);
             return READ_ABORT;
@@ -218,7 +220,7 @@ size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *dat
     return count;
 }
 
-/// Rewinds the body, to be sent again if a connection turned out to be closed.
+/// Rewinds the body, so that curl can send it again if a reused connection turns out to be closed.
 int ctransport_give_again(void *data, int64_t offset, int origin) {
     ctransport_line *line = data;
     if (origin != SEEK_SET || offset < 0) return SEEK_CANT;

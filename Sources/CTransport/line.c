@@ -22,7 +22,7 @@ ctransport_line *ctransport_line_make(const ctransport_library *library) {
         return NULL;
     }
     library->multi_setopt(line->multi, MULTI_OPT_MAXCONNECTS, (long)MOST_CONNECTIONS);
-    // Without lock functions: one thread uses a line at a time.
+    // No lock functions are set, because only one thread at a time uses a line.
     library->share_setopt(line->share, SHARE_OPT_SHARE, SHARED_TLS_SESSIONS);
     return line;
 }
@@ -38,7 +38,7 @@ void ctransport_line_free(ctransport_line *line) {
 
 void ctransport_end(ctransport_line *line) {
     if (line->is_added) {
-        // Closing a connection sends a TLS alert.
+        // Closing a connection sends a TLS alert, which can raise SIGPIPE.
         sigset_t previous;
         if (!line->is_plain) ctransport_hold_broken_pipe(&previous);
         line->curl->multi_remove_handle(line->multi, line->easy);
@@ -63,7 +63,7 @@ void ctransport_end(ctransport_line *line) {
 
 void ctransport_wake(ctransport_line *line) {
     atomic_store(&line->is_woken, true);
-    // Fails only if the counter is full, and then it is readable.
+    // The write fails only if the counter is full; then the descriptor is readable already.
     uint64_t one = 1;
     ssize_t count = write(line->wake, &one, sizeof(one));
     (void)count;
@@ -94,8 +94,8 @@ int ctransport_begin(ctransport_line *line) {
     line->reason = ctransport_reason_none;
     line->error = 0;
     line->message[0] = 0;
-    // Never a used handle: it keeps pointers into the last response (libcurl 7.83.0 to 8.1.0) and options of it that
-    // curl_easy_reset(3) does not reset. The connections belong to the multi handle.
+    // Each transfer gets a new handle. A used one keeps pointers into the last response (libcurl 7.83.0 to 8.1.0),
+    // and options that curl_easy_reset(3) does not reset. The connections belong to the multi handle.
     void *easy = line->easy = curl->easy_init();
     if (easy == NULL) return CODE_OUT_OF_MEMORY;
 
@@ -119,7 +119,7 @@ int ctransport_begin(ctransport_line *line) {
     SET(OPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(OPT_SSLVERSION, (long)SSL_VERSION_1_2);
     if (code != 0) return code;
-    // The text is supported since 7.85; the numbers are deprecated.
+    // libcurl supports the option with text since 7.85; the one with numbers is deprecated.
     if (curl->easy_setopt(easy, OPT_PROTOCOLS_STR, "http,https") != 0) {
         SET(OPT_PROTOCOLS, (long)(PROTOCOL_HTTP | PROTOCOL_HTTPS));
     }
@@ -176,7 +176,7 @@ void ctransport_receive(ctransport_line *line, int descriptor, int64_t limit) {
 void ctransport_limit(ctransport_line *line, int64_t limit) { line->limit = limit; }
 
 void ctransport_set_limits(ctransport_line *line, int64_t whole, int64_t stall, size_t most_head_bytes) {
-    // 73 years are equivalent to no limit, and don't overflow.
+    // Longer limits are shortened to 73 years, which do not overflow and are as good as no limit.
     const int64_t most = INT64_MAX / 4 / 1000000;
     line->end = whole < 0 ? -1 : ctransport_now() + (whole < most ? whole : most) * 1000000;
     line->stall = stall < 0 ? -1 : (stall < most ? stall : most) * 1000000;

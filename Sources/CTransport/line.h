@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-// The needed parts of curl/curl.h and curl/multi.h.
+// The parts of curl/curl.h and curl/multi.h that this module uses.
 enum {
     OPT_WRITEDATA = 10001,
     OPT_READDATA = 10009,
@@ -73,17 +73,18 @@ enum {
     SOCKET_ALREADY_CONNECTED = 2,
 };
 
-// The number of connections that a line keeps open: one for each of the last few servers.
+// The maximum number of connections that a line keeps open: one for each of the last few servers.
 enum { MOST_CONNECTIONS = 4 };
-// The number of bytes read at a time, and so about the memory of a transfer.
+// The number of bytes that curl reads at a time, which is also about the memory that a transfer takes.
 enum { BUFFER_SIZE = 64 * 1024 };
 // The number of bytes that a writable pipe accepts without blocking, pipe(7).
 enum { PIPE_STEP = 4096 };
-// The length up to which an unwanted body is read, at less than the cost of a new connection.
+// The length up to which an unwanted body is read, because reading it costs less than a new connection.
 enum { MOST_DISCARDED = 256 * 1024 };
-// Nanoseconds for a byte, if there is a stall limit: 10 bytes a second, half of it in twice that time.
+// The stall limit divided by this number of nanoseconds is the minimum number of bytes in twice the stall limit: on
+// average 5 bytes a second.
 enum { LONGEST_BYTE = 100 * 1000 * 1000 };
-// How often space is made without a byte being written; the callback may be wrong about the space.
+// How often `make_space` may be called before a byte is written: the callback may be wrong about the space.
 enum { MOST_SPACE_TRIES = 16 };
 
 struct message {
@@ -102,7 +103,7 @@ struct wait_descriptor {
 };
 
 struct ctransport_library {
-    // A TLS session that arrives late is written into a handle that may have been freed (CVE-2021-22901).
+    // Whether this version may write a TLS session that arrives late into a freed handle (CVE-2021-22901).
     bool is_careless_with_sessions;
     const char *(*version)(void);
     int (*global_init)(long);
@@ -138,16 +139,18 @@ enum kind { KIND_FILE, KIND_SOCKET, KIND_OTHER };
 
 struct ctransport_line {
     const ctransport_library *curl;
-    // The easy handle is that of the present transfer; NULL if there is none.
+    // `easy` is the handle of the present transfer; NULL if there is none.
     void *easy, *multi, *headers;
-    // Keeps TLS sessions, which belong to the easy handles before libcurl 8.12; these do not outlive a transfer.
+    // Keeps TLS sessions for later transfers: before libcurl 8.12 they would belong to the easy handle, which does
+    // not outlive a transfer.
     void *share;
-    // Readable if the transfer must end.
+    // An eventfd that is readable if the transfer must end.
     int wake;
     atomic_bool is_woken;
     bool is_added;
     char *resolved;
-    // Whether nothing that curl sends can raise SIGPIPE: TLS can, its own sockets can't.
+    // Whether curl sends without TLS, so that sending can't raise SIGPIPE: curl protects its own calls, but a TLS
+    // library may not.
     bool is_plain;
 
     // A descriptor, or one of ctransport_to_….
@@ -167,9 +170,9 @@ struct ctransport_line {
     char *bytes;
     int64_t length, sent;
 
-    // Nanoseconds of the monotonic clock, or a duration; -1 for none.
+    // `end` and `last` are times in nanoseconds of the monotonic clock, `stall` is a duration; -1 for no limit.
     int64_t end, stall, last;
-    // The time since which bytes are counted, and the bytes in either direction since then.
+    // The time since which bytes are counted, and the number of bytes in either direction since then.
     int64_t counted_since, counted;
 
     ctransport_caller caller;
@@ -182,19 +185,20 @@ struct ctransport_line {
 
 /// Records why the transfer must end; the first reason counts.
 void ctransport_fail(ctransport_line *line, int reason, int error);
-/// Returns the milliseconds to wait at most, rounded up, or 0, with a reason recorded, if the time has passed.
+/// Returns the maximum milliseconds to wait, rounded up; if a limit has passed, records the reason and returns 0.
 int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall);
-/// Nanoseconds of the monotonic clock.
+/// Returns the time in nanoseconds of the monotonic clock.
 int64_t ctransport_now(void);
-/// Records bytes in either direction. The time since `begin` was not the server's.
+/// Records bytes in either direction. The time since `begin` was spent in the caller's code or descriptors, and does
+/// not count against the server.
 void ctransport_note(ctransport_line *line, size_t count, int64_t begin);
-/// Blocks SIGPIPE in the calling thread, so that TLS and pipes without a reader cause an error, until it is released
-/// with the same set.
+/// Blocks SIGPIPE in the calling thread until ctransport_release_broken_pipe is called with the same set, so that
+/// writing to a closed connection or to a pipe without a reader is only an error.
 void ctransport_hold_broken_pipe(sigset_t *previous);
 void ctransport_release_broken_pipe(const sigset_t *previous);
-/// Returns the kind of a descriptor: whether writes to it, or reads from it, may block.
+/// Returns the kind of a descriptor, which determines whether writes to it or reads from it may block.
 enum kind ctransport_kind_of(int descriptor);
-/// Callbacks of curl.
+/// Callbacks that curl calls.
 size_t ctransport_take_piece(char *bytes, size_t size, size_t number, void *line);
 size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *line);
 size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *line);

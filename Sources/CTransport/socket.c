@@ -24,7 +24,7 @@ struct ctransport_socket {
 
 static int64_t now_milliseconds(void) { return ctransport_now() / 1000000; }
 
-/// Returns 0, or a negative error number: ETIMEDOUT if nothing happens until `end`.
+/// Waits for `events`; returns 0, or a negative error number: ETIMEDOUT if none occurs until `end`.
 static int wait_for(int socket, short events, int64_t end) {
     for (;;) {
         int64_t left = end - now_milliseconds();
@@ -75,13 +75,13 @@ static int connect_to(const uint8_t *address, uint32_t length, int milliseconds)
     if (number < 0) return -errno;
     if (name.ss_family != AF_UNIX) {
         int on = 1;
-        // Otherwise small commands wait for the answers to earlier ones: 40 ms.
+        // By default, a small command waits up to 40 ms until an earlier one is acknowledged.
         setsockopt(number, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     int error = 0;
     while (connect(number, (const struct sockaddr *)&name, length) != 0) {
         if (errno == EISCONN) break;
-        // A Unix socket whose queue is full returns EAGAIN, and can't be waited for.
+        // A Unix socket whose queue is full returns EAGAIN, which is an error here: poll(2) can't wait for it.
         if (errno != EINPROGRESS && errno != EALREADY && errno != EINTR) {
             error = -errno;
             break;
@@ -115,7 +115,7 @@ ctransport_socket *ctransport_socket_connect(
 
 void ctransport_socket_free(ctransport_socket *socket) {
     if (socket->easy != NULL) {
-        // It sends a TLS alert.
+        // The cleanup sends a TLS alert, which can raise SIGPIPE.
         sigset_t previous;
         ctransport_hold_broken_pipe(&previous);
         socket->curl->easy_cleanup(socket->easy);
@@ -128,7 +128,7 @@ void ctransport_socket_free(ctransport_socket *socket) {
 
 // MARK: TLS
 
-/// Callbacks that replace curl's connecting and closing, which are done here.
+/// Callbacks that replace curl's functions for connecting and closing, because this file does both.
 static int give_socket(void *socket, int purpose, void *address) {
     (void)purpose, (void)address;
     return ((ctransport_socket *)socket)->number;
@@ -168,7 +168,7 @@ int ctransport_socket_secure(ctransport_socket *socket, const ctransport_library
     if (authority != NULL) SET((int)ctransport_authority, authority);
     if (certificate != NULL) {
         SET((int)ctransport_client_certificate, certificate);
-        // Without a password, the library would ask for it at the terminal.
+        // If no password is set, the TLS library asks for one at the terminal.
         SET((int)ctransport_key_password, "");
     }
     if (key != NULL) SET((int)ctransport_client_key, key);

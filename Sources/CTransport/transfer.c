@@ -22,7 +22,7 @@ void ctransport_fail(ctransport_line *line, int reason, int error) {
     line->error = error;
 }
 
-/// Returns the milliseconds to wait at most, rounded up, or 0, with a reason recorded, if the time has passed.
+/// Returns the maximum milliseconds to wait, rounded up; if a limit has passed, records the reason and returns 0.
 int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall) {
     int64_t present = ctransport_now();
     int64_t rest = (int64_t)INT_MAX * 1000000;
@@ -40,7 +40,7 @@ int ctransport_wait_milliseconds(ctransport_line *line, bool may_stall) {
             return 0;
         }
         if (left < rest) rest = left;
-        // A server that sends a byte now and then would otherwise continue forever.
+        // Without a minimum rate, a server that sends a byte now and then could continue forever.
         int64_t window = line->counted_since + 2 * line->stall - present;
         if (window <= 0) {
             if (line->counted < line->stall / LONGEST_BYTE) {
@@ -65,7 +65,7 @@ void ctransport_note(ctransport_line *line, size_t count, int64_t begin) {
 
 // MARK: The transfer
 
-/// Returns whether curl has finished the transfer, and its result in `code`.
+/// Returns whether curl has finished the transfer; if so, `code` is its result.
 static bool is_done(ctransport_line *line, int *code) {
     int left;
     struct message *message;

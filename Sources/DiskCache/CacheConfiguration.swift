@@ -9,15 +9,15 @@ public import FoundationEssentials
 public struct CacheConfiguration: Sendable {
     /// Whether stored values survive a power failure.
     public enum Durability: Sendable {
-        /// Recent values may be lost.
+        /// A power failure may lose recent values.
         ///
-        /// A damaged value is detected when it is read (``CacheConfiguration/Verification/checksum``), and is a miss. Puts
-        /// are as fast as the page cache.
+        /// A damaged value is detected when it is read (``CacheConfiguration/Verification/checksum``), and is a miss. A put
+        /// costs no more than a write to the page cache.
         case none
         /// A value is on the storage device before its put returns.
         ///
-        /// This includes bytes that another process has already stored without `fsync`. Puts take as much longer as the
-        /// device needs.
+        /// This includes bytes that another process has already stored without `fsync`. Each put also waits until the
+        /// device has written its data.
         case fsync
     }
 
@@ -31,8 +31,8 @@ public struct CacheConfiguration: Sendable {
 
     /// Where the metadata of an entry is stored.
     ///
-    /// A directory that was created without extended attributes never uses them, whichever process opens it. One that was
-    /// created with them can contain both forms, and a process that cannot read extended attributes cannot open it.
+    /// A directory that was created without extended attributes never uses them, whichever process opens it. A directory
+    /// that was created with them can contain both forms; a process that cannot read extended attributes cannot open it.
     public enum MetadataForm: Sendable {
         /// In an extended attribute, or in a file if the directory was created without extended attributes.
         case automatic
@@ -48,9 +48,9 @@ public struct CacheConfiguration: Sendable {
         case checksum
         /// Verifies only the length of the value.
         ///
-        /// Saves at least 20 µs per MiB, but does not detect damage: bytes or metadata that changed on the medium, or in a
-        /// power failure, are returned as they are until `verify` finds them. Other processes, killed or not, are no reason
-        /// to avoid this setting: with either one a value is never torn or mixed.
+        /// Saves at least 20 µs per MiB, but does not detect damage: a get returns bytes and metadata that changed on the
+        /// medium or in a power failure, until `verify` finds them. The setting makes no difference to the safety against
+        /// other processes: with either setting, concurrent or killed processes never cause a torn or mixed value.
         case length
     }
 
@@ -78,24 +78,24 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Default: ``CacheConfiguration/MetadataForm/automatic``, which suits the file system.
     public var metadataForm = MetadataForm.automatic
-    /// How old the recorded access of a value on disk may be before a hit records a new one.
+    /// How old the last recorded access of a value on disk may be before a hit records a new one.
     ///
     /// Recording an access costs a system call. Default: 225 seconds. A sliding expiration is extended at least every 1/16
     /// of its length.
     public var accessGranularity: Duration = Accesses.defaultGranularity
-    /// The limits that the directory gets if it has none yet.
+    /// The limits to set for the directory if it has none yet.
     ///
-    /// If the directory already has limits, these are ignored, and ``CacheEvent/limitsDiffer(given:present:)`` reports any
+    /// If the directory already has limits, those apply, and ``CacheEvent/limitsDiffer(given:present:)`` reports any
     /// difference. Use `updateLimits` to change the limits of a directory. Default: nil, no limits.
     public var limits: CacheLimits?
     /// How long a put waits for space if the directory is at one of its limits or the disk is full.
     ///
     /// Meanwhile this or another process evicts values.
     ///
-    /// After this time the put fails with the code `noRoom` or `noSpace`. It waits at most a second for a process that makes
-    /// no progress because it is stopped or hangs, and not at all while that is known. `value(forKey:orCompute:)` waits at
-    /// most a second, and then returns the value without storing it. Zero: evict only if that is possible at once. Default:
-    /// one minute.
+    /// After this time the put fails with the code `noRoom` or `noSpace`. If the evicting process makes no progress because
+    /// it is stopped or hangs, a put waits at most a second for it, and later puts do not wait for it at all.
+    /// `value(forKey:orCompute:)` waits at most a second, and then returns the value without storing it. Zero: evict only
+    /// if that is possible at once. Default: one minute.
     public var roomPatience: Duration = .seconds(60)
     /// The memory tier of this process.
     ///
@@ -103,7 +103,7 @@ public struct CacheConfiguration: Sendable {
     public var memory = Memory()
     /// The name of this cache in the program's own metrics and logs.
     ///
-    /// The library does not use it; it is available from ``SharedCache/configuration``. Default: nil;
+    /// The library does not use it; the program can read it from ``SharedCache/configuration``. Default: nil;
     /// ``SharedCache/standard(name:configuration:)`` then sets it to its `name` argument.
     public var name: String?
     /// When a put returns, if its options do not specify it.
@@ -126,9 +126,9 @@ public struct CacheConfiguration: Sendable {
     public var now: (@Sendable () -> Date)?
     /// Whether a value in memory is returned only while its key's generation is unchanged.
     ///
-    /// False breaks coherence: for the test that such a failure is detected.
+    /// Only a test sets this to false: that breaks coherence, and the test checks that the failure is detected.
     package var checksGenerations = true
-    /// The capabilities to assume for the file system, to test the fallbacks.
+    /// The file-system capabilities to assume instead of detecting them, for tests of the fallbacks; nil to detect them.
     package var assumedCapabilities: Capabilities?
 
     /// Creates the default configuration.
@@ -158,11 +158,11 @@ extension CacheConfiguration {
         case through
         /// Once the value is visible to this process; a background thread publishes it soon afterwards.
         ///
-        /// For callers that can afford to lose a put. A crash loses the values that are not published yet, and nothing else;
-        /// so does an exit without ``SharedCache/close(deadline:)-7uv4d`` or ``SharedCache/flush(within:)-6e5rf``. Until a
-        /// value is published, other processes see the previous one, and this process does not see their puts of the same
-        /// key, which publishing then replaces. If publishing fails, which an event reports, all processes see the previous
-        /// value again.
+        /// For callers that can afford to lose a put. A crash, or an exit without ``SharedCache/close(deadline:)-7uv4d`` or
+        /// ``SharedCache/flush(within:)-6e5rf``, loses the values that are not published yet, and nothing else. Until a
+        /// value is published, other processes see the previous value. Meanwhile this process does not see other processes'
+        /// puts of the same key, and publishing replaces them. If publishing fails, an event reports it, and all processes
+        /// see the previous value again.
         case behind
     }
 
@@ -172,11 +172,11 @@ extension CacheConfiguration {
         ///
         /// A put that would exceed it waits.
         ///
-        /// Default: 64 MiB, one second of work for a disk that writes 64 MiB/s.
+        /// Default: 64 MiB, which a disk that writes 64 MiB/s publishes in one second.
         public var size: ByteCount
         /// The maximum number of values in the queue.
         ///
-        /// Default: 10,000, one second of work at 100 µs each.
+        /// Default: 10,000, which are published in one second at 100 µs each.
         public var count: Int
 
         /// Creates limits; both are optional.
@@ -192,15 +192,16 @@ extension CacheConfiguration {
         ///
         /// Once a second the thread records the last accesses of values in memory, drops expired values from memory, checks
         /// that the directory and its control file still exist and that the limits are unchanged (about nine system calls),
-        /// and collects garbage unless another process does. Default: true. Without it values still expire on time, but only
-        /// other processes reclaim their space on disk, and in memory they stay until they are requested or evicted.
+        /// and collects garbage unless another process does. Default: true. Without the thread, values still expire on
+        /// time, but only other processes reclaim their space on disk, and expired values stay in this process's memory
+        /// until they are requested or evicted.
         public var isEnabled = true
         /// The time between two collections, by any process.
         ///
         /// Default: one minute, so that expired values do not take up space for long. A collection of 100,000 keys takes
         /// half a second of CPU time, in slices. The interval is at least 50 times the working time of the last collection,
-        /// so that collections never use more than 2 % of one CPU. Each process adds up to 10 %, so that they do not all
-        /// wake up at once. Less than a second counts as one second.
+        /// so that collections never use more than 2 % of one CPU. Each process extends its interval by up to 10 %, so that
+        /// the processes do not all wake up at once. Less than a second counts as one second.
         public var interval: Duration = .seconds(60)
         /// Whether this cache counts as open.
         ///

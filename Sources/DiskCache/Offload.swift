@@ -7,21 +7,22 @@ import Platform
 /// There is one pool for each kind of wait, so that work that waits for no other caller never queues behind work that does.
 /// Swift's own threads, one per processor, must never block.
 struct WorkerPool: Sendable {
-    /// Work that waits for the medium, or for up to a second for the end of a put by this process that is being published.
+    /// Work that waits for the storage medium, or for up to a second until a put that this process is publishing has ended.
     ///
     /// It waits for no lock and runs no code of the program except codecs.
     ///
     /// 16 threads keep a fast disk busy.
     static let reading = WorkerPool("diskcache-read", limit: 16)
-    /// Work that waits for locks and for space, within the patience for each, but never for other work of this pool.
+    /// Work that waits for locks and for space, up to the time limit for each, but never for other work of this pool.
     ///
-    /// 64 threads, one per stripe of a kind: all of them may wait for a stripe that a stopped process holds, or for the
-    /// medium with ``CacheConfiguration/Durability/fsync``.
+    /// 64 threads, as many as there are lock stripes of one kind: a stopped process may hold any stripe, and all threads
+    /// may wait for such a process, or for the medium with ``CacheConfiguration/Durability/fsync``.
     static let writing = WorkerPool("diskcache-write", limit: 64)
-    /// Work that takes as long as the caller's files and closures, a whole collection, or a wait for other calls.
+    /// Work without a time limit: reading the caller's files, running its closures, a whole collection, or waiting for
+    /// other calls.
     ///
-    /// 256 threads, so that queueing begins late: running work may wait for queued work, for instance at the other end of a
-    /// pipe.
+    /// 256 threads, so that work is rarely queued: running work may wait for queued work, for instance at the other end of
+    /// a pipe.
     static let lengthy = WorkerPool("diskcache-long", limit: 256)
     /// Background computations of the blocking form, whose result no caller awaits.
     ///
@@ -58,7 +59,7 @@ func offload<Value: Sendable, Failure: Error>(
     return try result.get()
 }
 
-/// Runs blocking work if a thread is free or can be created now; otherwise returns nil at once.
+/// Runs blocking work if a thread is free or can be created now; otherwise returns nil without waiting.
 func offloadIfFree<Value: Sendable>(
     on lane: WorkerPool,
     _ work: @escaping @Sendable () -> Value?

@@ -6,16 +6,17 @@ import Platform
 extension SharedCache {
     /// Removes all values that were stored before this call, or those of a selection.
     ///
-    /// Use this to empty a directory that is in use. For all keys, a prefix or a tag it is a single atomic step, regardless
-    /// of the number of keys: before it every process finds the values, after it none does, including in memory. The next
-    /// collection reclaims the space and counts the deleted values (``RemovalReason/cleared``). A value that another process
-    /// stores meanwhile may be removed or stay; one that is still in another process's write-behind queue
-    /// (``CacheConfiguration/Writing/behind``) stays.
+    /// Use this to empty a directory that is in use. For all keys, a prefix or a tag the removal is a single atomic step,
+    /// regardless of the number of keys: before it every process finds the values, after it no process does, not even in
+    /// its memory. The next collection reclaims the space and counts the deleted values (``RemovalReason/cleared``). A
+    /// value that another process stores meanwhile may be removed or stay; one that is still in another process's
+    /// write-behind queue (``CacheConfiguration/Writing/behind``) stays.
     ///
-    /// Keys that match a pattern (``KeySelection/glob(_:)``) are found and removed one at a time. So are all values if the
-    /// directory has no control file, if the control file was recreated and no collection has scanned all keys since, or if
-    /// the file of rules cannot be written, as on a full disk. If 64 different selections were expired and have values that
-    /// are still available as stale ones, the next call first writes new metadata for these, and collects.
+    /// Keys that match a pattern (``KeySelection/glob(_:)``) are found and removed one at a time. The same applies to every
+    /// selection if the directory has no control file, if the control file was recreated and no collection has scanned all
+    /// keys since, or if the file of removal rules cannot be written, as on a full disk. If 64 different selections have
+    /// been expired and still have values that are available as stale ones, the next call first writes new metadata for
+    /// these values, and collects.
     ///
     /// - Parameter selection: the keys. A key that the cache does not know matches every prefix.
     /// - Throws: ``CacheError``; some of the values may then have been removed.
@@ -68,8 +69,8 @@ extension SharedCache {
         }
     }
 
-    /// Runs `body` for one of many keys; records the first error that concerns only that key, so that the others are still
-    /// processed.
+    /// Runs `body` for one of many keys; records the first error that concerns only one key, so that the other keys are
+    /// still processed.
     private func passing(
         _ failure: inout CacheError?,
         _ body: () throws(CacheError) -> Void
@@ -84,7 +85,7 @@ extension SharedCache {
 
     private func remove(_ selection: KeySelection, oneByOneFrom store: Store) throws(CacheError) {
         let log = store.eventLog
-        // An entry without a valid record is removed only if all are.
+        // An entry without a valid record is removed only if the selection is all keys.
         let isMeant = { (stored: StoredEntry) in
             stored.record.map { selection.mayInclude($0) } ?? (selection == .all)
         }
@@ -94,7 +95,7 @@ extension SharedCache {
             defer { log?.append(removed, cause: .cleared) }
             for key in try store.digests(.entries, shard: shard).digests {
                 try passing(&failure) { () throws(CacheError) in
-                    // `remove` checks the entry again under its lock: a value that was given other options meanwhile is
+                    // `remove` checks the entry again under its lock: a value whose options have changed meanwhile is
                     // removed too.
                     guard let (stored, _) = try store.entry(key), isMeant(stored),
                         let gone = try store.remove(key, where: { $0.map(isMeant) ?? false }).removed

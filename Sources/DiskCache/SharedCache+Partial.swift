@@ -4,7 +4,8 @@ package import CacheStore
 import FoundationEssentials
 package import Platform
 
-// Support for downloads: a value is fetched into a file that becomes the object, and renewed without transferring its bytes.
+// Support for downloads: a value is fetched into a file that becomes its object. A revalidated value gets new options
+// without a transfer of its bytes.
 
 extension SharedCache {
     /// Opens the partial download of `key`, with the bytes fetched so far; returns nil if another caller, in any process,
@@ -31,7 +32,8 @@ extension SharedCache {
 
     /// Whether the file system has space for this many more bytes in `file` without going below the minimum of free space.
     ///
-    /// True if that cannot be determined: the write is tried. One system call for 1 MiB or more, otherwise none.
+    /// True if that cannot be determined, so that the caller tries the write. One system call for 1 MiB or more, otherwise
+    /// none.
     package func hasSpace(_ bytes: Int, in file: borrowing FileDescriptor) -> Bool {
         if bytes < 1 << 20 { return true }
         let limits = core.store.configuration.limits
@@ -61,7 +63,7 @@ extension SharedCache {
 
     /// Stores the completed download `partial` under `key`: the file becomes the object.
     ///
-    /// - Parameter check: throws to reject the digest; then nothing is stored.
+    /// - Parameter check: throws an error to reject the content's digest; then nothing is stored.
     /// - Returns: the new entry.
     package func put(
         _ partial: PartialFile,
@@ -81,10 +83,10 @@ extension SharedCache {
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
-    /// Replaces the options of the value of `key`, as of now, without reading its bytes; returns nil if the value is no
-    /// longer the one that was `seen`.
+    /// Replaces the options of the value of `key`, as of now, without reading its bytes; returns nil if the key no longer
+    /// has the value that was `seen`.
     ///
-    /// Seven system calls. The value may have expired, if its stale period has not.
+    /// Seven system calls. The value may have expired, but not its stale period.
     package func renew(
         _ seen: CacheEntry,
         forKey key: String,

@@ -12,7 +12,7 @@ extension SharedCache {
     /// - Parameters:
     ///   - name: the name of the directory: without a slash, and not `.` or `..`. It is also used as
     ///     ``CacheConfiguration/name`` if the configuration has none.
-    ///   - configuration: how this process uses it.
+    ///   - configuration: how this process uses the cache.
     /// - Throws: ``CacheError`` like ``init(at:configuration:)``; with the code `invalidArgument` if `name` is not valid, or
     ///   neither `$XDG_CACHE_HOME` nor `$HOME` is an absolute path.
     public static func standard(
@@ -45,7 +45,7 @@ extension SharedCache {
             let reason = "it is not the name of a directory: use letters and digits, without a slash"
             throw CacheError(.invalidArgument, "open the cache \"\(name)\": \(reason)")
         }
-        // The specification wants relative paths in XDG_CACHE_HOME ignored.
+        // The XDG specification requires that a relative path in XDG_CACHE_HOME is ignored.
         for (variable, place) in [("XDG_CACHE_HOME", ""), ("HOME", "/.cache")] {
             guard let base = environment(variable).map({ String(pathBytes: $0) }), base.hasPrefix("/") else {
                 continue

@@ -16,9 +16,10 @@ package import Platform
 /// if let hit = try cache.get(forKey: "user:1/thumb") { use(hit.value) }
 /// ```
 ///
-/// Any non-empty string is a key. Keys are equal if their UTF-8 bytes are; no normalization is applied. The most common
-/// calls come in two forms: a synchronous one that works on the calling thread, and an `async` one that works on library
-/// threads. In asynchronous code the compiler chooses the latter; make all other calls through ``blocking(_:)``.
+/// Any non-empty string is a key. Keys are equal if their UTF-8 bytes are equal; no normalization is applied. The most
+/// common calls come in two forms: a synchronous one that works on the calling thread, and an `async` one that works on
+/// library threads. In asynchronous code the compiler chooses the latter. Make calls that have no `async` form through
+/// ``blocking(_:)`` there.
 public final class SharedCache: Sendable {
     /// The absolute path of the directory.
     package let path: String
@@ -29,9 +30,9 @@ public final class SharedCache: Sendable {
     /// The computations in progress in this process.
     let flights: Flights
     let presence: CacheRegistration
-    /// The remote tier; nil if no server is asked.
+    /// The remote tier; nil if no remote servers are used, and for downloads.
     let remote: RemoteLookup?
-    /// The key space of its calls.
+    /// The key space of the calls through this instance.
     let space: KeySpace
 
     /// Opens the cache at `path`.
@@ -61,7 +62,7 @@ public final class SharedCache: Sendable {
         }
     }
 
-    /// Opens the cache with the remote tier that `tier` makes, if any.
+    /// Opens the cache with the remote tier that `tier` creates, if any.
     package init(
         at path: String,
         configuration: CacheConfiguration,
@@ -92,7 +93,7 @@ public final class SharedCache: Sendable {
         try establishLimits()
     }
 
-    /// Creates an instance of the same open cache with the keys of another space.
+    /// Creates an instance of the same open cache for another key space.
     private init(_ cache: SharedCache, _ space: KeySpace) {
         path = cache.path
         configuration = cache.configuration
@@ -109,17 +110,17 @@ public final class SharedCache: Sendable {
     /// No caller's key names any of these entries. Other machines never see their keys or values.
     package var downloads: SharedCache { SharedCache(self, .downloads) }
 
-    /// Events that no call reports, from now on.
+    /// A new stream of the cache's events from now on: actions and failures that no call reports.
     ///
-    /// The first stream also reports whether the directory has other limits than the given ones
-    /// (``CacheEvent/limitsDiffer(given:present:)``). Each access of this property creates a new stream, which buffers the
-    /// latest 1,024 events. All streams end when the cache is closed, and streams created later end at once. Without
-    /// listeners, events cost almost nothing.
+    /// If the directory's limits differ from those of the configuration, the first stream begins with
+    /// ``CacheEvent/limitsDiffer(given:present:)``. Each access of this property creates a stream, which buffers the latest
+    /// 1,024 events. All streams end when the cache is closed, and streams created later end at once. Without listeners,
+    /// events cost almost nothing.
     public var events: AsyncStream<CacheEvent> { core.events.makeStream() }
 
     // MARK: For the extensions
 
-    /// Runs `body` on the store; its errors report a deleted directory.
+    /// Runs `body` on the store; if it fails because the directory was deleted, throws an error that says so.
     package func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
@@ -163,7 +164,7 @@ public final class SharedCache: Sendable {
         _ = writeBehind.flush()
     }
 
-    /// Makes the record of a value that is stored at `now`.
+    /// Creates the record of a value that is stored at `now`.
     func record(
         of content: Content,
         key: String?,

@@ -5,18 +5,19 @@ import Platform
 /// A subcommand.
 protocol Command: Sendable {
     static var name: String { get }
-    /// The operands after the options: "KEY [FILE]".
+    /// The operands in the usage line: "KEY [FILE]".
     static var operands: String { get }
     /// The allowed number of operands; by default derived from ``operands``.
     static var operandCount: ClosedRange<Int> { get }
-    /// The words that can be given for each operand, by position; empty for operands that ``operands`` calls KEY, FILE or
-    /// the like.
+    /// The words that can be given for each operand, by position.
+    ///
+    /// Empty if ``operands`` only has names such as KEY or FILE.
     static var operandChoices: [[String]] { get }
-    /// One line for the overview.
+    /// The command's line in the overview.
     static var summary: String { get }
-    /// Paragraphs for the command's help: exit statuses, examples.
+    /// Paragraphs of the command's help, such as exit statuses and examples.
     static var details: String { get }
-    /// The command's options, a line each, in the format of ``Option/init(_:)``; ``Option/common`` are added.
+    /// The command's options, one per line, in the format of ``Option/init(_:)``; ``Option/common`` is added.
     static var optionList: String { get }
     /// Groups of mutually exclusive options.
     static var exclusive: [[String]] { get }
@@ -30,7 +31,7 @@ extension Command {
     static var optionList: String { "" }
     static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
     static var exclusive: [[String]] { [] }
-    /// The number of operands before another command line, which "[--]" marks; nil if there is no such command line.
+    /// The number of operands before another program's command line, which "[--]" marks; nil if there is none.
     static var operandsBeforeCommand: Int? { operands.split(separator: " ").firstIndex(of: "[--]") }
 
     static var operandCount: ClosedRange<Int> {
@@ -38,9 +39,9 @@ extension Command {
         return words.count { !$0.hasPrefix("[") }...(operands.hasSuffix("…") ? .max : words.count)
     }
 
-    /// Parses the command line, and prints the help or runs the command.
+    /// Parses the command line; prints the help or runs the command.
     ///
-    /// - Parameter body: Runs the command instead of ``run(_:)``.
+    /// - Parameter body: Runs the command; nil to call ``run(_:)``.
     static func main(
         _ words: [[UInt8]],
         directory: String?,
@@ -69,7 +70,7 @@ extension Command {
         )
     }
 
-    /// Throws if options can't be used together, or the number of operands is wrong.
+    /// Throws if options exclude each other, or if the number of operands is wrong.
     static func check(_ arguments: inout Arguments) throws(Failure) {
         for group in exclusive {
             let given = group.filter(arguments.has)
@@ -77,7 +78,7 @@ extension Command {
                 throw .usage("\(name): --\(given[0]) and --\(given[1]) can't be used together: give one")
             }
         }
-        // Without operands a lone word can only be the option's value, so the "=" may be omitted.
+        // A command without operands can only mean the option's value, so the "=" may be omitted.
         if operands.isEmpty, let option = options.first(where: { $0.specification.argument == .optional }) {
             arguments = arguments.takingOperand(for: option.specification.name)
         }
@@ -86,7 +87,7 @@ extension Command {
             $0.specification.argument == .optional && arguments.value($0.specification.name) == ""
         }
         if let valueless, arguments.operands.count > operandCount.upperBound {
-            // The extra operand was meant as the option's value.
+            // The user probably meant the extra operand as the option's value.
             usage += ", and the value of --\(valueless.specification.name) after ="
         }
         try arguments.expectOperands(operandCount, usage)
@@ -102,16 +103,16 @@ extension Command {
 }
 
 extension OptionError {
-    /// Returns the problem, for one line of an error; `options` are the command's options.
+    /// Returns one line that describes the error; `options` are the command's options.
     func words(_ options: [Option]) -> String {
         switch self {
         case .unknown(let word):
-            // getopt has one error for both cases; the names distinguish them.
+            // getopt reports unknown and ambiguous options with the same error; the candidates distinguish them.
             let start = word.prefix { $0 != "=" }
             let candidates = options.map { "--\($0.specification.name)" }.filter { $0.hasPrefix(start) }
             guard start.hasPrefix("--"), candidates.count > 1 else {
                 let names = options.map { "--\($0.specification.name)" }
-                // Most likely a negative number.
+                // Most likely the user meant a negative number.
                 let isDigit = word.count == 2 && word.last.map { $0.isASCII && $0.isNumber } == true
                 if isDigit { return "unknown option '\(word)' (put -- before a word that is not an option)" }
                 return "unknown option '\(word)'" + Suggestion.words(for: String(start), among: names)

@@ -3,7 +3,7 @@
 import DiskCache
 import Platform
 
-/// The main program: finds the subcommand, and turns any error into one line and an exit status.
+/// The main program: it finds the subcommand, and turns any error into one line and an exit status.
 package enum DiskCacheTool {
     /// The commands shown to users, in the order of the overview.
     static var shown: [any Command.Type] {
@@ -21,18 +21,18 @@ package enum DiskCacheTool {
         [BenchWorkerCommand.self, RefreshCommand.self, CompleteCommand.self, ManualCommand.self]
     }
 
-    /// Executes the command line, and ends the process.
+    /// Executes the command line, and exits.
     ///
     /// - Parameters:
-    ///   - network: The access to other machines; if it is nil and needed, the process becomes `diskcache-net`.
-    ///   - bodies: The functions that run the commands which need other machines, by the commands' names.
+    ///   - network: The access to other machines. If it is nil but needed, this process executes `diskcache-net`.
+    ///   - bodies: The functions of commands that need other machines, by the commands' names.
     package static func main(
         reaching network: (any Network)?,
         bodies: [String: (Arguments) throws -> ExitStatus] = [:]
     ) -> Never {
-        // Swift's runtime prints a backtrace at Ctrl-\ and continues, but users want the process to end.
+        // Without this, Swift's runtime prints a backtrace at Ctrl-\ and continues, but users expect the process to end.
         Signal.quit.restoreDefault()
-        // A write beyond the file size limit (`ulimit -f`) must fail, and not end the process.
+        // A write beyond the file size limit (`ulimit -f`) must fail instead of ending the process.
         Signal.fileSizeLimit.ignore()
         CurrentProcess.occupyStandardDescriptors()
         CurrentProcess.exit(run(CurrentProcess.arguments, reaching: network, bodies: bodies).rawValue)
@@ -49,7 +49,7 @@ package enum DiskCacheTool {
         } catch let failure as Failure {
             return report(failure.message, failure.status)
         } catch let error as CacheError {
-            // The reader of the output has exited, which is not worth a message, as with any filter.
+            // The reader of the output has exited; filters do not report that.
             if error.errno == Errno.brokenPipe.rawValue { return .inputOutput }
             return report(message(of: error), ExitStatus(error.code))
         } catch let error as Errno {
@@ -64,7 +64,7 @@ package enum DiskCacheTool {
         }
     }
 
-    /// Returns the error's message, with a hint about inodes if those are exhausted (the kernel reports ENOSPC).
+    /// Returns the error's message, with a hint if inodes are exhausted, for which the kernel also reports ENOSPC.
     private static func message(of error: CacheError) -> String {
         guard error.errno == Errno.noSpace.rawValue, let path = error.path,
             let space = FileSystemSpace(nearest: path), space.totalInodes > 0, space.availableInodes == 0
@@ -110,14 +110,15 @@ package enum DiskCacheTool {
     }
 
     private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
-        // If even standard error is closed, the exit status must suffice.
+        // If standard error is closed, the exit status is all that can be reported.
         try? Output.complain(message)
         return status
     }
 }
 
-/// `diskcache complete -- WORD…`, which the shells' scripts call: prints a line with ``Proposals/kind``, then
-/// ``Proposals/words``.
+/// `diskcache complete -- WORD…`, for the scripts of shells.
+///
+/// Prints a line with ``Proposals/kind``, then ``Proposals/words``.
 enum CompleteCommand: Command {
     static let name = "complete"
     static let operands = "[--] [WORD]…"
@@ -131,7 +132,7 @@ enum CompleteCommand: Command {
     }
 }
 
-/// `diskcache man-page`, for `make install`.
+/// `diskcache man-page`, which `make install` uses.
 enum ManualCommand: Command {
     static let name = "man-page"
     static let summary = "print the manual page in the format of man(1)"

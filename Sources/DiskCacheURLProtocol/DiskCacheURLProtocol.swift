@@ -14,21 +14,22 @@ import Platform
 /// DiskCacheURLProtocol.use(HTTPCache(cache), in: configuration)
 /// ```
 ///
-/// GET and HEAD requests without a body are answered by ``HTTPCache``, with the header fields of the session
-/// (`httpAdditionalHeaders`) and those of the request, which take precedence. ``HTTPCache`` follows redirects, the body
-/// comes in one piece, and the session's own cache does not store it. A body arrives as the server sent it: no compression
-/// is requested or decoded. Cookies of responses are not added to the session's.
+/// ``HTTPCache`` answers GET and HEAD requests without a body. They have the header fields of the session
+/// (`httpAdditionalHeaders`) and those of the request, which take precedence. ``HTTPCache`` follows redirects. The body
+/// arrives in one piece, as the server sent it: no compression is requested or decoded. The session's own cache does not
+/// store it. Cookies of responses are not added to the session's cookies.
 ///
-/// All other requests are left to the session. They invalidate nothing in the cache: after a POST, PUT or DELETE remove the
-/// responses that it has changed, by the prefix `http GET ` and the URL (`SharedCache.removeAll(_:)`).
+/// The session itself handles all other requests. They invalidate nothing in the cache: after a POST, PUT or DELETE, remove
+/// the stored responses that it has made obsolete, by the prefix `http GET ` and the URL (`SharedCache.removeAll(_:)`).
 public class DiskCacheURLProtocol: URLProtocol {
-    /// The caches, by the protocol class of their sessions.
+    /// The caches and configurations, by the protocol class of their sessions.
     private static let servedBy = Locked<[ObjectIdentifier: Served]>([:])
     private let state = Locked(State.waiting)
 
     /// The state of a request.
     ///
-    /// Either the response or the stop is reported to the client, whichever comes first; the client would accept both.
+    /// Either the response or the stop takes effect, whichever comes first: the client would accept a response after the
+    /// stop.
     private enum State {
         case waiting
         case fetching(Task<Void, Never>)
@@ -38,17 +39,17 @@ public class DiskCacheURLProtocol: URLProtocol {
         var isAnswered: Bool { if case .answered = self { true } else { false } }
     }
 
-    /// The cache of sessions, and the configuration that has their header fields.
+    /// A cache, and the configuration of the sessions that use it.
     private struct Served: @unchecked Sendable {
         let cache: HTTPCache
-        /// Not changed while sessions use it.
+        /// For the header fields; not changed while sessions use it.
         let configuration: URLSessionConfiguration
     }
 
-    /// Makes all sessions that are created with `configuration` from now on use `cache`.
+    /// Makes `cache` serve all sessions that are created with `configuration` from now on.
     ///
-    /// Their header fields are those that `configuration` has when a request begins. Each call adds a class to the protocol
-    /// classes of the configuration; the process keeps the class and the cache until it ends.
+    /// A request has the header fields that `configuration` has when the request begins. Each call adds a class to the
+    /// protocol classes of the configuration; the process keeps the class and the cache until it ends.
     public static func use(_ cache: HTTPCache, in configuration: URLSessionConfiguration) {
         let protocolClass = servedBy.withLock { served in
             let protocolClass = SessionProtocol<Zero>.numbered(served.count + 1)
@@ -110,7 +111,7 @@ public class DiskCacheURLProtocol: URLProtocol {
         set { super.client = newValue }
     }
 
-    /// Passes the protocol to the task, which uses it exclusively from the beginning to the end.
+    /// Passes the protocol object to the task, which has exclusive use of it until it ends.
     private struct Loading: @unchecked Sendable {
         let this: DiskCacheURLProtocol
     }
@@ -151,7 +152,7 @@ public class DiskCacheURLProtocol: URLProtocol {
     }
 }
 
-/// Numbers as types: a session identifies its protocol only by the class.
+/// Numbers as types: a session identifies its protocol only by the class, so each configuration needs another class.
 private enum Zero {}
 private enum Doubled<Number> {}
 private enum DoubledAndOne<Number> {}

@@ -18,7 +18,7 @@ extension CurlSession {
         throw TransportError(curl: code, words, request.place)
     }
 
-    /// Throws an error if this module ended the transfer, and not libcurl.
+    /// Throws an error if this module, and not libcurl, ended the transfer.
     func checkReason(_ transfer: Transfer) throws(TransportError) {
         guard Int(unsafe ctransport_reason(session)) != ctransport_reason_none else { return }
         let place = transfer.request.place
@@ -57,7 +57,7 @@ extension CurlSession {
 
     // MARK: Responses
 
-    /// The present state of the response.
+    /// The response as received so far, without its body.
     var present: TransportResponse {
         var count = 0
         let head = unsafe UnsafeRawBufferPointer(start: ctransport_head(session, &count), count: count)
@@ -69,7 +69,7 @@ extension CurlSession {
         return response
     }
 
-    /// Bytes of the body so far.
+    /// The number of bytes of the body so far.
     var received: Int64 { unsafe ctransport_received(session) }
 
     func takeBody() -> Data {

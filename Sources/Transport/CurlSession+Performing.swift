@@ -5,11 +5,12 @@ import FoundationEssentials
 import Platform
 
 extension CurlSession {
-    /// Performs `transfer` and returns its outcome, or nil if it had ended before.
+    /// Performs `transfer` and returns its outcome; nil if it has already ended.
     ///
-    /// Blocks for as long as it takes. A failure is reported to `transfer` at once, since ``end()`` may take a while.
+    /// The call blocks until the transfer ends. It reports a failure to `transfer` at once, because ``end()`` may take a
+    /// while.
     func carryOut(_ transfer: Transfer) -> Transfer.Outcome? {
-        // Before this transfer can be cancelled.
+        // Precedes `begin`, after which a cancellation of this transfer wakes the thread.
         forgetWakes()
         guard transfer.begin(wake: { [self] in wake() }) else { return nil }
         let outcome = Result { () throws(TransportError) in try perform(transfer) }
@@ -21,7 +22,7 @@ extension CurlSession {
 
     /// Sends requests until a response is not a redirect.
     ///
-    /// The caller calls ``end()`` afterwards.
+    /// The caller must call ``end()`` afterwards.
     func perform(_ transfer: Transfer) throws(TransportError) -> TransportResponse {
         var request = transfer.request
         var redirects = 0

@@ -10,16 +10,16 @@ extension CurlSession {
     func setUp(_ request: TransportRequest, within left: Duration?) throws(TransportError) {
         try set(ctransport_url, request.url, request)
         try set(ctransport_http_version, versions(request), request)
-        // libcurl gives half of the remaining time to an address that is not the last.
+        // libcurl divides this time among the server's addresses: each but the last gets half of the remaining time.
         if let limit = [request.connectLimit, left].compactMap({ $0 }).min() {
-            // The maximum that libcurl accepts.
+            // Int32.max is the maximum that libcurl accepts.
             let milliseconds = min(max(1, limit.milliseconds), Int64(Int32.max))
             try set(ctransport_connect_milliseconds, Int(milliseconds), request)
         }
         if request.decodesContent {
             try set(ctransport_accept_encoding, "", request)
         } else {
-            // Otherwise some versions reject an unknown transfer coding, and others ignore it.
+            // By default, some versions reject an unknown transfer coding, and others ignore it.
             try set(ctransport_decodes_content, 0, request)
         }
         try setUpMethod(request)
@@ -61,9 +61,9 @@ extension CurlSession {
     }
 
     private func setUpFields(_ request: TransportRequest) throws(TransportError) {
-        // Otherwise libcurl waits a second for a 100 (Continue), which many servers never send.
+        // By default, libcurl waits a second for a 100 (Continue), which many servers never send.
         var lines = request.fields.contains { $0.isNamed("expect") } ? [] : ["Expect:"]
-        // libcurl omits a field whose line ends with a colon.
+        // libcurl omits a field whose line ends with a colon; with a semicolon it sends an empty value.
         lines += request.fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
         for text in lines where unsafe !ctransport_add_header(session, text) {
             throw TransportError(.noResources, "\(request.place): no memory for the request")
@@ -78,12 +78,12 @@ extension CurlSession {
         let security = request.security
         if let file = security.authorityFile ?? ProxyEnvironment.own.authorityFile {
             try set(ctransport_authority, file, request)
-            // Older versions do not support proxies over TLS.
+            // The result is ignored, because older versions do not support proxies over TLS.
             _ = unsafe ctransport_set_text(session, ctransport_proxy_authority, file)
         }
         if let file = security.certificateFile {
             try set(ctransport_client_certificate, file, request)
-            // Without a password, the library would ask for it at the terminal.
+            // If no password is set, the TLS library asks for one at the terminal.
             try set(ctransport_key_password, "", request)
         }
         if let file = security.keyFile { try set(ctransport_client_key, file, request) }
@@ -111,7 +111,7 @@ extension CurlSession {
     }
 
     private func checkOption(_ code: Int32, _ request: TransportRequest) throws(TransportError) {
-        // CURLE_BAD_FUNCTION_ARGUMENT, which has another meaning after a server's response.
+        // CURLE_BAD_FUNCTION_ARGUMENT, which means something else once a server has responded.
         if code == 43 { throw TransportError(.invalidRequest, "\(request.place): longer than libcurl takes") }
         try check(code, request)
     }

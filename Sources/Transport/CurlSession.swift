@@ -4,7 +4,7 @@ import CTransport
 import FoundationEssentials
 import Platform
 
-/// Connections that libcurl keeps, for one transfer at a time; each transfer has a new easy handle.
+/// Connections and TLS sessions that libcurl keeps, for one transfer at a time; each transfer has a new easy handle.
 @safe
 final class CurlSession: Sendable {
     nonisolated(unsafe) let session: OpaquePointer

@@ -10,9 +10,9 @@ final class CurlSessionPool: Sendable {
         let since: ContinuousClock.Instant
     }
 
-    /// Servers close connections that are idle for longer: nginx after 75 s.
+    /// Idle sessions are released after this time, because servers close idle connections too: nginx after 75 s.
     private static let idleTime: Duration = .seconds(60)
-    /// With this number of idle sessions, one of another server is used before a new one is made.
+    /// If at least this many sessions are idle, a session of another server is used instead of a new one.
     private static let enoughIdle = 8
 
     private let library: @Sendable () throws(TransportError) -> LibCurl
@@ -26,7 +26,7 @@ final class CurlSessionPool: Sendable {
         threads = ThreadPool("diskcache-http", limit: 2 * limit)
     }
 
-    /// Runs `transfer` on a thread, when it is its turn.
+    /// Runs `transfer` on a thread of the pool when it is its turn.
     func run(_ transfer: Transfer) {
         guard queue.withLock({ $0.begin(transfer.request.site, transfer) }) else {
             return transfer.setAlarm()
@@ -34,7 +34,7 @@ final class CurlSessionPool: Sendable {
         start(transfer)
     }
 
-    /// Performs `transfer` in the calling thread if it is its turn now; otherwise returns nil.
+    /// Performs `transfer` on the calling thread if it is its turn now; otherwise returns nil.
     func performNow(_ transfer: Transfer) -> Transfer.Outcome? {
         guard queue.withLock({ $0.beginIfFree(transfer.request.site) }) else { return nil }
         let outcome = Result { () throws(TransportError) in try perform(transfer) }
@@ -42,7 +42,7 @@ final class CurlSessionPool: Sendable {
         return outcome
     }
 
-    /// Runs a transfer, whose turn it is, on a thread.
+    /// Passes a transfer whose turn it is to a thread of the pool.
     private func start(_ transfer: Transfer?) {
         var next = transfer
         while let transfer = next {
@@ -55,7 +55,7 @@ final class CurlSessionPool: Sendable {
         }
     }
 
-    /// Runs `transfer`, and then the waiting transfers.
+    /// Runs `transfer`, and then waiting transfers as long as it is the turn of one.
     private func serve(_ transfer: Transfer) {
         var next: Transfer? = transfer
         while let transfer = next {
@@ -64,7 +64,7 @@ final class CurlSessionPool: Sendable {
         }
     }
 
-    /// Ends the turn of `transfer` and returns the next one.
+    /// Ends the turn of `transfer` and returns the transfer whose turn is next, or nil.
     private func end(_ transfer: Transfer) -> Transfer? {
         queue.withLock { queue in
             queue.end(transfer.request.site)
@@ -72,7 +72,7 @@ final class CurlSessionPool: Sendable {
         }
     }
 
-    /// Performs `transfer` in the calling thread.
+    /// Performs `transfer` on the calling thread.
     func perform(_ transfer: Transfer) throws(TransportError) -> TransportResponse {
         let site = transfer.request.site
         let session = try take(site)
@@ -82,7 +82,7 @@ final class CurlSessionPool: Sendable {
             session.end()
             self.giveBack(session, site)
         }
-        // A transfer that timed out does not wait for the name resolver.
+        // `end` may wait for the name resolver, so after a timeout another thread calls it.
         if case .failure(let error) = outcome, error.code == .timedOut, threads.runOnThread(letGo) {
             throw error
         }
@@ -96,7 +96,8 @@ final class CurlSessionPool: Sendable {
         do throws(TransportError) {
             let session = try take(site)
             let outcome = session.carryOut(transfer)
-            // Before the caller continues, so that its next request finds the connection.
+            // The session is given back before the caller continues, so that the caller's next request finds the
+            // connection.
             giveBack(session, site)
             if let outcome { transfer.finish(outcome) }
         } catch {
@@ -104,7 +105,8 @@ final class CurlSessionPool: Sendable {
         }
     }
 
-    /// Returns the session that was last used for this server, or else the oldest of many idle ones, or a new one.
+    /// Returns the idle session that was last used for this server; if there is none, the oldest of many idle ones, or a
+    /// new one.
     private func take(_ site: Substring) throws(TransportError) -> CurlSession {
         let known: CurlSession? = idle.withLock { idle in
             let index = idle.lastIndex { $0.site == site }
@@ -117,7 +119,7 @@ final class CurlSessionPool: Sendable {
 
     private func giveBack(_ session: CurlSession, _ site: Substring) {
         let now = ContinuousClock.now
-        // Closed when they are released, without the lock.
+        // Releasing old sessions closes them, which happens without the lock.
         let old = idle.withLock { idle in
             let count = idle.prefix { $0.since + Self.idleTime < now }.count
             let old = Array(idle.prefix(count))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The request fields that hold no credentials.
+/// The names of request fields that hold no credentials.
 ///
-/// Any other field may: fields such as `X-Api-Key`, `Private-Token` and `Job-Token` can't be enumerated or recognized by
-/// their names. So this list decides three questions: which fields are sent to another server after a redirect, which do not
-/// separate responses in a cache, and which may be stored in the clear.
+/// Any other field may hold credentials: fields such as `X-Api-Key`, `Private-Token` and `Job-Token` can't be enumerated
+/// or recognized by their names. So this list determines which fields are sent to another server after a redirect, which
+/// do not separate responses in a cache, and which may be stored in the clear.
 package enum HarmlessFields {
-    /// Returns whether the list contains this name, which is in lower case.
+    /// Returns whether the list contains this name, which must be given in lower case.
     package static func contains(_ name: String) -> Bool { names.contains(name) }
 
     private static let names: Set<String> = [

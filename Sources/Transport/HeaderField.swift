@@ -8,20 +8,21 @@ package struct HeaderField: Sendable, Equatable {
 
     /// Creates a field line.
     ///
-    /// - Parameter isSecret: whether it is secret; if nil, it is unless ``HarmlessFields`` contains the name.
+    /// - Parameter isSecret: whether the field is secret; if nil, it is secret unless ``HarmlessFields`` contains its
+    ///   name.
     package init(_ name: String, _ value: String, isSecret: Bool? = nil) {
         self.name = name
         self.value = value
         declared = isSecret
     }
 
-    /// Whether the field is sent only to the requested server, and to no other after a redirect.
+    /// Whether the field is sent only to the requested server, and not to another server after a redirect.
     package var isSecret: Bool {
         if let declared { return declared }
         return !HarmlessFields.contains(name.lowercased())
     }
 
-    /// Returns whether it has this name, which is in lower case.
+    /// Returns whether the field has this name, which must be given in lower case.
     package func isNamed(_ lowercased: String) -> Bool {
         let (name, other) = (name.utf8.span, lowercased.utf8.span)
         guard name.count == other.count else { return false }

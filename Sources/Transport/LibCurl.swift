@@ -2,7 +2,7 @@
 
 import CTransport
 
-/// libcurl, opened when it is first needed, which takes 9 ms once.
+/// The functions of libcurl, which is opened when it is first needed; that takes 9 ms once.
 @safe
 struct LibCurl: Sendable {
     nonisolated(unsafe) let functions: OpaquePointer

@@ -2,14 +2,14 @@
 
 import Platform
 
-/// The authorities and proxies in the environment.
+/// The certificate authorities and proxies that environment variables set.
 struct ProxyEnvironment: Sendable {
-    /// Those of this process, read once: getenv(3) is unsafe while other threads change the environment.
+    /// The settings of this process, read once: getenv(3) is unsafe while other threads change the environment.
     static let own = ProxyEnvironment { name in
         CurrentProcess.environmentBytes(name).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The variable of OpenSSL's own programs, which libcurl ignores.
+    /// The value of `SSL_CERT_FILE`, which OpenSSL's own programs use and libcurl ignores.
     let authorityFile: String?
     /// Servers that are accessed without a proxy; always includes this machine.
     let withoutProxy: String
@@ -27,7 +27,7 @@ struct ProxyEnvironment: Sendable {
             return nil
         }
         authorityFile = first(["SSL_CERT_FILE"])
-        // Not HTTP_PROXY: in CGI, clients can set it by a field `Proxy`.
+        // HTTP_PROXY is not used: in CGI, a client can set it by the header field `Proxy`.
         forHTTP = first(["http_proxy", "all_proxy", "ALL_PROXY"])
         forHTTPS = first(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
         let own = "localhost,.localhost,127.0.0.1,127.0.0.0/8,::1,[::1]"
@@ -39,7 +39,7 @@ struct ProxyEnvironment: Sendable {
             }
     }
 
-    /// Returns the proxy for a URL, without regard to ``withoutProxy``.
+    /// Returns the proxy for a URL, ignoring ``withoutProxy``.
     func proxy(for url: String) -> String? {
         url.prefix(6).lowercased() == "https:" ? forHTTPS : forHTTP
     }

@@ -4,16 +4,16 @@ import CTransport
 import FoundationEssentials
 import Platform
 
-/// The callbacks of one transfer, which C calls in its thread.
+/// The callbacks of one transfer, which C calls on the thread that performs the transfer.
 final class Receiver {
     private let session: CurlSession
     private let request: TransportRequest
     private let redirects: Int
-    /// The head when the body began.
+    /// The response when its body began; nil before that.
     private var head: TransportResponse?
     private var digest: SHA256?
     private var total: Int64?
-    /// Why the head is ambiguous about the body; nil if it is not.
+    /// Why the body can't be read as the server meant it; nil if it can.
     private(set) var contradiction: String?
 
     /// Creates the receiver of one request.
@@ -68,7 +68,7 @@ final class Receiver {
         }
         digest = begun(response)
         if request.progress != nil {
-            // After decompression it has another length.
+            // Decompression changes the length.
             let isEncoded = request.decodesContent && !response.values("content-encoding").isEmpty
             total = isEncoded ? nil : response.contentLength
         }
@@ -87,7 +87,7 @@ final class Receiver {
         return Int32(ctransport_reason_none)
     }
 
-    /// Returns the present state of the response, without its body.
+    /// Returns the response as received so far, without its body.
     func ended() -> TransportResponse {
         guard var response = head else {
             var response = session.present

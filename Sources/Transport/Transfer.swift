@@ -2,28 +2,29 @@
 
 import Platform
 
-/// One transfer, which ends exactly once, by whatever comes first.
+/// One transfer, which ends exactly once: by completion, cancellation or its deadline, whichever comes first.
 ///
-/// While it waits for a session, cancellation and its deadline end it at once. When it has one, they wake its thread, which
-/// ends it: descriptors and closures are used until then.
+/// While the transfer waits for a session, cancellation and the deadline end it at once. Once it has a session,
+/// cancellation wakes its thread, and the thread ends the transfer, also at the deadline: until then it uses descriptors
+/// and closures.
 final class Transfer: Sendable {
     typealias Outcome = Result<TransportResponse, TransportError>
     typealias Completion = @Sendable (Outcome) -> Void
 
     private struct State {
         var completion: Completion?
-        /// Wakes the thread that performs it; nil if none does.
+        /// Wakes the thread that performs the transfer; nil if no thread does.
         var wake: (@Sendable () -> Void)?
         var isCancelled = false
         /// Ends the transfer at its deadline while it waits for a session.
         var alarm: Task<Void, Never>?
     }
 
-    /// Longer limits count as none; about the maximum of the clock.
+    /// A longer limit counts as no limit; this is about the maximum of the clock.
     private static let longest: Duration = .seconds(100 * 365 * 86_400)
 
     let request: TransportRequest
-    /// When the time limit ends.
+    /// The end of the time limit; nil if there is none.
     let deadline: ContinuousClock.Instant?
     private let state = Locked(State())
 
@@ -34,7 +35,7 @@ final class Transfer: Sendable {
         }
     }
 
-    /// Returns whether to perform the transfer; if it was cancelled before, calls `completion` and returns false.
+    /// Returns whether to perform the transfer; if it is already cancelled, calls `completion` and returns false.
     func start(_ completion: @escaping Completion) -> Bool {
         let isCancelled = state.withLock { state in
             if !state.isCancelled { state.completion = completion }
@@ -46,7 +47,7 @@ final class Transfer: Sendable {
 
     /// Begins the transfer on the calling thread; returns false if it has already ended.
     ///
-    /// - Parameter wake: wakes that thread, until ``release()``.
+    /// - Parameter wake: wakes that thread; it may be called until ``release()``.
     func begin(wake: @escaping @Sendable () -> Void) -> Bool {
         let (isTaken, alarm) = state.withLock { state in
             guard state.completion != nil else { return (false, state.alarm.take()) }
@@ -57,10 +58,10 @@ final class Transfer: Sendable {
         return isTaken
     }
 
-    /// Whether the transfer needs no session any more.
+    /// Whether the transfer has ended, so that it needs no session.
     var hasEnded: Bool { state.withLock { $0.completion == nil } }
 
-    /// Stops the waking of its thread.
+    /// Ensures that cancellation no longer wakes the transfer's thread.
     func release() {
         state.withLock { $0.wake = nil }
     }
@@ -78,14 +79,15 @@ final class Transfer: Sendable {
         let completion: Completion? = state.withLock { state in
             state.isCancelled = true
             guard let wake = state.wake else { return state.completion.take() }
-            // A system call under the lock, since a released thread might perform another transfer.
+            // This system call is made under the lock, because after a release the thread might perform another transfer.
             wake()
             return nil
         }
         completion?(.failure(cancelled))
     }
 
-    /// Ends the transfer at its deadline if it still waits for a session then; the queue does not check the clock.
+    /// Starts a task that ends the transfer at its deadline if it still waits for a session; the queue does not check the
+    /// clock.
     func setAlarm() {
         guard let deadline else { return }
         let alarm = Task {

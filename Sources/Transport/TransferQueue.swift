@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The running and waiting transfers by server, and the order of their turns; it performs nothing itself.
+/// The running and waiting transfers of each server, and the order of their turns; the queue does not perform transfers.
 ///
-/// At most `limit` run at once. A server without a running transfer may have one beyond that, up to twice the limit in
-/// total, so that slow servers that use up the limit do not block others. Of the waiting transfers, those of the server with
-/// the fewest running ones come first, then the one that has waited longest.
+/// At most `limit` transfers run at once. A server without a running transfer may have one beyond that, up to twice the
+/// limit in total, so that slow servers that use up the limit do not block others. The next transfer is one of the server
+/// with the fewest running transfers; among such servers, the one that has waited longest.
 struct TransferQueue<Element> {
     private struct Server {
         var running = 0
@@ -13,7 +13,7 @@ struct TransferQueue<Element> {
 
         mutating func popFirst() -> Element? {
             guard !waiting.isEmpty else { return nil }
-            // Set to nil, since the slice keeps the memory of removed elements.
+            // Set to nil, because the slice keeps removed elements in memory.
             let element = waiting[waiting.startIndex].element.take()
             waiting.removeFirst()
             return element
@@ -33,7 +33,8 @@ struct TransferQueue<Element> {
         running < limit || server.running == 0 && running < 2 * limit
     }
 
-    /// Returns whether a transfer from `site` may begin now, and counts until ``end(_:)``; otherwise `element` waits.
+    /// Returns whether a transfer from `site` may begin now; if so, it counts as running until ``end(_:)``, otherwise
+    /// `element` waits.
     mutating func begin(_ site: Substring, _ element: Element) -> Bool {
         if beginIfFree(site) { return true }
         last += 1
@@ -41,7 +42,7 @@ struct TransferQueue<Element> {
         return false
     }
 
-    /// Returns whether a transfer from `site` may begin now, and then counts until ``end(_:)``.
+    /// Returns whether a transfer from `site` may begin now; if so, it counts as running until ``end(_:)``.
     mutating func beginIfFree(_ site: Substring) -> Bool {
         guard hasRoom(servers[site] ?? Server()) else { return false }
         servers[site, default: Server()].running += 1
@@ -49,7 +50,7 @@ struct TransferQueue<Element> {
         return true
     }
 
-    /// Ends a transfer from `site`.
+    /// Ends a running transfer from `site`.
     mutating func end(_ site: Substring) {
         guard var server = servers[site] else { return }
         server.running -= 1
@@ -57,9 +58,11 @@ struct TransferQueue<Element> {
         servers[site] = server.running == 0 && server.waiting.isEmpty ? nil : server
     }
 
-    /// Returns the next transfer that may begin, and counts it, or nil; called once for each that has ended.
+    /// Removes the next transfer that may begin and counts it as running; nil if there is none.
     ///
-    /// Checks each server that has transfers.
+    /// The caller calls this once for each transfer that has ended.
+    ///
+    /// - Complexity: O(*n*) in the servers that have transfers.
     mutating func next() -> Element? {
         var best: (site: Substring, running: Int, number: UInt64)?
         for (site, server) in servers where hasRoom(server) {

@@ -2,30 +2,32 @@
 
 import Platform
 
-/// HTTP over libcurl, which is opened by the first transfer.
+/// An HTTP client that uses libcurl, which the first transfer opens.
 ///
-/// Transfers run on separate threads, and their connections stay open for the next request to the same server. No thread of
-/// Swift's pool ever blocks. A child made by fork(2) has separate threads and connections.
+/// Transfers run on separate threads, and their connections stay open for the next request to the same server. A transfer
+/// never blocks a thread of Swift's pool. A child made by fork(2) has separate threads and connections.
 package final class Transport: Sendable {
     private let sessions: PerProcess<CurlSessionPool>
 
     /// Creates a transport with the system's libcurl.
     ///
-    /// - Parameter mostTransfers: the maximum number of concurrent transfers of tasks; more wait, within their limits. A
-    ///   server without a transfer in progress may have one beyond that, up to twice as many in total.
+    /// - Parameter mostTransfers: the maximum number of concurrent transfers of tasks. Further transfers wait, and the
+    ///   wait counts toward their time limits. A server without a transfer in progress may have one beyond the maximum,
+    ///   up to twice the maximum in total.
     package convenience init(mostTransfers: Int = 32) {
         self.init(mostTransfers: mostTransfers) { () throws(TransportError) in try LibCurl.system.get() }
     }
 
-    /// Creates a transport with another library than the system's, for tests.
+    /// Creates a transport with a library other than the system's, for tests.
     init(mostTransfers: Int, _ library: @escaping @Sendable () throws(TransportError) -> LibCurl) {
         sessions = PerProcess { CurlSessionPool(limit: mostTransfers, library) }
     }
 
-    /// Sends `request` and returns the response when its body has arrived.
+    /// Sends `request` and returns the response after its body has arrived.
     ///
-    /// Cancelling the task ends it at once. Bytes written to a descriptor before an error remain. On a waiting thread
-    /// (``WaitingThread``) that thread transfers, unless the transfer must wait for its turn.
+    /// Cancelling the task ends the transfer at once. Bytes written to a descriptor before an error remain. On a
+    /// ``WaitingThread``, that thread performs the transfer, unless the transfer must wait for its turn; cancelling the
+    /// task does not end a transfer that the waiting thread performs.
     package func perform(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         try request.check()
         let transfer = Transfer(request)
@@ -42,9 +44,10 @@ package final class Transport: Sendable {
         return try outcome.get()
     }
 
-    /// Does the same in the calling thread, which may block: any number of threads transfer at once.
+    /// Sends `request` like ``perform(_:)``, but performs the transfer on the calling thread, which blocks.
     ///
-    /// Works without a further thread. SIGPIPE is blocked meanwhile.
+    /// It needs no other thread, and any number of threads may perform transfers at once. While the transfer might cause
+    /// SIGPIPE, the signal is blocked in the calling thread.
     @available(*, noasync)
     package func performAndWait(_ request: TransportRequest) throws(TransportError) -> TransportResponse {
         try request.check()

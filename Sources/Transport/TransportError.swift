@@ -2,7 +2,7 @@
 
 package import Platform
 
-/// Why a transfer has failed.
+/// The reason why a transfer failed.
 ///
 /// An unsuccessful status, such as 404 or 500, is a response and not an error.
 package struct TransportError: Error, Sendable, Equatable {
@@ -14,15 +14,17 @@ package struct TransportError: Error, Sendable, Equatable {
         case invalidRequest
         /// The scheme of the request, or of a redirect, is neither http nor https.
         case unsupportedScheme
-        /// The name of the server or the proxy is unknown.
+        /// The name of the server or the proxy can't be resolved.
         case nameNotResolved
-        /// No connection is accepted, or not in time.
+        /// The server or the proxy accepts no connection, or the proxy can't connect to the server; for a
+        /// ``StreamSocket`` also if the server's name can't be resolved.
         case connectionFailed
         /// The proxy requires authentication before it connects (407).
         case proxyForbidden
         /// The server can't be authenticated, or requires another certificate, or the encryption failed.
         case tls
-        /// The deadline has passed, or no data was transferred for as long as the request allows.
+        /// The deadline or the limit for connecting has passed, or no data, or too little, was transferred within the
+        /// request's limit.
         case timedOut
         /// The task was cancelled.
         case cancelled
@@ -36,7 +38,8 @@ package struct TransportError: Error, Sendable, Equatable {
         case tooManyRedirects
         /// The response is not HTTP, or its encoding can't be decoded.
         case protocolViolation
-        /// The descriptor of the request body can't be read, or is shorter than stated; see ``TransportError/cause``.
+        /// The descriptor of the request body can't be read (see ``TransportError/cause``), or ends before the stated
+        /// length.
         case sourceFailed
         /// The disk, or a quota, is full; the bytes that were written remain.
         case noSpace
@@ -63,7 +66,10 @@ package struct TransportError: Error, Sendable, Equatable {
 }
 
 extension TransportError {
-    /// Whether the transfer ended before any of the request was sent.
+    /// Whether the kind of error usually occurs before any of the request is sent.
+    ///
+    /// Not certain after a redirect, whose target may cause any of these errors, or if memory for the response was
+    /// exhausted (``Code/noResources``).
     package var isBeforeRequest: Bool {
         switch code {
         case .libraryMissing, .invalidRequest, .unsupportedScheme, .nameNotResolved, .connectionFailed,
@@ -83,7 +89,7 @@ extension TransportError: CustomStringConvertible {
 }
 
 extension TransportError {
-    /// The error if libcurl can't be opened, with the loader's message.
+    /// Returns the error for a libcurl that can't be opened, with the loader's message.
     static func libraryMissing(_ reason: String) -> Self {
         Self(.libraryMissing, "HTTP and TLS need libcurl.so.4: install the package libcurl4 (\(reason))")
     }
@@ -97,12 +103,12 @@ extension TransportError {
     init(curl: Int32, _ words: String, _ place: String) {
         let code: Code =
             switch curl {
-            // Also reported for other versions and for an invalid status.
+            // libcurl also reports 1 for other HTTP versions and for an invalid status.
             case 1: words.hasPrefix("Protocol") ? .unsupportedScheme : .protocolViolation
             case 3: .invalidRequest
             case 5, 6: .nameNotResolved
             case 7, 65, 97: .connectionFailed
-            // Also reported for a chunk without a length.
+            // libcurl also reports 56 for a chunk without a length.
             case 56 where words.contains("chunked-encoding"): .protocolViolation
             case 18, 52, 55, 56: .truncated
             case 27: .noResources
@@ -117,7 +123,7 @@ extension TransportError {
         self.init(code, "\(place): \(Self.withoutCredentials(words))")
     }
 
-    /// libcurl quotes an invalid proxy, with user and password.
+    /// Returns libcurl's message without a user and password: it quotes the URL of an invalid proxy completely.
     private static func withoutCredentials(_ words: String) -> String {
         guard let at = words.lastIndex(of: "@") else { return words }
         let begin = words[..<at].firstRange(of: "://")?.upperBound ?? words.startIndex

@@ -9,10 +9,10 @@ extension TransportRequest {
         return String(url[..<parts.authority.lowerBound] + url[parts.server] + path)
     }
 
-    /// The URL up to its path, which identifies the server.
+    /// The part of the URL before its path, which identifies the server.
     var site: Substring { url[..<parts.authority.upperBound] }
 
-    /// Scheme, server and port, in a form for comparison.
+    /// Scheme, server and port in lower case, without the scheme's default port, for comparison.
     var origin: String {
         let parts = parts
         let scheme = url[..<parts.authority.lowerBound].lowercased()
@@ -21,7 +21,7 @@ extension TransportRequest {
         return scheme + (server.hasSuffix(usual) ? server.dropLast(usual.count) : server[...])
     }
 
-    /// The ranges of the authority, and of the server with its port in it (RFC 3986, section 3.2).
+    /// The ranges of the authority, and of the server with its port within the authority (RFC 3986, section 3.2).
     private var parts: (isWhole: Bool, authority: Range<String.Index>, server: Range<String.Index>) {
         let text = url.utf8
         let colon = text.firstIndex(of: UInt8(ascii: ":")) ?? text.endIndex
@@ -38,7 +38,7 @@ extension TransportRequest {
     /// Whether the request may be sent twice (RFC 9110, section 9.2.2); false for unknown methods.
     var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
 
-    /// Returns whether the response is a redirect to follow, without regard to their number.
+    /// Returns whether the response is a redirect to follow, regardless of the number of redirects so far.
     func follows(_ response: TransportResponse) -> Bool {
         guard mostRedirects > 0, ["GET", "HEAD"].contains(method), case .nothing = source else {
             return false
@@ -75,7 +75,7 @@ extension TransportRequest {
         for field in fields {
             let isName = !field.name.isEmpty && field.name.utf8.allSatisfy(Self.isTokenByte)
             guard isName, field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-                // Without the value, which may be a secret.
+                // The message omits the value, which may be a secret.
                 let name = field.name.debugDescription
                 throw TransportError(.invalidRequest, "\(place): not a header field: \(name)")
             }

@@ -5,15 +5,15 @@ package import Platform
 
 /// One transfer: the request, the body to send, and the destination of the received body.
 ///
-/// Descriptors belong to the caller. They must stay open until the call returns, and are not used after that; reads and
-/// writes begin at their offset. Nonblocking descriptors are waited for, too.
+/// Descriptors belong to the caller. They must stay open until the call returns, and are not used after that. Reads and
+/// writes begin at their offset. A descriptor may be nonblocking; the transfer then waits until it is ready.
 package struct TransportRequest: Sendable {
     /// The body to send.
     package enum Source: Sendable {
         case nothing
-        /// Bytes that are copied once.
+        /// Bytes, which are copied once.
         case bytes(Data)
-        /// `length` bytes of a descriptor, or if nil, all up to its end, in chunks.
+        /// `length` bytes of a descriptor; if nil, all bytes up to its end, in chunked transfer coding.
         ///
         /// Only a regular file can be sent again if a reused connection turns out to be closed.
         case descriptor(Int32, length: Int64?)
@@ -29,12 +29,12 @@ package struct TransportRequest: Sendable {
 
     /// What to do with the body of a response.
     package enum Disposition: Sendable, Equatable {
-        /// Writes it to the output.
+        /// Writes the body to the output.
         case keep
-        /// Writes it to the output if it has at most this many bytes; otherwise the transfer fails
+        /// Writes the body to the output if it has at most this many bytes; otherwise the transfer fails
         /// (``TransportError/Code/tooLarge``), and no further bytes are written.
         case keepUpTo(Int64)
-        /// Reads and drops it, so that the connection can be reused; beyond 256 KiB as with ``stop``.
+        /// Reads and drops the body, so that the connection can be reused; after 256 KiB ends the transfer like ``stop``.
         case discard
         /// Ends the transfer at once, without an error; the connection is closed.
         case stop
@@ -42,36 +42,37 @@ package struct TransportRequest: Sendable {
 
     /// The method.
     ///
-    /// A method that must not be repeated (RFC 9110, section 9.2.2), such as POST and PATCH, is sent once, over a new
-    /// connection; others are sent again if a reused connection turns out to be closed.
+    /// A request with a method that must not be repeated (RFC 9110, section 9.2.2), such as POST and PATCH, is sent once,
+    /// over a new connection. Other requests are sent again if a reused connection turns out to be closed.
     package var method = "GET"
     /// An http or https URL, complete and escaped.
     package var url: String
     package var fields: [HeaderField] = []
     package var source = Source.nothing
     package var output = Output.memory
-    /// Called once, in the transport's thread, when the first byte of the body has arrived, before it is written.
+    /// Called once, on the transfer's thread, when the first byte of the body has arrived, before it is written.
     ///
-    /// Not called for an empty body, nor for redirects that are followed.
+    /// It is not called for an empty body, nor for redirects that are followed.
     package var disposition: @Sendable (TransportResponse) -> Disposition = { _ in .keep }
     /// The maximum number of redirects to follow, for GET and HEAD only, and to http and https only.
     ///
     /// Other redirects are returned. Secret fields (``HeaderField/isSecret``), `Host` and ``credentials`` are not sent to
     /// another scheme, server or port.
     package var mostRedirects = 0
-    /// The initial state of the digest if the status is 206, for a continued body; any other body is digested alone.
+    /// The initial state of the digest if the status is 206, which continues an earlier body; any other body gets a new
+    /// digest.
     ///
-    /// The result is ``TransportResponse/digest``. nil if no digest is needed.
+    /// The result is ``TransportResponse/digest``. Nil if no digest is needed.
     package var digest: SHA256?
-    /// Called for each piece of a body that is kept, in the transport's thread, after it was written.
+    /// Called on the transfer's thread for each piece of a body that is kept, after the piece was written.
     package var progress: (@Sendable (TransportProgress) -> Void)?
-    /// Called after each piece of a body that is kept, with the bytes so far, in the transport's thread; false ends the
-    /// transfer at once, as with ``Disposition/stop``.
+    /// Called on the transfer's thread after each piece of a body that is kept, with the number of bytes so far; false
+    /// ends the transfer at once, like ``Disposition/stop``.
     ///
     /// It may block.
     package var mayGrow: (@Sendable (Int64) -> Bool)?
-    /// Called to free this many bytes, in the transport's thread, if a disk or a quota is full; true if the write should be
-    /// retried.
+    /// Called on the transfer's thread to free this many bytes if a disk or a quota is full; returns true if the write
+    /// should be retried.
     ///
     /// It may block.
     package var makeSpace: (@Sendable (Int) -> Bool)?
@@ -80,15 +81,16 @@ package struct TransportRequest: Sendable {
     package var decodesContent = false
     /// The maximum length of a body that is kept, in bytes.
     package var mostBytes = Int64.max
-    /// The maximum length of all heads in bytes, including those of redirects and interim responses.
+    /// The maximum length of all heads together, in bytes, including those of redirects and interim responses.
     package var mostHeadBytes = 256 * 1024
-    /// The time limit for the whole call, in milliseconds; nil, or more than 100 years, for no limit.
+    /// The time limit for the whole call, rounded up to milliseconds; nil, or more than 100 years, for no limit.
     package var timeLimit: Duration?
     /// The time limit for connecting; nil for libcurl's default of 300 s.
     package var connectLimit: Duration?
-    /// The maximum time without a byte in either direction, except the time that a slow caller takes.
+    /// The maximum time without a byte in either direction; the time that descriptors and callbacks of the caller take
+    /// does not count.
     ///
-    /// In addition, the average rate over twice that time must be at least 5 bytes a second. nil for neither limit.
+    /// In addition, the average rate over twice that time must be at least 5 bytes a second. Nil for neither limit.
     package var stallLimit: Duration?
     package var security = TransportSecurity()
     package var proxy = TransportProxy.environment
@@ -104,9 +106,9 @@ package struct TransportRequest: Sendable {
 
 /// The progress of a body.
 package struct TransportProgress: Sendable, Equatable {
-    /// Bytes so far.
+    /// The number of bytes so far.
     package let received: Int64
-    /// The length of the body as the server states it; nil if it does not.
+    /// The length of the body that the server states; nil if it states none, or if the body is decompressed.
     package let total: Int64?
 
     package init(received: Int64, total: Int64?) {

@@ -8,18 +8,18 @@ package struct TransportResponse: Sendable {
     package var status = 0
     /// The version in the status line: "1.1", "2".
     package var version = ""
-    /// In order; repeated fields remain separate.
+    /// The header fields in the order received; repeated fields remain separate.
     package var fields: [HeaderField] = []
     /// The final URL, including its secrets.
     package var url = ""
     package var redirects = 0
-    /// The number of connections that were opened; 0 if an existing one was used.
+    /// The number of connections that were opened; 0 if existing ones were used.
     package var connections = 0
-    /// Bytes of the body that were read, also if it was discarded.
+    /// The number of bytes of the body that were read, even if the body was discarded.
     package var received: Int64 = 0
     /// The body, if its output is memory.
     package var body = Data()
-    /// The digest for ``TransportRequest/digest``; nil without that, or if the body was not kept.
+    /// The digest that ``TransportRequest/digest`` requested; nil without a request, or if the body was not kept.
     package var digest: SHA256?
 
     package init() {}
@@ -47,15 +47,15 @@ package struct TransportResponse: Sendable {
         return false
     }
 
-    /// Returns whether one of these codings compresses (RFC 9112, section 7.2).
+    /// Returns whether one of these transfer codings compresses (RFC 9112, section 7.2).
     ///
-    /// Others, except chunked, are ignored, as in browsers: none are registered.
+    /// Any other coding, except chunked, is ignored, as in browsers: no others are registered.
     private static func isCompressed(_ codings: String) -> Bool {
         let names = codings.lowercased().split { ", \t".contains($0) }
         return names.contains { ["gzip", "x-gzip", "deflate", "compress", "x-compress"].contains($0) }
     }
 
-    /// The length of the body as transferred, if the server states exactly one.
+    /// The length of the body as transferred, in bytes; nil unless the server states exactly one.
     package var contentLength: Int64? {
         let values = Set(values("content-length"))
         return values.count == 1 ? values.first.flatMap { Int64($0) } : nil
@@ -63,7 +63,7 @@ package struct TransportResponse: Sendable {
 }
 
 extension TransportResponse {
-    /// Parses a received head: a status line, then fields, each with its line ending.
+    /// Parses a received head, which consists of a status line and field lines, each with its line ending.
     ///
     /// Bytes that are not UTF-8 are treated as Latin-1, HTTP's former encoding. A line that begins with white space
     /// continues the previous field (RFC 9112, section 5.2); a line without a colon is ignored.
@@ -97,7 +97,7 @@ extension TransportResponse {
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
 
-    /// Returns the text without the white space and line ending around it.
+    /// Returns the text in `range` without white space and line ending around it.
     private static func text(_ head: Span<UInt8>, _ range: Range<Int>) -> String {
         var (start, end) = (range.lowerBound, range.upperBound)
         while start < end, isBlank(head[start]) { start += 1 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The trusted authorities, and the client certificate.
+/// The trusted certificate authorities, and the client certificate.
 ///
 /// The oldest accepted version is TLS 1.2.
 package struct TransportSecurity: Sendable, Hashable {
-    /// A PEM file with the authorities for servers and proxies; nil for `SSL_CERT_FILE`, or else the system's.
+    /// A PEM file with the authorities for servers and proxies; nil for `SSL_CERT_FILE`, or, if that is not set, the
+    /// system's.
     package var authorityFile: String?
-    /// A PEM file with the client certificate; its key, without a password, may be in ``keyFile``.
+    /// A PEM file with the client certificate; its key, without a password, is in the same file or in ``keyFile``.
     ///
-    /// It is presented to each server that requests one, after redirects, too: it identifies the client, but reveals no
-    /// secret.
+    /// The certificate is presented to each server that requests one, also after redirects: it identifies the client, but
+    /// reveals no secret.
     package var certificateFile: String?
     package var keyFile: String?
 
@@ -20,16 +21,18 @@ package struct TransportSecurity: Sendable, Hashable {
     }
 }
 
-/// The proxy for a request, if any.
+/// The choice of a proxy for a request.
 package enum TransportProxy: Sendable, Equatable {
-    /// `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, which are read once; never used for this machine itself.
+    /// The proxy in `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, which are read once; no proxy for this
+    /// machine itself.
     case environment
     case none
-    /// `http://`, `https://` or `socks5h://`, for all servers; user and password in the URL are for the proxy.
+    /// A URL with `http://`, `https://` or `socks5h://`, for all servers; user and password in it are for the proxy.
     case server(String)
 }
 
-/// Credentials for basic authentication; never in a message, and never sent to another server after a redirect.
+/// Credentials for basic authentication; they never appear in a message, and are never sent to another server after a
+/// redirect.
 package struct TransportCredentials: Sendable, Equatable {
     package var user: String
     package var password: String

@@ -8,16 +8,16 @@ import FoundationEssentials
 import Platform
 import RemoteStore
 
-/// The commands that reach other machines: downloads by `HTTPCache`, stores by `RemoteStore`.
+/// The access to other machines: downloads with `HTTPCache`, remote stores with `RemoteStore`.
 final class NetworkCommands: Network {
     private struct State {
         var caches: [SharedCache] = []
         var downloads: [HTTPCache] = []
     }
 
-    /// The time that a finished command grants to pending uploads, for which other machines may be waiting.
+    /// How long a finished command waits for pending uploads, which other machines may need.
     private static let farewell: Duration = .seconds(1)
-    /// The time limit for the background renewal of a response.
+    /// How long a finished command waits for the background revalidation of responses.
     private static let patience: Duration = .seconds(10)
 
     private let state = Locked(State())
@@ -27,7 +27,7 @@ final class NetworkCommands: Network {
         do throws(CacheError) {
             cache = try SharedCache(at: path, configuration: configuration, remote: nil)
         } catch {
-            // An invalid configuration of the stores must not prevent the use of the disk; `doctor` reports it.
+            // An invalid configuration of the remote stores must not prevent the use of the disk; `doctor` reports it.
             guard [.badConfiguration, .untrusted].contains(error.code) else { throw error }
             cache = try SharedCache(at: path, configuration: configuration)
         }
@@ -37,7 +37,7 @@ final class NetworkCommands: Network {
 
     func fetch(_ arguments: Arguments) throws -> ExitStatus {
         let plan = try FetchPlan(arguments)
-        // Other machines are not queried: each response is valid on its own terms, which a server may have renewed.
+        // Responses are not shared through remote stores: each machine can query the origin server.
         let cache = try arguments.openCache()
         let http = HTTPCache(cache, options: plan.options)
         state.withLock { $0.downloads.append(http) }
@@ -58,11 +58,11 @@ final class NetworkCommands: Network {
         try ServerChecks.findings(of: remote)
     }
 
-    /// Opens the stores that the command's cache shares; throws if none are configured.
+    /// Opens the remote stores of the command's cache; throws if none are configured.
     ///
-    /// - Parameter limit: The time to wait for a response, regardless of `config.json`.
+    /// - Parameter limit: The time limit for a response, which overrides the one in `config.json`.
     private func stores(_ arguments: Arguments, limit: Duration) throws -> SharedStores {
-        // Only an existing cache is opened; none is created.
+        // The command must not create a cache.
         let cache = try arguments.requireCache()
         guard var remote = try cache.directory.remoteConfiguration(), remote.isActive else {
             let advice = "name one with `diskcache config set remote.servers URL`"
@@ -86,9 +86,9 @@ final class NetworkCommands: Network {
         for cache in ended.caches { _ = cache.close(deadline: deadline.rest) }
     }
 
-    /// Waits for background renewals.
+    /// Waits for background revalidations.
     private func settle(_ downloads: [HTTPCache]) {
-        // If no thread can be created, a new task never runs.
+        // If there is nothing to wait for, no task is needed; without threads, a new task would never run.
         let downloads = downloads.filter(\.isRenewing)
         if downloads.isEmpty { return }
         let isSettled = Monitored(false)
@@ -101,7 +101,7 @@ final class NetworkCommands: Network {
     }
 }
 
-/// A point in time, and the time left until then.
+/// A point in time, which tells how much time is left.
 private struct Deadline {
     private let moment: ContinuousClock.Instant
 

@@ -2,7 +2,7 @@
 
 import DiskCacheCommand
 
-// The same commands as in `diskcache`, with access to libcurl.
+// Has the same commands as `diskcache`, and can load libcurl.
 let network = NetworkCommands()
 DiskCacheTool.main(
     reaching: network,

@@ -2,5 +2,5 @@
 
 import DiskCacheCommand
 
-// A single static file, which starts sooner than a program that can load libcurl.
+// A static executable, which starts faster than one that can load libcurl.
 DiskCacheTool.main(reaching: nil)

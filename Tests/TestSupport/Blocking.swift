@@ -3,12 +3,12 @@
 import Foundation
 import Testing
 
-/// The time after which a test considers an event as never happening, on however busy a machine.
+/// The time after which a test assumes that an event will never occur, however busy the machine is.
 ///
-/// This is the only timeout after which a test may fail. Any shorter delay proves nothing.
+/// Only this timeout may make a test fail: the absence of an event for a shorter time proves nothing.
 public let hangLimit: Duration = .seconds(600)
 
-/// Waits until a condition holds, on a thread that may block.
+/// Waits until a condition holds; blocks the thread.
 public func waitUntil(
     _ what: Comment,
     sourceLocation: SourceLocation = #_sourceLocation,
@@ -37,12 +37,12 @@ public func waitUntil(
             Issue.record(what, sourceLocation: sourceLocation)
             return
         }
-        // The sleep of a cancelled task ends at once, so it checks the condition more often.
+        // In a cancelled task, the sleep ends at once, and the condition is checked more often.
         try? await Task.sleep(for: .milliseconds(2))
     }
 }
 
-/// Returns the shortest time that `body` takes in up to 20 runs, of which the first below `limit` is the last.
+/// Returns the shortest time that `body` takes in up to 20 runs; stops after the first run that takes less than `limit`.
 ///
 /// Code that itself waits for `limit` does so in every run; code that only waits for a processor does not.
 public func shortestTime<Failure: Error>(
@@ -58,9 +58,9 @@ public func shortestTime<Failure: Error>(
     return shortest
 }
 
-/// Checks that `body` blocks on a new thread, and returns a function that checks that it continues.
+/// Checks that `body` blocks on a new thread, and returns a function that checks that `body` continues.
 ///
-/// As in the tests of Go's lockedfile, a `body` that has not returned after 50 ms counts as blocked.
+/// A `body` that has not returned after 50 ms counts as blocked, as in the tests of Go's lockedfile.
 public func expectBlocks(_ body: @escaping @Sendable () -> Void) -> () -> Void {
     let end = DispatchSemaphore(value: 0)
     Thread.detachNewThread {
@@ -72,7 +72,7 @@ public func expectBlocks(_ body: @escaping @Sendable () -> Void) -> () -> Void {
     return { #expect(end.wait(timeout: .now() + limit) == .success, "it did not go on") }
 }
 
-/// Runs `body` on `count` threads at once and waits for all of them.
+/// Runs `body` on `count` concurrent threads, and waits for all of them.
 public func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     let group = DispatchGroup()
     for index in 0..<count {

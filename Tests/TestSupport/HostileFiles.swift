@@ -5,23 +5,23 @@ import Platform
 
 /// One kind of damage to one file of a cache directory.
 public struct HostileCase: Sendable {
-    /// The damaged part of the cache: "locks/janitor", "entry".
+    /// The damaged part of the cache, such as "locks/janitor" or "entry".
     public let place: String
-    /// The damage: "FIFO", "word 8 = -1".
+    /// The damage, such as "FIFO" or "word 8 = -1".
     public let kind: String
-    /// Whether the contents are damaged, instead of the file's type.
+    /// Whether the contents are damaged, as opposed to the type of the file.
     public let isContent: Bool
     private let damage: @Sendable (HostileTemplate) throws -> Void
 
-    /// The place and the kind.
+    /// The place and the kind, for reports.
     public var name: String { "\(place): \(kind)" }
 
-    /// Does the damage in the cache at `directory`, a copy of ``HostileTemplate``.
+    /// Damages the cache at `directory`, a copy of ``HostileTemplate``.
     public func apply(in directory: String) throws {
         try damage(HostileTemplate(directory: directory))
     }
 
-    /// The case without damage, with which the others are compared.
+    /// The case without damage, with which the other cases are compared.
     public static let none = HostileCase(place: "nothing", kind: "as it should be", isContent: true) { _ in }
 
     init(
@@ -37,22 +37,22 @@ public struct HostileCase: Sendable {
     }
 }
 
-/// The cache that is damaged, with a file in every place where a cache may have one.
+/// The cache to damage, which has a file in every place where a cache may have one.
 ///
-/// The key "key" has the value "value" and the tag "tag"; the key "other" has "other value".
+/// The key "key" has the value "value" and the tag "tag"; the key "other" has the value "other value".
 public struct HostileTemplate: Sendable {
     /// The cache directory.
     public let directory: String
 
-    /// Makes a template for the cache in this directory.
+    /// Creates a template for the cache in this directory.
     public init(directory: String) {
         self.directory = directory
     }
 
-    /// The keys and their values.
+    /// The keys of the template and their values.
     public static let values = ["key": "value", "other": "other value"]
 
-    /// Adds the files that exist only at times to a cache that has these keys.
+    /// Adds files that exist only temporarily to a cache that already contains the keys.
     public func complete() throws {
         let janitor = try String(contentsOfFile: path("locks/janitor"), encoding: .utf8)
         precondition(janitor.hasPrefix("sweep 1\n"), "collect first")
@@ -71,7 +71,7 @@ public struct HostileTemplate: Sendable {
         }
     }
 
-    /// A file next to the directory that must not be reached through a link.
+    /// A file outside the directory, which must not be reached through a link.
     public var outside: String { directory + ".outside" }
 
     func path(_ name: String) -> String { "\(directory)/\(name)" }
@@ -89,7 +89,7 @@ public struct HostileTemplate: Sendable {
     static let entry = "\(shard("entries", "key"))/\(digest("key"))"
     private static let object = "\(shard("objects", "value"))/\(digest("value"))"
     static let flight = "locks/flight-\(digest("key"))"
-    /// The permit of the lock "name".
+    /// The lock file of a permit of the lock "name".
     static let permit = "locks/lock-\(digest("name"))-0"
 
     private static func stripe(_ text: String) -> String {
@@ -97,7 +97,7 @@ public struct HostileTemplate: Sendable {
         return String(format: "%02x", byte >> 2)
     }
 
-    /// Every place where a file is opened.
+    /// Every file that a cache opens.
     static let files: [(name: String, path: String)] =
         [
             "format", "config.json", "control", "candidates", "events", "events.1", "CACHEDIR.TAG", "README",
@@ -109,7 +109,7 @@ public struct HostileTemplate: Sendable {
             ("locks/entry", "locks/entry-\(stripe("key"))"),
         ]
 
-    /// Every place where a directory is opened.
+    /// Every directory that a cache opens.
     static let directories: [(name: String, path: String)] =
         ["entries", "objects", "locks", "tmp"].map { ($0, $0) } + [
             ("entries/xx", shard("entries", "key")), ("objects/xx", shard("objects", "value")),
@@ -117,7 +117,7 @@ public struct HostileTemplate: Sendable {
 }
 
 extension HostileCase {
-    /// Every place with every file type, and with extreme contents.
+    /// All cases: every place with every file type and with extreme contents.
     public static let all: [HostileCase] = {
         var cases: [HostileCase] = []
         for place in HostileTemplate.files {
@@ -150,11 +150,11 @@ extension HostileCase {
             let before = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
             chmod(path, 0o600)
             let after = bytes(before)
-            // Truncating a file that processes have mapped ends them with SIGBUS, so the control file is replaced.
+            // Truncating a mapped file would end the processes that use it with SIGBUS, so the control file is replaced.
             if place.name == "control", let after, after.count < before.count {
                 return try Data(after).write(to: URL(fileURLWithPath: path), options: .atomic)
             }
-            // In place, as a failing disk or an editor changes it.
+            // The contents are changed in place, as by a failing disk or an editor.
             let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
             guard let after else { return try file.truncate(atOffset: 1 << 40) }
             try file.write(contentsOf: after)
@@ -164,7 +164,7 @@ extension HostileCase {
     }
 }
 
-/// The file types that can replace a file or a directory.
+/// The types of files that can replace a file or a directory.
 enum HostileKind: String, CaseIterable, Sendable {
     case missing, file, directory
     case fullDirectory = "full directory"
@@ -174,7 +174,7 @@ enum HostileKind: String, CaseIterable, Sendable {
     case linkToItself = "link to itself"
     case linkOutside = "link outside"
 
-    /// Whether this process may make such a file; only root may make device files.
+    /// Whether this process can create such a file; only root can create device files.
     var isPossible: Bool { self != .device || geteuid() == 0 }
 
     func make(at path: String, outside: String) throws {
@@ -188,7 +188,7 @@ enum HostileKind: String, CaseIterable, Sendable {
             makeFile(path + "/file")
         case .fifo: try check(mkfifo(path, 0o600))
         case .socket: try check(mknod(path, S_IFSOCK | 0o600, 0))
-        // This is /dev/zero, which has no end.
+        // /dev/zero, which is endless.
         case .device: try check(mknod(path, S_IFCHR | 0o600, 1 << 8 | 5))
         case .danglingLink: try check(symlink("/nowhere", path))
         case .linkToItself: try check(symlink(path, path))
@@ -201,11 +201,11 @@ enum HostileKind: String, CaseIterable, Sendable {
     }
 }
 
-/// Contents that no process has written, or numbers at the limits of their range.
+/// Contents that no process would write, and numbers at the limits of their range.
 private enum HostileContents {
     static let extremes: [UInt64] = [0, 1, .max, 1 << 63 - 1, 1 << 63, 1 << 63 + 1, 1 << 62, 1 << 56 + 1]
 
-    /// The same numbers as text, and texts that are not 64-bit numbers.
+    /// These numbers as text, and texts that are not 64-bit numbers.
     static let texts =
         extremes.map { String(Int64(bitPattern: $0)) } + ["9223372036854775808", "1e400", "-", ""]
 
@@ -213,7 +213,7 @@ private enum HostileContents {
         ("empty", { _ in [] }), ("half", { Array($0.prefix($0.count / 2)) }),
         ("one byte more", { $0 + [0] }), ("zeros", { $0.map { _ in 0 } }), ("ones", { $0.map { _ in 0xff } }),
         ("random", { SeededGenerator.bytes(max(4096, $0.count), seed: 7) }),
-        // A hole of 1 TiB.
+        // A sparse file of 1 TiB.
         ("huge", { _ in nil }),
     ]
 
@@ -264,7 +264,7 @@ private enum HostileContents {
                 ),
             ]
         }
-        // The janitor's thread has a stack of 512 KiB.
+        // The stack of the janitor's thread has only 512 KiB.
         for depth in [100, 300, 30_000] {
             let (open, close) = (String(repeating: "[", count: depth), String(repeating: "]", count: depth))
             cases.append(text("config.json", "nested", "\(depth)", "{\"a\": \(open)1\(close)}"))
@@ -292,7 +292,7 @@ private enum HostileContents {
         return HostileCase("\(field) = \(value)", (name, path)) { _ in Array(text.utf8) }
     }
 
-    /// Damaged words of the control file, at the offsets that OnDiskFormat states.
+    /// Damaged words of the control file, at the offsets in OnDiskFormat.
     static var ofControl: [HostileCase] {
         let words =
             [3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 24].map { ($0, $0) }
@@ -310,7 +310,7 @@ private enum HostileContents {
         }
     }
 
-    /// Records with impossible contents, stored in the extended attribute as OnDiskFormat states.
+    /// Impossible records, stored in the extended attribute that OnDiskFormat specifies.
     static var ofRecord: [HostileCase] {
         let most: [UInt8] = [UInt8](repeating: 0xff, count: 9) + [1]
         let length = [UInt8](repeating: 0xff, count: 8) + [0x7e]
@@ -332,7 +332,7 @@ private enum HostileContents {
         return records.map { (kind, bytes) in
             HostileCase(place: "entry", kind: "record " + kind, isContent: true) { template in
                 let path = template.path(HostileTemplate.entry)
-                // Few file systems have room for a record of 60 KB; on others it is stored in the file.
+                // Few file systems support an attribute of 60 KB; on others, the record is stored in the file.
                 do {
                     try FileDescriptor(opening: path, .writeOnly).setAttribute("user.dc", to: bytes.span)
                 } catch {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A reason why a history of operations on one register has no sequential explanation.
+/// A reason why no sequential history explains the operations on one register.
 public struct LinearizabilityViolation: Sendable, CustomStringConvertible {
-    /// The kind of a violation.
+    /// The kinds of violations.
     public enum Kind: String, Sendable {
-        /// A value was read that no operation has written.
+        /// An operation read a value that no operation wrote.
         case neverWritten = "a value that nobody wrote was read"
-        /// A read of a value ended before its write started.
+        /// A read of a value ended before the write of that value started.
         case readBeforeWrite = "a read ended before the write of its value began"
-        /// A value was written twice, which the check does not support.
+        /// Two operations wrote the same value, which the check does not support.
         case writtenTwice = "a value was written twice"
-        /// Two values were each present both before and after the other.
+        /// Each of two values was present both before and after the other.
         case interleaved = "two values each came before the other"
-        /// A value was read although it had been overwritten or removed before.
+        /// A value was read after it had been overwritten or removed.
         case overwritten = "a value was read after it had been overwritten"
     }
 
@@ -21,7 +21,7 @@ public struct LinearizabilityViolation: Sendable, CustomStringConvertible {
     /// The operations that contradict each other.
     public let operations: [RegisterOperation]
 
-    /// The kind, and the operations on a line each.
+    /// The kind, followed by one line per operation.
     public var description: String {
         ([kind.rawValue] + operations.map { "  \($0)" }).joined(separator: "\n")
     }
@@ -43,11 +43,11 @@ public struct Linearizability {
     /// The operations of one value.
     private struct Cluster {
         var write: RegisterOperation?
-        /// The first operation to end, which may be the write.
+        /// The operation that ended first; it may be the write.
         var firstEnded: RegisterOperation
-        /// The last operation to start, which may be the write.
+        /// The operation that started last; it may be the write.
         var lastStarted: RegisterOperation
-        /// The first read to end.
+        /// The read that ended first.
         var read: RegisterOperation?
 
         init(_ operation: RegisterOperation) {
@@ -62,7 +62,7 @@ public struct Linearizability {
 
         var isForward: Bool { firstEnded.end < lastStarted.start }
 
-        /// The operations at the ends of the zone, and the write.
+        /// The operations that delimit the zone, and the write.
         var evidence: [RegisterOperation] {
             var operations = write.map { [$0] } ?? []
             for other in [firstEnded, lastStarted] where !operations.contains(other) {
@@ -76,7 +76,7 @@ public struct Linearizability {
     private var removes: [Cluster] = []
     private var violations: [LinearizabilityViolation] = []
 
-    /// Returns all violations in a history of one register, or an empty array if it is linearizable.
+    /// Returns all violations in a history of one register; empty if the history is linearizable.
     ///
     /// The operations may be in any order.
     public static func violations(of history: [RegisterOperation]) -> [LinearizabilityViolation] {
@@ -99,7 +99,7 @@ public struct Linearizability {
             cluster.write = operation
             clusters[value] = cluster
         case .read(let value):
-            // A pending read has returned nothing to its caller.
+            // A pending read has not returned a value to its caller.
             if operation.isPending { return }
             var cluster = clusters[value] ?? Cluster(operation)
             cluster.add(operation)
@@ -126,7 +126,7 @@ public struct Linearizability {
     private mutating func judgeZones() {
         let taking = clusters.values.filter { $0.read != nil || $0.write?.isPending == false } + removes
         let forward = taking.filter(\.isForward).sorted { $0.firstEnded.end < $1.firstEnded.end }
-        // The forward zone so far that extends furthest: a zone that overlaps any of them overlaps this one.
+        // The forward zone so far that ends last: if a zone overlaps any earlier zone, it also overlaps this one.
         var furthest: [Cluster] = []
         for zone in forward {
             guard let last = furthest.last else {
@@ -152,7 +152,7 @@ public struct Linearizability {
 extension Array {
     /// Returns the number of leading elements for which `belongs` holds.
     ///
-    /// The array must be partitioned: `belongs` must hold for no element after one for which it does not.
+    /// The array must be partitioned: all elements for which `belongs` holds come first.
     fileprivate func partitionPoint(where belongs: (Element) -> Bool) -> Int {
         var low = 0
         var high = count

@@ -4,7 +4,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// A port of 127.0.0.1 that refuses connections, and that no other process can bind while this object exists.
+/// A port of 127.0.0.1 that refuses connections; no other process can bind it while this object exists.
 public final class ClosedPort: Sendable {
     /// The port number.
     public let number: UInt16
@@ -19,7 +19,7 @@ public final class ClosedPort: Sendable {
         close(socket)
     }
 
-    /// Returns a port that was free a moment ago; another process may bind it before the intended one does.
+    /// Returns a port that was free a moment ago; a process other than the intended one may bind it first.
     public static func free() throws -> UInt16 { try ClosedPort().number }
 
     private static func bound() throws -> (Int32, UInt16) {
@@ -39,13 +39,13 @@ public final class ClosedPort: Sendable {
     }
 }
 
-/// Starts a test's server, again with other ports if another process has bound one of them.
+/// Starts a server for a test; if another process has bound one of its ports, starts it again with other ports.
 ///
-/// It checks that the started process itself listens, as an accepted connection would not prove that.
+/// Checks that the started process itself listens; an accepted connection would not prove that.
 ///
 /// - Parameters:
-///   - count: the number of ports that the server needs.
-///   - start: starts the server with these ports.
+///   - count: The number of ports that the server needs.
+///   - start: Starts the server with these ports.
 public func startServer(
     ports count: Int = 1,
     _ start: ([UInt16]) throws -> Process
@@ -60,7 +60,7 @@ public func startServer(
     throw POSIXError(.EADDRINUSE)
 }
 
-/// Waits until a server listens on all its ports, and returns false if it has ended.
+/// Waits until a server listens on all of its ports; returns false if its process has ended.
 public func awaitServer(_ process: Process, at ports: [UInt16]) -> Bool {
     var isThere = false
     waitUntil("it listens, or has ended") {
@@ -70,12 +70,12 @@ public func awaitServer(_ process: Process, at ports: [UInt16]) -> Bool {
     return isThere
 }
 
-/// Whether a process itself listens on a port of 127.0.0.1, according to proc(5).
+/// Returns whether the process itself listens on a port of 127.0.0.1, according to proc(5).
 private func listens(_ process: pid_t, at port: UInt16) -> Bool {
     let table = FileHandle(forReadingAtPath: "/proc/\(process)/net/tcp")
     let lines = (try? table?.readToEnd()).map { String(decoding: $0, as: UTF8.self) } ?? ""
     let address = String(format: "%08X:%04X", UInt32(0x7F00_0001).bigEndian, port)
-    // State 0A is TCP_LISTEN. The tenth word is the socket's inode number.
+    // State 0A is TCP_LISTEN; the tenth word is the inode number of the socket.
     let sockets = lines.split(separator: "\n").compactMap { line -> String? in
         let words = line.split(separator: " ")
         guard words.count > 9, words[1] == address, words[3] == "0A" else { return nil }

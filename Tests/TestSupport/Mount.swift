@@ -19,7 +19,8 @@ public final class Mount {
         try Self.run("mount", "-t", type, "-o", options, type, path)
     }
 
-    /// Formats an image of this many MiB with `mkfs.`*type* and these options, and mounts it until this object is released.
+    /// Formats an image of this size in MiB with `mkfs.`*type* and these options, and mounts it until this object is
+    /// released.
     public init(imageOf type: String, megabytes: Int, _ options: [String] = []) throws {
         directory = try TemporaryDirectory()
         path = directory.path + "/mount"
@@ -36,8 +37,8 @@ public final class Mount {
 
     /// Remounts the file system with other options.
     ///
-    /// Retries while the remount fails: a released cache closes its files a moment later, and a child process that is
-    /// being started holds this process's open files until it executes its program.
+    /// Retries while the remount fails: a released cache closes its files only a moment later, and a new child process
+    /// holds this process's open files until it executes its program.
     public func remount(_ options: String) throws {
         try Self.patiently { try Self.run("mount", "-o", "remount," + options, path) }
     }
@@ -53,7 +54,7 @@ public final class Mount {
         }
     }
 
-    /// Fills the file system with files next to the cache, and syncs it.
+    /// Fills the file system with files next to the cache, and syncs the file system.
     public func fill() throws {
         let script = """
             cd "$1" && n=0
@@ -66,9 +67,9 @@ public final class Mount {
         try Self.run("sh", "-c", script, "sh", path)
     }
 
-    /// Sets the change times of files of an ext4 image, named by their paths below the mount point.
+    /// Sets the change times of files in an ext4 image; the files are named by their paths below the mount point.
     ///
-    /// It unmounts the image for this, as soon as none of its files is open.
+    /// Waits until none of the image's files is open, and unmounts the image temporarily.
     public func setChangeTime(of files: [String], to moment: Date) throws {
         let image = directory.path + "/image"
         let commands = directory.path + "/commands"
@@ -85,7 +86,7 @@ public final class Mount {
         try Self.run("sync", "-f", path)
     }
 
-    /// Whether this process may mount images of this type, and the programs that make them are installed.
+    /// Whether this process can mount images of this type; that includes that the programs to create them are installed.
     public static func canFormat(_ type: String) -> Bool {
         (try? Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)) != nil
     }

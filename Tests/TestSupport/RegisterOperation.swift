@@ -6,13 +6,13 @@
 public struct RegisterOperation: Sendable, Equatable {
     /// The kind of an operation, with its value.
     public enum Kind: Sendable, Hashable {
-        /// A value was written that no other operation writes.
+        /// Writes this value, which no other operation writes.
         case write(UInt64)
-        /// The register was emptied.
+        /// Empties the register.
         case remove
-        /// This value was read.
+        /// Reads this value.
         case read(UInt64)
-        /// No value was read, which a cache may do at any time.
+        /// Reads no value, which a cache may do at any time.
         case miss
     }
 
@@ -22,12 +22,12 @@ public struct RegisterOperation: Sendable, Equatable {
     public var start: UInt64
     /// A time after the operation took effect.
     public var end: UInt64
-    /// Whether its process died during the operation, which then may or may not have taken effect before `end`.
+    /// Whether the process died during the operation, so that it may or may not have taken effect before `end`.
     public var isPending: Bool
     /// The number of the caller, for reports.
     public var actor: UInt32
 
-    /// Makes an operation that returned, unless it is pending.
+    /// Creates an operation, which has returned unless it is pending.
     public init(_ kind: Kind, _ start: UInt64, _ end: UInt64, isPending: Bool = false, actor: UInt32 = 0) {
         self.kind = kind
         self.start = start

@@ -4,7 +4,7 @@
 public struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
-    /// Makes a generator with a seed, which a failing test prints.
+    /// Creates a generator with a seed; a test should print the seed if it fails.
     public init(seed: UInt64) {
         state = seed
     }

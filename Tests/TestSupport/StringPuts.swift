@@ -3,7 +3,7 @@
 import DiskCache
 import Foundation
 
-// Values in tests are mostly text.
+// Most values in tests are text.
 
 extension SharedCache {
     /// Stores a string's UTF-8 bytes.
@@ -13,7 +13,7 @@ extension SharedCache {
         try put(Data(text.utf8), forKey: key, options: options)
     }
 
-    /// Stores a string's UTF-8 bytes in asynchronous tests.
+    /// Stores a string's UTF-8 bytes without blocking the thread.
     package func put(
         _ text: String,
         forKey key: String,

@@ -4,7 +4,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// An nginx server on 127.0.0.1 with TLS, and certificates of its own authority.
+/// An nginx server with TLS on 127.0.0.1, whose certificates come from a separate authority.
 public final class TLSServer: Sendable {
     /// Whether nginx and openssl are installed.
     public static let isInstalled = program != nil && run(["openssl", "version"])
@@ -21,7 +21,8 @@ public final class TLSServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Parameter directives: further directives of the `server` block, without the port for TLS and the certificate.
+    /// - Parameter directives: Additional directives of the `server` block; the TLS port and the certificate are already
+    ///   set.
     public init(_ directives: String = "") throws {
         directory = try TemporaryDirectory()
         try Self.makeCertificates(directory.path)
@@ -40,7 +41,8 @@ public final class TLSServer: Sendable {
     }
 
     deinit {
-        // Not SIGTERM: a Dispatch thread may have started the process, which then has inherited the blocked signals.
+        // SIGTERM may be blocked: if a Dispatch thread started the process, the process inherited that thread's blocked
+        // signals.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
@@ -50,7 +52,7 @@ public final class TLSServer: Sendable {
         "https://\(host):\(port)\(path)"
     }
 
-    /// Returns the path of a file next to the configuration: `authority.pem`, `stranger.pem`, `client.pem`, `client.key`.
+    /// Returns the path of a generated file: `authority.pem`, `stranger.pem`, `client.pem` or `client.key`.
     public func path(_ name: String) -> String { "\(directory.path)/\(name)" }
 
     /// Puts a file into the server's root directory.
@@ -84,7 +86,7 @@ public final class TLSServer: Sendable {
         return process
     }
 
-    /// Makes an authority, certificates that it signed for a server and a client, and an authority that signed none.
+    /// Creates an authority with certificates for a server and a client, and a second authority that has signed neither.
     private static func makeCertificates(_ place: String) throws {
         let script = """
             cd "$1" && umask 077

@@ -4,28 +4,29 @@ import Foundation
 import Platform
 import Testing
 
-/// A trait that runs only a few tests at a time, on threads that they may block.
+/// A trait that runs only a few tests at a time, on threads that the tests may block.
 ///
-/// Swift Testing starts all tests at once, on as many threads as there are processors. A test that waits for a
-/// process, a lock or a sleep delays all others there, and its duration depends on their number. With this trait a
-/// test, or each test of a suite, starts when it gets a turn, and its body runs on a separate thread, which it may
-/// block as ordinary programs do, whether it is `async` or not.
+/// Swift Testing starts all tests at once, on as many threads as there are processors. There, a test that waits for a
+/// process, a lock or a sleep delays all other tests, and its duration depends on their number. With this trait, each
+/// test starts when it gets a turn. Its body runs on a separate thread, which it may block as ordinary programs do,
+/// whether the test is `async` or not.
 ///
-/// - Each case of a parameterized test takes its own turn. A test that has the trait twice, as by its suite, takes
-///   one turn.
+/// - Each case of a parameterized test takes a separate turn. A test that has the trait twice, for example through its
+///   suite, takes one turn.
 /// - A test that waits for its turn occupies no thread. Turns are given in the order of the requests.
-/// - Child tasks (`async let`, task groups) run on such threads too. `Task { }` and `Task.detached { }` run on
-///   Swift's shared pool and must not block.
+/// - Child tasks (`async let`, task groups) also run on such threads. `Task { }` and `Task.detached { }` run on Swift's
+///   shared pool and must not block.
 public struct TakesTurns: SuiteTrait, TestTrait, TestScoping {
     /// Whether the current task already has a turn.
     @TaskLocal private static var hasTurn = false
 
-    /// One turn more than there are processors, since some tests only wait, and at most four.
+    /// The turns: one more than there are processors, since some tests only wait, but at most four.
     ///
-    /// The limit is four since the processes that tests start and the times that they measure need processors too.
+    /// There are at most four, because the processes that tests start, and the times that tests measure, need processors,
+    /// too.
     private static let turns = Turns(count: min(ProcessInfo.processInfo.activeProcessorCount + 1, 4))
 
-    /// Whether the trait of a suite applies to each of its tests instead of the suite as a whole.
+    /// Makes the trait of a suite apply to each of its tests instead of the suite as a whole.
     public var isRecursive: Bool { true }
 
     /// Waits for a turn, and runs `body` on a thread that may block.
@@ -78,7 +79,7 @@ private final class Turns: Sendable {
         }
     }
 
-    /// Passes the turn to the longest waiter.
+    /// Passes the turn to the test that has waited longest.
     func giveBack() {
         let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
             if state.waiting.isEmpty {
@@ -91,15 +92,15 @@ private final class Turns: Sendable {
     }
 }
 
-/// An executor that runs each job immediately, on an idle thread.
+/// An executor that runs each job at once, on an idle thread.
 ///
-/// It starts a new thread if no thread is idle, so jobs may block, even on each other.
+/// If no thread is idle, it starts a new one, so jobs may block, even if they wait for each other.
 private final class BlockableThreads: TaskExecutor {
     static let shared = BlockableThreads()
 
     private struct State {
         var jobs: [UnownedJob] = []
-        /// Threads that wait for a job and have not been woken for one.
+        /// The number of threads that wait for a job, without those that were already woken for one.
         var idle = 0
     }
 
@@ -122,7 +123,8 @@ private final class BlockableThreads: TaskExecutor {
     }
 
     private func work() {
-        // A Dispatch thread, which may have made this one, blocks most signals; programs that tests start would inherit that.
+        // If a Dispatch thread created this one, most signals are blocked, and programs that tests start would inherit
+        // that.
         var none = sigset_t()
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)

@@ -7,35 +7,37 @@ public final class TemporaryDirectory: Sendable {
     /// The path, without a trailing slash.
     public let path: String
 
-    /// Makes a directory below `base`, `$DISKCACHE_TEST_DIR` or the system's temporary directory, the first that is set.
+    /// Creates a directory below `base`, `$DISKCACHE_TEST_DIR` or the system's temporary directory, the first that is
+    /// set.
     ///
-    /// `$DISKCACHE_TEST_DIR` is for tests on another file system.
+    /// Use `$DISKCACHE_TEST_DIR` to test on another file system.
     public init(below base: String? = nil) throws {
         let parent = base.map { URL(fileURLWithPath: $0) } ?? Self.parent
         path = parent.appendingPathComponent("diskcache-test-" + UUID().uuidString).path
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }
 
-    /// The directory of this process, removed when it exits.
+    /// The parent directory for this process, removed when the process exits.
     ///
-    /// On ext4 it has the flag `T`, as set by `chattr +T`, so each directory in it goes to a block group of its own. ext4
-    /// without a journal does not use a deleted inode again for some seconds, and looks at all such inodes of the group
-    /// when it creates a file. In one group, that took two fifths of the time of all tests.
+    /// On ext4 it has the flag `T`, as set by `chattr +T`, so that ext4 places each directory in it in a different block
+    /// group. Without a journal, ext4 does not reuse a deleted inode for some seconds, and each creation of a file
+    /// searches all such inodes of its block group. With a single block group, this took two fifths of the time of all
+    /// tests.
     private static let parent: URL = {
         let base = ProcessInfo.processInfo.environment["DISKCACHE_TEST_DIR"] ?? NSTemporaryDirectory()
         let parent = URL(fileURLWithPath: base).appendingPathComponent("diskcache-tests-\(getpid())")
         try? FileManager.default.createDirectory(at: parent, withIntermediateDirectories: true)
         setTopOfHierarchy(parent.path)
-        // Caches that a test left open are still in it.
+        // Removes caches that tests have left open.
         atexit { try? FileManager.default.removeItem(at: TemporaryDirectory.parent) }
         return parent
     }()
 
-    /// Sets the flag `T`; a file system without it is left as it is.
+    /// Sets the flag `T`; does nothing on a file system without this flag.
     private static func setTopOfHierarchy(_ path: String) {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         defer { close(descriptor) }
-        // FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_TOPDIR_FL of linux/fs.h, which Swift does not import.
+        // FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_TOPDIR_FL from linux/fs.h, which Swift does not import.
         var flags: Int32 = 0
         guard ioctl(descriptor, 0x8008_6601, &flags) == 0 else { return }
         flags |= 0x0002_0000
@@ -43,7 +45,7 @@ public final class TemporaryDirectory: Sendable {
     }
 
     deinit {
-        // Tests may have removed permissions, without which the tree can't be removed.
+        // A test may have removed permissions that are needed to delete the tree.
         _ = try? FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
         try? FileManager.default.removeItem(atPath: path)
     }
@@ -60,7 +62,7 @@ public final class TemporaryDirectory: Sendable {
     }
 }
 
-/// Makes a file with these contents, and traps if that fails.
+/// Creates a file with these contents; traps if that fails.
 public func makeFile(_ path: String, _ contents: String = "") {
     precondition(FileManager.default.createFile(atPath: path, contents: Data(contents.utf8)), path)
 }

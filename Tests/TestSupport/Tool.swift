@@ -3,9 +3,9 @@
 import DiskCache
 import Foundation
 
-/// The built `diskcache` command, run as users run it.
+/// The built `diskcache` command, executed as a user would.
 public struct Tool: Sendable {
-    /// The result of a run.
+    /// The result of an execution.
     public struct Run: Sendable {
         /// The exit status, or 128 plus the number of the signal that ended the process, as in a shell.
         public let status: Int32
@@ -30,11 +30,11 @@ public struct Tool: Sendable {
         return beside
     }()
 
-    /// The cache directory of all runs, which does not exist at first.
+    /// The cache directory of all executions, which does not exist at first.
     public let directory: String
     private let scratch: TemporaryDirectory
 
-    /// Makes a tool with a new scratch directory.
+    /// Creates a tool with a new scratch directory.
     public init() throws {
         scratch = try TemporaryDirectory()
         directory = scratch.path + "/cache"
@@ -45,10 +45,10 @@ public struct Tool: Sendable {
         "\(scratch.path)/\(name)"
     }
 
-    /// Opens the cache of all runs in the test program.
+    /// Opens the cache of all executions in the test program.
     ///
-    /// The cache has no janitor, so that the files that a command has left are not collected before the test checks them.
-    /// (A janitor would at once continue an interrupted collection.)
+    /// The cache has no janitor, which would collect files that a command has left before the test checks them. (A
+    /// janitor continues an interrupted collection at once.)
     public func cache(_ change: (inout CacheConfiguration) -> Void = { _ in }) throws -> SharedCache {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -70,7 +70,7 @@ public struct Tool: Sendable {
         try execute(Self.path, arguments, input: input, environment: [:])
     }
 
-    /// Runs a bash script with the command in `$TOOL` and the cache in `$DISKCACHE_DIR`.
+    /// Runs a bash script, with the path of the command in `$TOOL` and the cache directory in `$DISKCACHE_DIR`.
     public func shell(_ script: String, input: Data = Data()) throws -> Run {
         try execute("/bin/bash", ["-c", script], input: input, environment: ["TOOL": Self.path])
     }
@@ -89,7 +89,7 @@ public struct Tool: Sendable {
         let id = UUID().uuidString
         let files = ["in", "out", "err"].map { path("\(id).\($0)") }
         defer { for file in files { try? FileManager.default.removeItem(atPath: file) } }
-        // Files instead of pipes: no output must be read during the run, and no pipe can block.
+        // Files instead of pipes, so that nothing must be read during the run, and no pipe can block.
         try input.write(to: URL(fileURLWithPath: files[0]))
         for file in files[1...] { makeFile(file) }
         let process = Process()
@@ -109,7 +109,7 @@ public struct Tool: Sendable {
         )
     }
 
-    /// The environment of the tests, without the variables that would change the command's behaviour.
+    /// The environment of the tests, without variables that would change the behavior of the command.
     private var environment: [String: String] {
         var environment = ProcessInfo.processInfo.environment
         for name in [

@@ -4,20 +4,20 @@ import Foundation
 import Glibc
 import Platform
 
-/// An HTTP server on 127.0.0.1 whose answers a test controls, with one request per connection.
+/// An HTTP server on 127.0.0.1, whose answers a test controls; each connection has one request.
 public final class WebServer: Sendable {
     /// A request to the server.
     public struct Request: Sendable {
-        /// The method as sent.
+        /// The method, as sent.
         public var method = ""
-        /// The path with the query.
+        /// The path, including the query.
         public var path = ""
         /// The header fields.
         public var fields: [(name: String, value: String)] = []
-        /// The body, of the length in Content-Length.
+        /// The body, whose length Content-Length states.
         public var body = Data()
 
-        /// The value of a field, by its name in any case.
+        /// Returns the value of a field; the case of its name does not matter.
         public subscript(name: String) -> String? {
             fields.first { $0.name.lowercased() == name.lowercased() }?.value
         }
@@ -29,14 +29,14 @@ public final class WebServer: Sendable {
         public var status = 200
         /// The header lines.
         public var fields: [String] = []
-        /// The body, sent whole unless ``cut`` is set.
+        /// The body, which is sent completely unless ``cut`` is set.
         public var body = Data()
-        /// The number of body bytes after which the connection is closed, or nil to send all.
+        /// The number of bytes of the body after which the connection is closed; nil to send all.
         public var cut: Int?
-        /// The raw head and body to send, or nil to make them from the other properties.
+        /// The raw head and body to send; nil to create them from the other properties.
         public var raw: Data?
 
-        /// Makes an answer with these properties.
+        /// Creates an answer with these properties.
         public init(_ status: Int = 200, _ fields: [String] = [], _ body: Data = Data(), cut: Int? = nil) {
             (self.status, self.fields, self.body, self.cut) = (status, fields, body, cut)
         }
@@ -48,7 +48,7 @@ public final class WebServer: Sendable {
     private let log = Locked<[Request]>([])
     private let isStopped = Locked(false)
 
-    /// Starts a server that answers with `answer`, which may block, until it is stopped.
+    /// Starts a server that answers each request with `answer`, which may block, until ``stop()``.
     public init(_ answer: @escaping @Sendable (Request) -> Answer) throws {
         let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
@@ -77,13 +77,14 @@ public final class WebServer: Sendable {
         }
     }
 
-    /// Stops the server, which then refuses connections.
+    /// Stops the server; it then refuses connections.
     public func stop() {
         let isFirst = isStopped.withLock { isStopped in
             defer { isStopped = true }
             return !isStopped
         }
-        // This wakes the accepting thread, which closes the socket: a close here could hit a reused descriptor.
+        // This wakes the accepting thread, which closes the socket; closing it here could close a reused descriptor
+        // instead.
         if isFirst { shutdown(listening, Int32(SHUT_RDWR)) }
     }
 
@@ -129,7 +130,7 @@ public final class WebServer: Sendable {
         Self.send(Data(head.utf8) + body, number)
     }
 
-    /// Returns the received bytes, or nil at the end.
+    /// Returns the received bytes, or nil at the end of the input.
     private static func receive(_ number: Int32) -> Data? {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = recv(number, &bytes, bytes.count, 0)
@@ -155,14 +156,14 @@ public final class WebServer: Sendable {
 }
 
 extension WebServer.Answer {
-    /// Returns an answer of exactly these header lines and body, after which the connection is closed.
+    /// Returns an answer with exactly these header lines and this body; the connection is closed after it.
     public static func raw(_ lines: [String], _ body: Data = Data()) -> WebServer.Answer {
         var answer = WebServer.Answer()
         answer.raw = Data((lines + ["Connection: close", "", ""]).joined(separator: "\r\n").utf8) + body
         return answer
     }
 
-    /// Returns a resource with an entity tag, as a server does that supports conditions and ranges.
+    /// Returns the answer of a server that supports conditions and ranges, for a resource with an entity tag.
     public static func resource(
         _ request: WebServer.Request,
         _ body: Data,

@@ -5,10 +5,10 @@ import Foundation
 import Platform
 import TestSupport
 
-/// fork(2), which Swift's module of the C library hides.
+/// fork(2), which Swift's import of the C library does not provide.
 let forkProcess = unsafeBitCast(dlsym(nil, "fork"), to: (@convention(c) () -> Int32).self)
 
-/// A program that forks with an open cache, and exits when an expectation fails.
+/// A program that forks while a cache is open, and exits if an expectation is not met.
 struct ForkingHost {
     let path: String
 
@@ -22,7 +22,7 @@ struct ForkingHost {
         _exit(1)
     }
 
-    /// Runs a closure in a child, and waits for the child's end.
+    /// Runs a closure in a child process, and waits until the child ends.
     private func inChild(_ body: () throws -> Void) {
         let child = forkProcess()
         if child == 0 {
@@ -50,7 +50,7 @@ struct ForkingHost {
         }
     }
 
-    /// Returns whether another process could take a lock.
+    /// Returns whether another process could take a lock now.
     private func isFree(_ name: String) -> Bool {
         let file = open("\(path)/locks/\(name)", O_RDWR | O_CLOEXEC)
         defer { close(file) }
@@ -64,7 +64,7 @@ struct ForkingHost {
 
     // MARK: Tasks
 
-    /// Uses the parent's cache in a child, and then a cache that the child opens.
+    /// Uses the parent's cache in a child, and then a cache that the child opens itself.
     func useInChild() throws {
         let cache = try SharedCache(at: path)
         try cache.put("value", forKey: "key")
@@ -104,7 +104,7 @@ struct ForkingHost {
         expect(cache.close().wasLast, "the child is gone")
     }
 
-    /// Checks that a child computes every value that it requests from its parent's cache, and does not wait.
+    /// Checks that a child computes every value that it requests from its parent's cache, without waiting.
     private func askForAll(_ cache: SharedCache) throws {
         let child = Data("child".utf8)
         let hit = try cache.hit(forKey: "key") { computation in
@@ -122,7 +122,7 @@ struct ForkingHost {
         expect(values == ["key": child, "other": child], "the values of the child")
     }
 
-    /// Makes calls in a child while a put of the parent is pending, which is never published in the child.
+    /// Makes calls in a child while a put of the parent is pending; the child never publishes that put.
     func waitInChild() throws {
         let cache = try SharedCache(at: path)
         let locks = try FileManager.default.contentsOfDirectory(atPath: path + "/locks")
@@ -132,7 +132,7 @@ struct ForkingHost {
         }
         try cache.put("value", forKey: "key", options: PutOptions(writing: .behind))
         inChild {
-            // Ends a child that waits.
+            // Ends the child if a call waits.
             alarm(30)
             expectForked { () throws(CacheError) in _ = try cache.entries() }
             expectForked { () throws(CacheError) in try cache.removeAll() }
@@ -142,7 +142,7 @@ struct ForkingHost {
         withExtendedLifetime(cache) {}
     }
 
-    /// Continues in a child a computation that the parent has started, and ends it.
+    /// Continues and ends, in a child, a computation that the parent has started.
     func computeInChild() throws {
         let cache = try SharedCache(at: path)
         let parent = getpid()
@@ -167,12 +167,12 @@ struct ForkingHost {
         cache.close()
     }
 
-    /// Does the same with many keys, the computation of some of which has not started.
+    /// Forks during a computation of many keys, some of whose computations have not started.
     private func computeManyInChild(_ cache: SharedCache) throws {
         let parent = getpid()
         let all = (0..<200).map { "many \($0)" }
         let values = try cache.values(forKeys: all) { keys in
-            // In the first of two calls.
+            // The first of two calls of this closure.
             if keys.count == 128, getpid() == parent {
                 let child = forkProcess()
                 if child != 0 { expectSuccess(of: child) }
@@ -188,7 +188,7 @@ struct ForkingHost {
         expect(values.values.allSatisfy { $0 == Data("parent".utf8) }, "those of the parent")
     }
 
-    /// Requests in a child a key that the parent is computing on another thread.
+    /// Requests, in a child, a key that the parent computes on another thread.
     func askInChild() throws {
         let cache = try SharedCache(at: path)
         let begun = DispatchSemaphore(value: 0)
@@ -213,7 +213,7 @@ struct ForkingHost {
         cache.close()
     }
 
-    /// Releases the parent's locks in a child, and then in the parent while another child still has them open.
+    /// Releases the parent's locks in a child, and then in the parent while another child still holds their descriptors.
     func giveBackInChild() throws {
         try FileManager.default.createDirectory(atPath: path + "/locks", withIntermediateDirectories: true)
         let directory = try Directory(opening: path + "/locks")
@@ -244,10 +244,11 @@ struct ForkingHost {
         expectSuccess(of: child)
     }
 
-    /// Releases a named lock of the parent in a child, and then in the parent while another child still has it open.
+    /// Releases a named lock of the parent in a child, and then in the parent while another child still holds its
+    /// descriptor.
     ///
-    /// In the child neither unlocking nor deinitializing the lock has an effect, and the parent's cache can't take another
-    /// lock.
+    /// In the child, neither unlocking nor deinitializing the lock has an effect, and the parent's cache can't take
+    /// another lock.
     func lockInChild() throws {
         let cache = try SharedCache(at: path)
         func isNamedLockFree() -> Bool {
@@ -276,9 +277,10 @@ struct ForkingHost {
         cache.close()
     }
 
-    /// Uses a cache in a child on the thread that forked and on others, each of which holds locks that the others wait for.
+    /// Uses a cache in a child on several threads, including the one that forked; each holds locks for which the others
+    /// wait.
     func contendInChild() throws {
-        // So that the thread has cached its own state for locks before it forks.
+        // Makes the thread cache its own state for locks before it forks.
         Locked(0).withLock { $0 += 1 }
         inChild {
             let cache = try SharedCache(at: path)

@@ -4,21 +4,21 @@ import Foundation
 import Platform
 import Synchronization
 
-/// A task that wakes up every 20 ms, beside a thread that does the same.
+/// A task and a thread that both wake up every 20 ms.
 ///
-/// It measures how much longer the task waits for its turn than the thread, whatever the load of the machine.
+/// The comparison shows how much longer the task waits for a processor than the thread, whatever the load of the machine.
 final class Heartbeat: Sendable {
     static let pause: Duration = .milliseconds(20)
-    /// The beats in a long gap: 200 ms on an idle machine, twice the promised limit.
+    /// The number of the thread's beats that make a gap long: 200 ms on an idle machine, twice the promised limit.
     ///
     /// A busy machine delays the task and the thread equally, but not at the same moment.
     private static let longGap = 10
 
     struct Report: Codable, Sendable {
-        /// The beats of the task, and of the thread in the same time.
+        /// The number of beats of the task, and of the thread in the same time.
         var beats = 0
         var threadBeats = 0
-        /// The number of gaps between two beats of the task in which the thread woke up ``longGap`` times or more.
+        /// The number of gaps between two beats of the task in which the thread woke up at least ``longGap`` times.
         var longGaps = 0
         var longestMilliseconds = 0.0
     }
@@ -65,7 +65,7 @@ final class Heartbeat: Sendable {
     /// The number of times that the task has woken up.
     var beats: Int { state.withLock { $0.report.beats } }
 
-    /// Ends both; a gap that has not ended yet counts, too.
+    /// Ends the task and the thread; a gap that is still open counts, too.
     func end() -> Report {
         isOver.store(true, ordering: .relaxed)
         note()

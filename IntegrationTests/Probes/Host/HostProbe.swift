@@ -3,13 +3,13 @@
 import DiskCache
 import Foundation
 
-/// Tests the effect of a cache on its program: `host TASK DIRECTORY` prints its observations as a line of JSON.
+/// Tests how a cache affects its host program: `host TASK DIRECTORY` prints its observations as a line of JSON.
 ///
-/// - blocked: 64 tasks put while all stripes are locked as by another process; others get meanwhile.
+/// - blocked: 64 tasks put while all stripes are locked as if by another process; others get in the meantime.
 /// - durable: 256 tasks put with fsync.
-/// - fork-…: forks with an open cache, see ForkingHost. prefork: forks first.
-/// - crash: a closure crashes on a library thread; a handler of the program ends it with 7.
-/// - chdir: opens a cache at a relative path and changes its working directory; `reads` counts the successful checks.
+/// - fork-…: forks while a cache is open; see ForkingHost. prefork: forks before it opens a cache.
+/// - crash: a closure crashes on a library thread; the program's signal handler exits with status 7.
+/// - chdir: opens a cache at a relative path, and changes the working directory; `reads` counts the successful checks.
 /// - descriptors: 64 tasks put from a pipe, others put in the background, and the process has no free descriptor.
 enum HostProbe {
     static func run(_ words: [String]) throws {

@@ -5,13 +5,13 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// The observations of a host.
+/// The observations of a host program.
 struct HostReport: Codable, Sendable {
     var heartbeat = Heartbeat.Report()
-    /// The numbers of puts and reads that ended while the locks were held.
+    /// The number of puts, and of reads, that ended while the locks were held.
     var earlyPuts = 0
     var reads = 0
-    /// The number of puts that succeeded in the end.
+    /// The number of puts that eventually succeeded.
     var puts = 0
 }
 
@@ -22,12 +22,12 @@ final class Count: Sendable {
     func add() { number.add(1, ordering: .relaxed) }
 }
 
-/// A program whose puts all wait for a stopped process.
+/// A program whose puts all wait for a lock, as if its holder were a stopped process.
 struct BlockedHost {
     private static let tasks = 64
-    /// The beats of the task that the test waits for.
+    /// The number of the task's beats for which the test waits.
     private static let beats = 50
-    /// The beats of the thread, twenty times as many, after which the test stops waiting for the task.
+    /// The number of the thread's beats, twenty times as many, after which the test no longer waits for the task.
     private static let patience = 1000
 
     private let path: String
@@ -48,7 +48,7 @@ struct BlockedHost {
         let locks = try holdStripes()
         let putting = (0..<Self.tasks).map { index in Task { await put(index) } }
         let reading = (0..<Self.tasks).map { index in Task { await read(index) } }
-        // On a thread, in case no task gets to run.
+        // On a thread, because possibly no task gets to run.
         let beats = heartbeat
         var report = await withCheckedContinuation { continuation in
             Thread.detachNewThread { [reads, puts] in
@@ -73,7 +73,7 @@ struct BlockedHost {
         return report
     }
 
-    /// Puts a value until that succeeds, so that the test does not depend on how long a put waits.
+    /// Retries a put until it succeeds, so that the test does not depend on how long a put waits.
     private func put(_ index: Int) async {
         while true {
             do {
@@ -97,7 +97,7 @@ struct BlockedHost {
         }
     }
 
-    /// Holds all stripes as another process would, with separate descriptors.
+    /// Locks all stripes with separate descriptors, as another process would.
     private func holdStripes() throws -> [Int32] {
         let directory = path + "/locks"
         return try FileManager.default.contentsOfDirectory(atPath: directory).filter {
@@ -112,8 +112,8 @@ struct BlockedHost {
 
 /// A program that has used up its 20 descriptors while calls are in progress.
 ///
-/// Dispatch checks its threads once a second while work waits for them, and ends the process if it can't. So no task of the
-/// program runs meanwhile, only those of the library.
+/// While work waits for threads, Dispatch checks its threads once a second, and ends the process if it can't. So the
+/// program runs no tasks in the meantime, only the library does.
 struct ExhaustedHost {
     private static let tasks = 64
 
@@ -129,7 +129,7 @@ struct ExhaustedHost {
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = 20
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        // Puts that wait as long as the pipe is open; some get no descriptor.
+        // These puts wait while the pipe is open; some of them get no descriptor.
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { fatalError("no pipe") }
         let (source, sink) = (ends[0], ends[1])
@@ -182,7 +182,7 @@ struct ExhaustedHost {
     }
 }
 
-/// A program that opens a cache at a relative path, and then changes its working directory.
+/// A program that opens a cache at a relative path, and then changes the working directory.
 struct MovingHost {
     private let directory: String
 
@@ -196,7 +196,7 @@ struct MovingHost {
         try cache.put("value", forKey: "key", options: PutOptions(keeps: .diskOnly))
         guard mkdir("elsewhere", 0o700) == 0, chdir("elsewhere") == 0 else { fatalError("elsewhere") }
         var report = HostReport()
-        // The background thread checks this once a second, and reopens the path if the answer is no.
+        // The background thread makes this check once a second, and reopens the path if it fails.
         let isCurrent = try cache.withStore { (store, _) throws(CacheError) in try store.directory.isCurrent()
         }
         if isCurrent { report.reads += 1 }
@@ -221,7 +221,7 @@ struct DurableHost {
     }
 
     func run() async throws -> HostReport {
-        // Created before, so that the tasks only wait.
+        // Created in advance, so that the tasks only wait.
         let values = (0..<Self.tasks * Self.puts).map { Data(repeating: 1, count: 4096) + Data("\($0)".utf8) }
         let heartbeat = Heartbeat()
         var report = HostReport()
@@ -243,7 +243,7 @@ struct DurableHost {
     }
 }
 
-/// A program with a handler for its crashes, whose closure crashes on a library thread.
+/// A program that handles its crashes, and whose closure crashes on a library thread.
 struct CrashingHost {
     let path: String
 

@@ -5,25 +5,25 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// The work of a process.
+/// What a process does.
 package enum LoadRole: String, Sendable {
     case write, read, zipf, fill, uniform, mixed
 }
 
-/// The observations of a process.
+/// The observations of one process.
 package struct LoadReport: Codable, Sendable {
     package var operations = 0
     package var hits = 0
-    /// The number of failed calls, and the first reason.
+    /// The number of failed calls, and the error of the first one.
     package var failures = 0
     package var failure: String?
-    /// The times of gets, and of the longest put, in µs.
+    /// The median and the 99th percentile of the times of gets, and the time of the longest put, in µs.
     package var median = 0.0
     package var p99 = 0.0
     package var longestPut = 0.0
     /// The mean time of a get in µs, for `uniform`.
     package var mean = 0.0
-    /// The key and the time (ns) of each request in order, for `zipf`.
+    /// The key and the time in ns of each request, in order, for `zipf`.
     package var requests: [Request] = []
 
     package struct Request: Codable, Sendable {
@@ -56,7 +56,7 @@ struct Load {
         generator = SeededGenerator(seed: number)
     }
 
-    /// Returns bytes that no other value has.
+    /// Returns bytes that differ from all other values.
     private mutating func value() -> Data {
         var data = Data(repeating: UInt8(truncatingIfNeeded: number), count: size)
         let words = [number, UInt64(report.operations), generator.next()]
@@ -76,7 +76,7 @@ struct Load {
         report.longestPut = max(report.longestPut, (ContinuousClock.now - start) / .microseconds(1))
     }
 
-    /// Returns whether a key has a value; a failure is counted together with those of puts.
+    /// Returns whether a key has a value; a failed get counts like a failed put.
     private mutating func get(_ key: String) -> Bool {
         do {
             return try cache.get(forKey: key) != nil
@@ -98,7 +98,7 @@ struct Load {
         var times: [Double] = []
         while !stop.isSet {
             report.operations += 1
-            // Few enough keys that each is requested again long before the writers have filled the cache.
+            // So few keys that each is requested again long before the writers can fill the cache.
             let key = "read-\(number)-\(generator.next() % 8)"
             let start = ContinuousClock.now
             let isHit = get(key)
@@ -131,7 +131,7 @@ struct Load {
         }
     }
 
-    /// Stores values of up to about `size` bytes under keys of 60 bytes, with tags, and replaces and removes some.
+    /// Stores values of up to about `size` bytes with tags under keys of 60 bytes, and replaces and removes some of them.
     mutating func mix(until stop: Stop) {
         while !stop.isSet {
             report.operations += 1
@@ -166,9 +166,9 @@ struct Load {
         }
     }
 
-    /// Requests keys that are all equally popular: first `skipped` times, then `count` times with the time measured.
+    /// Requests equally popular keys `skipped` times without measuring, and then `count` times with measuring.
     mutating func requestUniformly(_ count: Int, after skipped: Int) {
-        // Created beforehand, so that only the gets take time.
+        // Created in advance, so that only the gets are measured.
         let names = (0..<keys).map { "key-\($0)" }
         var start = ContinuousClock.now
         for request in 0..<skipped + count {
@@ -186,7 +186,7 @@ struct Load {
     }
 }
 
-/// Zipf's law with an exponent of 0.9: key k is requested in proportion to k^-0.9.
+/// Zipf's law with exponent 0.9: the probability of key k is proportional to k^-0.9.
 struct Popularity {
     private var sums: [Double] = []
 

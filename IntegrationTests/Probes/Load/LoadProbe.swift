@@ -4,17 +4,19 @@ import DiskCache
 import Foundation
 import TestSupport
 
-/// One process of a load on a cache with limits, until its standard input ends; then it prints its observations as one line
-/// of JSON: `load write|read|zipf|mixed DIRECTORY NUMBER BYTES [KEYS [HELD]]`; or until it is done:
-/// `load fill|uniform DIRECTORY NUMBER BYTES KEYS [HELD [SKIPPED [COUNT]]]`.
+/// One process of a load test on a cache with limits.
 ///
-/// - write: puts values, all of them different and under new keys, as fast as it can.
+/// `load write|read|zipf|mixed DIRECTORY NUMBER BYTES [KEYS [HELD]]` runs until its standard input ends, `load
+/// fill|uniform DIRECTORY NUMBER BYTES KEYS [HELD [SKIPPED [COUNT]]]` until its work is done. Both then print their
+/// observations as one line of JSON.
+///
+/// - write: puts different values under new keys, as fast as possible.
 /// - read: gets 8 keys from disk, and stores missing ones again, at most 2,500 times a second.
-/// - zipf: requests KEYS keys, popular and rare ones, through HELD values in memory and the disk, and stores missing ones.
-/// - mixed: stores, replaces and removes KEYS keys of 60 bytes with tags, whose values have up to about BYTES.
+/// - zipf: requests KEYS keys, popular and rare ones, with HELD values in memory, and stores missing ones.
+/// - mixed: stores, replaces and removes KEYS keys of 60 bytes with tags and values of up to about BYTES.
 /// - fill: stores KEYS keys.
-/// - uniform: requests COUNT (100,000) times one of KEYS keys that were filled in, all equally popular, with memory for HELD
-///   values (-1: the default), and reports the mean time of a get after the first SKIPPED ones.
+/// - uniform: requests COUNT (100,000) times one of the KEYS keys that `fill` has stored, all equally popular, with
+///   memory for HELD values (-1: the default), and reports the mean time of a get after the first SKIPPED ones.
 enum LoadProbe {
     static func run(_ words: [String]) throws {
         guard words.count >= 4, let role = LoadRole(rawValue: words[0]), let number = UInt64(words[2]),

@@ -3,12 +3,12 @@
 import DiskCache
 import Foundation
 
-/// Repeats one operation on a cache, so that its system calls, allocations and instructions can be counted:
-/// `systemCalls DIRECTORY OPERATION TIMES [SIZE]`.
+/// Repeats one operation on a cache, so that its system calls, allocations and instructions can be counted.
 ///
-/// Two runs with different TIMES separate the costs of the start and of the first use. The operations are in ``Operation``;
-/// SIZE is the length of a value in bytes (4096), and for `trim` the number of entries to keep. The memory tier is off for
-/// operations that do not need it, and the janitor is always off.
+/// The arguments are `systemCalls DIRECTORY OPERATION TIMES [SIZE]`. Two runs with different TIMES separate the cost of
+/// an operation from the costs of starting and of the first use. For the operations see ``Operation``. SIZE is the length
+/// of a value in bytes (4096), or for `trim` the number of entries to keep. The memory tier is off for operations that do
+/// not need it, and the janitor is always off.
 enum SystemCallProbe {
     static func run(_ words: [String]) throws {
         guard (3...4).contains(words.count), let operation = Operation(rawValue: words[1]),
@@ -19,7 +19,7 @@ enum SystemCallProbe {
         }
         var configuration = CacheConfiguration()
         if operation != .memoryHits, operation != .memoryOnly { configuration.memory = .none }
-        // The calls of its thread would be counted, too.
+        // The system calls of the janitor's thread would be counted, too.
         configuration.janitor.isEnabled = false
         if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {
             configuration.metadataForm = .sidecar

@@ -4,21 +4,21 @@ import DiskCache
 import FoundationEssentials
 import Glibc
 
-/// A cache with the entries that the operations need.
+/// A cache with the entries that operations need.
 struct Workload {
     let cache: SharedCache
     let size: Int
 
-    /// Prepares the cache, at the same cost for any `times`, and repeats the operation.
+    /// Prepares the cache, which costs the same for any `times`, and repeats the operation.
     func run(_ operation: Operation, times: Int) throws {
         try prepare()
         if operation == .behind { try holdBackPublishing() }
-        // Chosen once: comparing names would be counted with each repetition.
+        // Selected once, because the comparison of names would be counted at each repetition.
         let body = body(of: operation)
         for round in 0..<times { try body(round) }
     }
 
-    /// Does the work that a process does once (opening locks, checking the access time) before the count.
+    /// Does work that a process does only once (opening locks, checking the access time), so that it is not counted.
     private func prepare() throws {
         let value = value()
         for key in ["key", "removed"] {
@@ -32,7 +32,7 @@ struct Workload {
 
     private func value() -> Data { Data(repeating: 7, count: size) }
 
-    /// Returns a key that is short enough to need no allocation.
+    /// Returns a key that is so short that it needs no allocation.
     private func key(_ round: Int) -> String { "new \(round)" }
 
     private func body(of operation: Operation) -> (Int) throws -> Void {
@@ -63,7 +63,7 @@ struct Workload {
         let cache = cache
         let value = value()
         var fresh = value
-        // In place: the bytes have no other reference once a put has returned.
+        // Changes the bytes in place, without an allocation: after a put has returned, nothing else references them.
         func change(_ round: Int) {
             withUnsafeBytes(of: round) { fresh.replaceSubrange(0..<min(8, size), with: $0.prefix(size)) }
         }
@@ -108,10 +108,10 @@ struct Workload {
         }
     }
 
-    /// Blocks the publication of queued values until the process ends, because its thread and time would be random, and
-    /// would be counted.
+    /// Blocks the publication of queued values until the process ends.
     ///
-    /// The first value in the queue waits for the stripe of its entry; all stripes are locked and never released.
+    /// The publishing thread would run at random times, and its work would be counted. The first value in the queue waits
+    /// for the stripe of its entry, since all stripes are locked here and never released.
     private func holdBackPublishing() throws {
         let locks = cache.path + "/locks/"
         for name in try FileManager.default.contentsOfDirectory(atPath: locks) where name.hasPrefix("entry-")

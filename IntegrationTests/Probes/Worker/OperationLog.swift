@@ -3,10 +3,10 @@
 import Foundation
 import Synchronization
 
-/// The operations of a worker's thread, in a file that survives the death of the worker at any instruction.
+/// The log of one thread of a worker, in a file that survives if the worker is killed at any instruction.
 ///
-/// The file is mapped, so it contains a store from that instruction on, whatever happens to the process. A write is recorded
-/// before it is attempted, with an end of zero until it has returned.
+/// The file is mapped into memory, so it contains each store as soon as the instruction has executed. A write is recorded
+/// before it is attempted; its end is zero until it has returned.
 ///
 /// ```
 /// count (8 bytes), padding to 32; then for each operation: start  end  value  kind | key << 8 | tier << 32
@@ -15,19 +15,19 @@ package struct OperationLog: ~Copyable {
     /// The kind of an operation.
     package enum Kind: UInt64, Sendable {
         case read = 1, miss, write, remove
-        /// A value that was found, or shared with the computing call, by a call that would have computed it.
+        /// A value that a single-flight call found, or got from another call that computed it.
         case flight
-        /// A value that was read and, in the same atomic step, replaced.
+        /// A value that was read and replaced in one atomic step.
         case replaced
-        /// Bytes that are no value, or another key's value, which must never occur.
+        /// Bytes that are not a value of this key, which must never occur.
         case damaged
-        /// A put that is published in the background; it ends when a later flush has ended.
+        /// A put that is published in the background; it ends when a later flush ends.
         case behind
-        /// A write by a call that has computed the value.
+        /// A write by a call that computed the value.
         case computed
     }
 
-    /// The source of a value.
+    /// Where a value came from.
     package enum Tier: UInt64, Sendable {
         case none, disk, memory
     }
@@ -38,7 +38,7 @@ package struct OperationLog: ~Copyable {
         package var key: Int
         package var value: UInt64 = 0
         package var tier = Tier.none
-        /// The start on CLOCK_MONOTONIC in nanoseconds.
+        /// The start in nanoseconds of CLOCK_MONOTONIC.
         package var start: UInt64
         /// The end, or zero if the operation has not returned.
         package var end: UInt64 = 0
@@ -49,7 +49,7 @@ package struct OperationLog: ~Copyable {
     private let capacity: Int
     private var count = 0
 
-    /// Maps a new file with room for `capacity` operations, of which only the recorded ones take space.
+    /// Maps a new file with room for `capacity` operations; only recorded operations take space.
     package init(creating path: String, capacity: Int) throws {
         let size = (capacity + 1) * Self.stride * 8
         let number = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -63,15 +63,15 @@ package struct OperationLog: ~Copyable {
         self.capacity = capacity
     }
 
-    /// The current time on the clock of all entries.
+    /// The current time in nanoseconds, on the clock of all entries.
     package static var now: UInt64 {
         nanoseconds(of: CLOCK_MONOTONIC)
     }
 
-    /// Whether the operations of one more step, at most one for each key, may not fit.
+    /// Whether the operations of another step, at most one per key, might not fit.
     package var isFull: Bool { count + UniqueValues.keys.count > capacity }
 
-    /// Records an operation, and returns its number for `end`.
+    /// Records an operation, and returns its number for ``end(_:)``.
     @discardableResult
     package mutating func append(_ entry: Entry) -> Int {
         precondition(count < capacity, "the log is full")
@@ -81,7 +81,7 @@ package struct OperationLog: ~Copyable {
         place[1] = entry.end
         place[2] = entry.value
         place[3] = entry.kind.rawValue | UInt64(entry.key) << 8 | entry.tier.rawValue << 32
-        // The count is written last: a kill in between must not leave half an entry that is counted.
+        // The count is written last, so that it never includes an incomplete entry of a killed process.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         words[0] = UInt64(count)
         atomicMemoryFence(ordering: .sequentiallyConsistent)
@@ -100,7 +100,7 @@ package struct OperationLog: ~Copyable {
         end(number)
     }
 
-    /// Returns the number of operations in a log so far, or zero if the log does not exist yet.
+    /// Returns the number of operations that a log contains now; zero if the log does not exist yet.
     package static func count(of path: String) -> Int {
         guard let file = FileHandle(forReadingAtPath: path),
             let data = try? file.read(upToCount: 8), data.count == 8
@@ -108,10 +108,10 @@ package struct OperationLog: ~Copyable {
         return data.withUnsafeBytes { Int($0.loadUnaligned(as: UInt64.self)) }
     }
 
-    /// Returns all operations of a log, also of a killed process.
+    /// Returns all operations of a log, even if its process was killed.
     package static func entries(of path: String) throws -> [Entry] {
         let count = count(of: path)
-        // Also if the worker was killed before the log had a size.
+        // A worker that was killed early leaves an empty file.
         if count == 0 { return [] }
         guard let file = FileHandle(forReadingAtPath: path),
             let data = try file.read(upToCount: (count + 1) * stride * 8),

@@ -2,27 +2,27 @@
 
 import Foundation
 
-/// Values that are each written once, and reveal a torn, shifted or mixed-up byte.
+/// Values each of which is written only once, and in which torn, shifted or mixed bytes can be detected.
 ///
 /// ```
 /// number  key  number + 1 step  number + 2 steps …       (words of 8 bytes)
 /// ```
 package enum UniqueValues {
-    /// The keys, which are identified by their index.
+    /// The keys; elsewhere, a key is identified by its index.
     ///
-    /// The last eight are four pairs whose digests begin with the same 16 bits, and so share the state that the cache keeps
-    /// for a group of keys.
+    /// The last eight keys are four pairs whose digests begin with the same 16 bits, so that each pair shares the state
+    /// that the cache keeps for a group of keys.
     package static let keys: [String] =
         (0..<32).map { "key:\($0)" } + [
             "pair:19", "pair:140", "pair:311", "pair:364", "pair:98", "pair:376", "pair:106", "pair:543",
         ]
 
-    /// The key of the number that counters increment.
+    /// The key of the number that workers with the role `counter` increment.
     package static let counter = "count"
 
     private static let step: UInt64 = 0x9e37_79b9_7f4a_7c15
 
-    /// Returns the number of a value that no other thread of any worker writes.
+    /// Returns a number for a value that no other thread of any worker uses.
     package static func number(worker: Int, thread: Int, count: Int) -> UInt64 {
         UInt64(worker) << 40 | UInt64(thread) << 32 | UInt64(count)
     }
@@ -36,14 +36,14 @@ package enum UniqueValues {
         32 + Int((number &* step) >> 58)
     }
 
-    /// Returns the value with this number, a few hundred bytes.
+    /// Returns the value with this number, which is a few hundred bytes long.
     package static func value(_ number: UInt64, key: Int) -> Data {
         var words = [number, UInt64(key)]
         for place in 2..<length(number) { words.append(number &+ UInt64(place) &* step) }
         return words.withUnsafeBytes { Data($0) }
     }
 
-    /// Returns the number of a value of this key, or nil if the bytes are no such value.
+    /// Returns the number of a value of this key, or nil if the bytes are not such a value.
     package static func number(of data: Data, key: Int) -> UInt64? {
         guard data.count >= 16, data.count % 8 == 0 else { return nil }
         return data.withUnsafeBytes { bytes in

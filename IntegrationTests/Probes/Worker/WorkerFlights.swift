@@ -4,11 +4,11 @@ import DiskCache
 import Foundation
 import Synchronization
 
-/// Computes missing values.
+/// Gets values, and computes those that are missing.
 enum Flights {
-    /// Returns the value of `key`, and whether it was computed.
+    /// Returns the value of `key`, and whether this call computed it.
     ///
-    /// A missing value is computed as `value`, which takes the given number of microseconds.
+    /// If the value is missing, it is computed as `value`; the computation takes the given number of microseconds.
     static func value(
         of key: String,
         in cache: SharedCache,
@@ -36,7 +36,7 @@ enum Flights {
         return (found, flag.isSet.load(ordering: .relaxed))
     }
 
-    /// The single-flight calls.
+    /// The calls that compute missing values.
     enum Form: CaseIterable {
         case value, hit, batch
     }

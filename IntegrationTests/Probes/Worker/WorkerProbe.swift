@@ -4,8 +4,10 @@ import DiskCache
 import Foundation
 import Synchronization
 
-/// One of several processes of a test: works on a cache as instructed, and records each operation, until its standard input
-/// ends or it is killed; see ``WorkerOrder`` for the arguments.
+/// A worker: one of several processes of a test that use the same cache.
+///
+/// It works as instructed and records each operation, until its standard input ends or it is killed. For the arguments
+/// see ``WorkerOrder``.
 enum WorkerProbe {
     static func run(_ words: [String]) throws {
         guard let order = WorkerOrder(words) else {
@@ -17,7 +19,7 @@ enum WorkerProbe {
         }
         configuration.checksGenerations = order.checksGenerations
         let cache = try SharedCache(at: order.directory, configuration: configuration)
-        // Set at the end of the input.
+        // Set when the standard input ends.
         let stop = Stop()
         let threads = DispatchGroup()
         for thread in 0..<order.role.threads {

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The work of a worker on the cache.
+/// What a worker does with the cache.
 package enum WorkerRole: String, CaseIterable, Sendable {
-    /// Reads the same keys over and over, so that its memory tier stays warm.
+    /// Reads the same keys again and again, so that its memory tier stays warm.
     case reader
-    /// Overwrites and removes values, and reads its own and others' values.
+    /// Overwrites and removes values, and reads values of all workers.
     case writer
-    /// Does everything that takes a lock: writes, also in the background, and single-flight computations across all
-    /// processes.
+    /// Makes all calls that take locks: writes, including those in the background, and single-flight computations.
     case flights
-    /// Collects garbage, evicting some entries each time.
+    /// Collects garbage, and evicts some entries each time.
     case collector
-    /// Reads, and keeps each value for a millisecond without validation, which the coherence check must detect.
+    /// Reads, and keeps each value for a millisecond without validation; the check of coherence must detect that.
     case forgetful
-    /// Adds 1 to a number, over and over.
+    /// Adds 1 to a number, again and again.
     case counter
-    /// Puts a value under each key if it is absent, once.
+    /// Puts a value under each key once, if the key has no value.
     case claimant
 
     /// The number of threads of a worker with this role.
@@ -37,17 +36,17 @@ package enum WorkerRole: String, CaseIterable, Sendable {
     }
 }
 
-/// The instructions for a worker on its command line.
+/// The instructions for a worker, which its command line contains.
 package struct WorkerOrder: Sendable {
     /// The directory of the cache.
     package var directory: String
-    /// The directory of the logs.
+    /// The directory for the logs.
     package var logs: String
     /// The number of the process, which is unique.
     package var number: Int
     package var role: WorkerRole
     package var seed: UInt64
-    /// Whether values in memory are compared with the generations of their keys.
+    /// Whether the worker validates values in memory by comparing the generations of their keys.
     package var checksGenerations = true
 
     package init(directory: String, logs: String, number: Int, role: WorkerRole, seed: UInt64) {
@@ -58,7 +57,7 @@ package struct WorkerOrder: Sendable {
         self.seed = seed
     }
 
-    /// Parses the result of ``arguments``.
+    /// Parses command-line arguments in the form of ``arguments``.
     package init?(_ arguments: [String]) {
         guard arguments.count == 6, let number = Int(arguments[2]),
             let role = WorkerRole(rawValue: arguments[3]), let seed = UInt64(arguments[4])
@@ -71,7 +70,7 @@ package struct WorkerOrder: Sendable {
         [directory, logs, "\(number)", role.rawValue, "\(seed)", checksGenerations ? "checked" : "unchecked"]
     }
 
-    /// Returns the path of the log of a thread.
+    /// Returns the path of a thread's log.
     package func log(ofThread thread: Int) -> String {
         "\(logs)/\(number)-\(thread)"
     }

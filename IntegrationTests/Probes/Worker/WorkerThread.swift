@@ -4,7 +4,7 @@ import DiskCache
 import Foundation
 import Platform
 
-/// One thread of a worker: operations chosen by a seed, each of which is recorded.
+/// One thread of a worker, which executes and records operations that a seed determines.
 final class WorkerThread {
     let order: WorkerOrder
     let thread: Int
@@ -12,7 +12,7 @@ final class WorkerThread {
     private var generator: SplitMix64
     private var log: OperationLog
     private var written = 0
-    /// The log numbers of puts in the background that may not be published yet.
+    /// The log numbers of background puts that may not be published yet.
     private var unflushed: [Int] = []
     private var kept: [Int: (number: UInt64, since: UInt64)] = [:]
 
@@ -21,11 +21,11 @@ final class WorkerThread {
         self.thread = thread
         self.cache = cache
         generator = SplitMix64(seed: order.seed &+ UInt64(thread))
-        // Room for more than a worker does in a minute.
+        // More operations than a worker executes in a minute.
         log = try OperationLog(creating: order.log(ofThread: thread), capacity: 4_000_000)
     }
 
-    /// Works until it is stopped.
+    /// Executes operations until `isStopped` returns true, or the log is full.
     func run(until isStopped: () -> Bool) throws {
         if order.role == .claimant { return try claim() }
         while !isStopped() && !log.isFull {
@@ -47,7 +47,7 @@ final class WorkerThread {
         flush()
     }
 
-    /// Returns one of the first few keys as often as any key, so that several threads meet at the same keys.
+    /// Returns a key; half of the time one of the first four, so that several threads often use the same keys.
     private func randomKey() -> Int {
         let isHot = Bool.random(using: &generator)
         return .random(in: 0..<(isHot ? 4 : UniqueValues.keys.count), using: &generator)
@@ -55,7 +55,7 @@ final class WorkerThread {
 
     private func collect() throws {
         var options = CollectionOptions()
-        // A few of the keys must be evicted each time, with sidecars or without.
+        // So few that each collection must evict some keys, with or without sidecars.
         options.maximumEntries = UniqueValues.keys.count * 3 / 4
         try cache.directory.collect(options)
         usleep(2000)
@@ -101,7 +101,7 @@ final class WorkerThread {
         if order.role == .forgetful { kept[key] = hit == nil ? nil : (entry.value, start) }
     }
 
-    /// Records the number of a value, or that it is damaged.
+    /// Records the number of a value, or that the value is damaged.
     private func note(_ data: Data, in entry: inout OperationLog.Entry, as kind: OperationLog.Kind) {
         if let number = UniqueValues.number(of: data, key: entry.key) {
             entry.kind = kind
@@ -131,15 +131,15 @@ final class WorkerThread {
         case 55..<65: try write(key) { try cache.putIfAbsent($0, forKey: name) }
         case 65..<80: try update(key)
         case 80..<90:
-            // This does not change the value, so it is not recorded.
+            // Does not change the value, so it is not recorded.
             try cache.setExpiration(.seconds(3600), forKey: name)
         default: try read(key)
         }
     }
 
-    /// Computes a value, or publishes it in the background, with reads before and after a change.
+    /// Computes a value, or publishes one in the background, with reads before and after a change.
     ///
-    /// A thread that has read a value, and then removed or replaced it, must not get that value again.
+    /// A thread that has read a value, and then removed or replaced it, must not read that value again.
     private func look(at key: Int) throws {
         switch Int.random(in: 0..<4, using: &generator) {
         case 0: compute(key)
@@ -162,7 +162,7 @@ final class WorkerThread {
         log.end(number)
     }
 
-    /// Removes or expires all keys with a prefix in one step, which counts as a removal of each key.
+    /// Removes or expires all keys with a prefix in one step, which is recorded as a removal of each key.
     private func removeMany() throws {
         let prefix = ["key:1", "key:2", "pair:"][.random(in: 0..<3, using: &generator)]
         let start = OperationLog.now
@@ -177,7 +177,7 @@ final class WorkerThread {
         for number in numbers { log.end(number) }
     }
 
-    /// Writes a new value; the body returns whether it was stored.
+    /// Writes a new value with `body`, which returns whether it was stored.
     private func write(_ key: Int, _ body: (Data) throws -> Bool) throws {
         let value = newNumber()
         let data = UniqueValues.value(value, key: key)
@@ -186,7 +186,7 @@ final class WorkerThread {
         if try body(data) { log.end(number) } else { log.cancel(number) }
     }
 
-    /// Replaces a value after reading it, which counts as a read and a write.
+    /// Reads and replaces a value atomically, which is recorded as a read and a write.
     private func update(_ key: Int) throws {
         var seen: OperationLog.Entry?
         let start = OperationLog.now
@@ -202,7 +202,7 @@ final class WorkerThread {
         if let seen { log.append(seen) }
     }
 
-    /// Queues a new value, and now and then flushes all queued values.
+    /// Queues a new value, and sometimes flushes all queued values.
     private func putBehind(_ key: Int) throws {
         let value = newNumber()
         let entry = OperationLog.Entry(kind: .behind, key: key, value: value, start: OperationLog.now)
@@ -222,7 +222,7 @@ final class WorkerThread {
         unflushed = []
     }
 
-    /// Gets a value, which is computed if it is missing: one write, or one read.
+    /// Gets a value and computes it if it is missing, which is recorded as one write or one read.
     private func compute(_ key: Int) {
         let value = newNumber()
         let data = UniqueValues.value(value, key: key)

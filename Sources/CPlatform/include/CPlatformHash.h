@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SHA-256 and CRC-32C in C, since the CPU's own instructions for them are intrinsics that Swift does not offer.
-// Nothing here allocates, blocks or fails, and every function may be called from any thread.
+// SHA-256 and CRC-32C in C, because Swift does not offer the intrinsics for the CPU's own instructions. No function
+// here allocates memory, blocks or fails, and every function may be called from any thread.
 
 #ifndef CPLATFORM_HASH_H
 #define CPLATFORM_HASH_H
@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// `is_portable` is for tests: it selects portable C, instead of the CPU's own instructions if it has them. Both give
-// the same result for the same bytes.
+// `is_portable` is for tests: it selects portable C even if the CPU has instructions for the function. Both give the
+// same result for the same bytes.
 
 /// The SHA-256 of bytes that arrive in pieces (FIPS 180-4).
 typedef struct cplatform_sha256 {
@@ -19,20 +19,20 @@ typedef struct cplatform_sha256 {
     uint32_t state[8];
     /// The number of bytes added so far.
     uint64_t size;
-    /// The start of an incomplete block: its first `size` % 64 bytes count.
+    /// An incomplete block, of which the first `size` % 64 bytes are valid.
     uint8_t pending[64];
 } cplatform_sha256;
 
-/// Starts with no bytes.
+/// Starts a message without bytes.
 void cplatform_sha256_begin(cplatform_sha256 *_Nonnull message);
-/// Adds `count` bytes: O(count).
+/// Adds `count` bytes to the message. O(count).
 void cplatform_sha256_update(
     cplatform_sha256 *_Nonnull message, const void *_Nullable bytes, size_t count, bool is_portable);
 /// Writes the digest to the 32 bytes at `digest`. The message can't be used any more.
 void cplatform_sha256_end(
     cplatform_sha256 *_Nonnull message, uint8_t *_Nonnull digest, bool is_portable);
 
-/// Writes the digest of `count` contiguous bytes to the 32 bytes at `digest`: O(count).
+/// Writes the digest of `count` contiguous bytes to the 32 bytes at `digest`. O(count).
 void cplatform_sha256_hash(
     uint8_t *_Nonnull digest, const void *_Nullable bytes, size_t count, bool is_portable);
 
@@ -41,8 +41,8 @@ bool cplatform_sha256_is_accelerated(void);
 
 /// Returns the CRC-32C of the bytes whose checksum is `crc` (0 for none) followed by `count` more.
 ///
-/// The inversions before and after are included, so a result is a finished checksum and also the next
-/// `crc`. `bytes` needs no alignment. O(count).
+/// The result includes the inversions before and after, so it is a finished checksum and can also be the next `crc`.
+/// `bytes` needs no alignment. O(count).
 uint32_t cplatform_crc32c_update(
     uint32_t crc, const void *_Nonnull bytes, size_t count, bool is_portable);
 

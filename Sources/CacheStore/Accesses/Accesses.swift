@@ -5,22 +5,22 @@ import Synchronization
 
 /// Records on disk when entries were used, for the order of eviction and for sliding expirations.
 ///
-/// An entry's file has the time of its last access. The time need not be exact: a hit renews it only if it is older than the
-/// granularity, so that a hot key costs one extra call once in a while.
+/// The access time of an entry's file is the time of the entry's last access. It need not be exact: a hit renews it only if
+/// it is older than the granularity, so that a hot key costs one extra system call once in a while.
 package final class Accesses: Sendable {
     /// 1/16 of an hour, which is the maximum error of the eviction order.
     ///
-    /// That is far below the hours and days after which entries are trimmed, and a hot key costs one extra call every four
-    /// minutes. In simulation, refreshing only times older than half the cache's turnover loses 0.1 points of hit ratio. A
-    /// sliding expiration narrows the granularity to 1/16 of its lifetime.
+    /// That is far below the hours and days after which entries are trimmed, and a hot key costs one extra system call
+    /// every four minutes. In a simulation, refreshing only access times that were older than half the cache's turnover
+    /// lost 0.1 points of hit ratio. A sliding expiration narrows the granularity to 1/16 of its lifetime.
     package static let defaultGranularity: Duration = .seconds(3600) / 16
 
-    /// In ns: a tick of the coarse clock, which does not distinguish shorter times.
+    /// The smallest granularity, in ns: a tick of the coarse clock, which does not distinguish shorter times.
     private static let finestGranularity: Int64 = 10_000_000
 
     private let entries: Entries
     private let counters: StoreCounters
-    /// The granularity that the process wants, and the one that the directory's turnover requires now.
+    /// In ns: the granularity that the process wants, and the one that the directory's turnover requires now.
     private let longestGranularity: Int64
     private let presentGranularity: Atomic<Int64>
     private let notes = Locked(AccessNotes())
@@ -37,8 +37,8 @@ package final class Accesses: Sendable {
 
     /// Adjusts the granularity to how long entries stay unused before they are evicted or removed as idle.
     ///
-    /// It is at most a sixteenth of that, or entries in use would look as old as those that are not. If nothing has been
-    /// evicted yet, the horizon is at most the time for which the directory has been in use.
+    /// The granularity is at most a sixteenth of that time: otherwise entries in use would look as old as unused ones. If
+    /// nothing has been evicted yet, the horizon is at most the time for which the directory has been in use.
     ///
     /// - Parameter horizon: How long entries stay unused; nil if nothing is evicted or removed as idle, or it is unknown.
     func adjust(to horizon: Duration?) {
@@ -53,12 +53,12 @@ package final class Accesses: Sendable {
 
     /// Renews the access time of an entry that was just hit, if it is due.
     ///
-    /// No call if the time seen last is recent enough, or the record is: the last use of an entry is the later of its
-    /// creation and the access time (``Record/lastUse(accessed:now:)``). Otherwise one to check the time, and one to set it.
-    /// A failure only affects the place in the eviction order, so it is counted, not thrown.
+    /// No system call if the access time seen last, or the record, is recent enough: the last use of an entry is the later
+    /// of its creation and the access time (``Record/lastUse(accessed:now:)``). Otherwise one to check the access time, and
+    /// one to set it. A failure only affects the place in the eviction order, so it is counted, not thrown.
     ///
-    /// - Returns: The last use of the entry that is known from the disk, if it is recent enough now; nil if the access could
-    ///   not be recorded.
+    /// - Returns: The entry's last use as known from the disk, if it is recent enough now; nil if the access could not be
+    ///   recorded.
     @discardableResult
     package func note(_ key: Digest, of record: Record, now: Timestamp) -> Timestamp? {
         var (granularity, start) = (granularity, Timestamp.distantPast)
@@ -79,15 +79,15 @@ package final class Accesses: Sendable {
             }
     }
 
-    /// Records an access that was a hit in memory some time ago; the entry may have been deleted since.
+    /// Records an access that was a hit in memory some time ago; the entry may have been deleted since then.
     ///
-    /// Two system calls, one if another process has recorded a later access.
+    /// Two system calls; one if another process has recorded a later access.
     package func note(_ key: Digest, at time: Timestamp, now: Timestamp) {
-        // A time in the future does not count: a clock was put back.
+        // A time in the future does not count: a clock was set back.
         _ = set(key, to: time) { $0 < time || $0 > now }
     }
 
-    /// Sets the access time of an entry if the present one `isDue`.
+    /// Sets the access time of an entry if `isDue` returns true for the present one.
     ///
     /// - Returns: The access time afterwards; nil if the entry is missing or the time can't be set.
     private func set(_ key: Digest, to time: Timestamp, ifPresent isDue: (Timestamp) -> Bool) -> Timestamp? {

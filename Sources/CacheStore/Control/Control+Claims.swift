@@ -2,7 +2,7 @@
 
 import Platform
 
-/// The space on disk that a writer is about to take, as all processes see it.
+/// A claim of a writer, visible to all processes: space on disk that the writer is about to use.
 struct SpaceClaim {
     let bytes: Int64
     let entries: Int
@@ -13,7 +13,9 @@ struct SpaceClaim {
     fileprivate var entriesWord: ControlWord { turn & 1 == 0 ? .evenEntryClaims : .oddEntryClaims }
 }
 
-/// The space that a put has reserved and has not taken yet; its end gives it back.
+/// Space that a put has reserved but not used yet.
+///
+/// The space is given back when this value is destroyed.
 struct Reservation: ~Copyable {
     /// Nil if no limit makes a claim necessary.
     let claim: SpaceClaim?
@@ -35,13 +37,14 @@ struct ClaimedSpace: Equatable {
     var entries = 0
 }
 
-/// The sum of the claims of one turn: the turn's number, modulo 65,536, in the upper 16 bits, bytes or entries below.
+/// The sum of the claims of one turn: the number of the turn, modulo 65,536, in the upper 16 bits, and bytes or entries in
+/// the lower 48.
 private struct ClaimWord {
     let rawValue: UInt64
 
     init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// 256 TiB at most: more is counted as that.
+    /// The maximum is 256 TiB; larger amounts are stored as the maximum.
     init(turn: UInt16, amount: Int64) {
         rawValue = UInt64(turn) << 48 | UInt64(min(max(0, amount), Self.most))
     }
@@ -51,7 +54,7 @@ private struct ClaimWord {
     var turn: UInt16 { UInt16(truncatingIfNeeded: rawValue >> 48) }
     var amount: Int64 { Int64(rawValue & UInt64(Self.most)) }
 
-    /// Whether it counts in turn `present`: the claims of a turn and of the one before count.
+    /// Returns whether these claims count in turn `present`: only the claims of that turn and of the previous one do.
     func counts(in present: UInt16) -> Bool { present &- turn <= 1 }
 }
 
@@ -64,7 +67,7 @@ extension SpaceClaim {
 
     /// Ends the claim.
     ///
-    /// It has no effect if the claim was forgotten.
+    /// Has no effect if the claim was forgotten.
     func giveBack() {
         Control.subtract(bytes, from: bytesWord, turn, words)
         if entries > 0 { Control.subtract(Int64(entries), from: entriesWord, turn, words) }
@@ -72,11 +75,12 @@ extension SpaceClaim {
 }
 
 extension Control {
-    /// Claims space for a writer; returns nil if no control file is mapped.
+    /// Claims space for a writer; returns nil if there is no writable control file.
     ///
-    /// Two words alternate in holding the sum of the claims, each with the number of its turn. A claim of a killed or
-    /// stopped process is never given back: it is forgotten when the turn after its own ends. A slow writer claims again
-    /// before it publishes (``SpaceClaim/isStanding``). Giving back a forgotten claim has no effect.
+    /// Two words hold the sums of the claims of alternating turns, each together with the number of its turn. A killed or
+    /// stopped process never gives its claim back: the claim is forgotten at the end of the turn that follows its own. A
+    /// slow writer claims again before it publishes (``SpaceClaim/isStanding``). Giving back a forgotten claim has no
+    /// effect.
     func claim(_ bytes: Int64, entries: Int = 0) -> SpaceClaim? {
         guard let words = writableWords else { return nil }
         let bytes = max(0, bytes)
@@ -95,7 +99,7 @@ extension Control {
     {
         while true {
             let word = words.load(place)
-            // Checked after the word was loaded: the word may be of a later turn.
+            // Check the turn after loading the word: the word may belong to a later turn.
             guard Self.turn(words) == turn else { return false }
             let present = ClaimWord(rawValue: word)
             let sum = (present.turn == turn ? present.amount : 0).addingReportingOverflow(amount)
@@ -120,23 +124,23 @@ extension Control {
         }
     }
 
-    /// Returns the number of the present turn, after beginning the next one if its time is over.
+    /// Returns the number of the present turn; starts the next turn first if the time of the present one is over.
     ///
-    /// - Parameter clock: Milliseconds that never run back while the machine is up.
+    /// - Parameter clock: Milliseconds of a clock that never runs backward while the machine is up.
     func presentTurn(_ words: MappedWords, clock: () -> UInt64 = { Timestamp.monotonicMilliseconds })
         -> UInt16
     {
-        // Load the word before the time. If this thread is preempted between the two, the turn seems older than it is, but
-        // then another turn has begun and the word is not replaced. In the other order a turn that another thread has begun
-        // meanwhile would seem to be from an earlier boot.
+        // Load the word before the time. If another thread begins a turn between the two, the age is too large, but the
+        // word has changed and is not replaced. In the opposite order, the turn that the other thread has begun would seem
+        // to be from an earlier boot.
         let word = words.load(.claimTurn)
         let now = clock()
         // The upper bits are the time when the turn began, perhaps in an earlier boot.
         let began = word >> 16
         let age = now < began ? .max : now - began
         if age >= Self.claimTurn {
-            // If no process has claimed anything for a turn, both words are forgotten. The step is odd, as the words
-            // alternate.
+            // If nobody began a turn for the length of two turns, skip turns so that both words are forgotten. The step is
+            // odd because the words alternate.
             let step: UInt16 = age / 2 >= Self.claimTurn ? 3 : 1
             let next = UInt16(truncatingIfNeeded: word) &+ step
             _ = words.replace(word, by: now << 16 | UInt64(next), at: .claimTurn)
@@ -148,16 +152,17 @@ extension Control {
         UInt16(truncatingIfNeeded: words.load(.claimTurn))
     }
 
-    /// Milliseconds: a quarter of a second, in which 100 MB are written on most disks.
+    /// The length of a turn in milliseconds: a quarter of a second, in which most disks write 100 MB.
     ///
     /// A longer write claims again before it publishes. Two turns are shorter than the time that a put waits for a stopped
-    /// process (``JanitorWait``), so the claims of stopped processes fail no put.
+    /// process (``JanitorWait``), so no put fails because of the claims of stopped processes.
     static let claimTurn: UInt64 = 250
 
     /// The sum of the claims of all writers.
     var claimed: ClaimedSpace {
         guard let words else { return ClaimedSpace() }
-        // Begins the next turn if it is due: without new claims the claims of killed writers would never be forgotten.
+        // This starts the next turn if it is due: otherwise, without new claims, the claims of killed writers would never
+        // be forgotten.
         let turn = writableWords.map { presentTurn($0) } ?? Self.turn(words)
         func amount(_ place: ControlWord) -> Int64 {
             let word = ClaimWord(rawValue: words.load(place))

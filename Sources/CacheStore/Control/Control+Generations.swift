@@ -2,17 +2,18 @@
 
 import Platform
 
-/// The generation table: whether values of these keys have changed since they were read from disk.
+/// The generation table, which shows whether the values of keys have changed since they were read from disk.
 ///
-/// A word belongs to the keys that share the leading 18 bits of their digests. A writer raises it before and after
-/// publishing. A reader that keeps a value in memory remembers the word as it was before it read the record, with no writer
-/// in it, and may return the value as long as the word is the same.
+/// Each word covers the keys whose digests share the leading 18 bits. A writer raises the word before and after it
+/// publishes. A reader that keeps a value in memory remembers the word that it loaded before it read the record, if that
+/// word counted no writers. It may return the value as long as the word is unchanged.
 extension Control {
     // MARK: Reading
 
     /// Returns the generation of `key`, to be loaded before its record is read; nil if there is no control file.
     ///
-    /// It has writers if no value may be held now. Two loads, and one of the file's state.
+    /// If values may not be held in memory now, the generation has writers (``Generation/hasWriters``). Three loads, one of
+    /// them of the file's state.
     func generation(of key: Digest) -> Generation? {
         guard let words else { return nil }
         let index = Generation.index(of: key)
@@ -23,8 +24,8 @@ extension Control {
 
     /// Returns whether a value that is held under `generation` is still current; nil if there is no control file.
     ///
-    /// Three loads: which file is mapped, whether it is ready, and the word. (The second matters: a writer that finds the
-    /// file superseded raises nothing in it.) No reference counting.
+    /// Three loads: the address of the mapped file's words, the state, and the word. (The state is needed because a writer
+    /// that finds the file superseded raises no word in it.) No reference counting.
     func isCurrent(_ generation: Generation?) -> Bool? {
         guard let words else { return nil }
         return generation.map { words.hold($0) } ?? false
@@ -32,10 +33,10 @@ extension Control {
 
     /// Returns whether no other writer can have replaced or removed the value of a put of this process.
     ///
-    /// The put loaded `generation` before it began to write; nil if there was no control file. If no writer has begun since,
-    /// the value has not been written yet. If no other writer was active, and since then exactly one has begun, or begun and
-    /// ended, that was this put, or the put has not written yet. Otherwise the order is unknown until the put has ended: a
-    /// writer that was active before may overwrite the value.
+    /// `generation` is the one that the put loaded before it began to write; nil if there was no control file. If no writer
+    /// has begun since then, the put has not written the value yet. If no writer was active at that time, and since then
+    /// exactly one has begun, or has begun and ended, then that writer was this put, or the put has not written yet.
+    /// Otherwise the order is unknown until the put has ended: a writer that was already active may overwrite the value.
     func isLatest(_ generation: Generation?) -> Bool {
         guard let generation, let words else { return false }
         if words.hold(generation) { return true }
@@ -44,14 +45,14 @@ extension Control {
                 || words.hold(generation.adding(GenerationWord.raise)))
     }
 
-    /// Does the same loads as ``isCurrent(_:)``, with the parts of a generation.
+    /// Does the same as ``isCurrent(_:)`` for the parts of a generation; false if there is no control file.
     @inline(__always)
     func holds(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
         guard let words, words.address == mapping, words.areReady else { return false }
         return words.load(ControlLayout.generations + index) == word
     }
 
-    /// Returns whether a process is writing a key that shares the word of `key`, or was killed while writing one.
+    /// Returns whether a process is writing a key that shares the word of `key`, or was killed while it was writing one.
     ///
     /// Two loads.
     func hasWriters(of key: Digest) -> Bool {
@@ -62,17 +63,17 @@ extension Control {
 
     // MARK: Writing
 
-    /// Registers a writer in the word of `key`, until the result ends, and adds the key to the filter if the writer
+    /// Registers a writer in the word of `key` until the returned change ends, and adds the key to the filter if the writer
     /// `publishes` an entry.
     ///
-    /// The caller holds the entry's stripe. Nothing is registered if there is no control file under which a process could
-    /// hold values: then no word has to be raised. A file that appears meanwhile is used only after its maker has held the
-    /// stripe.
+    /// The caller holds the entry's stripe. If there is no control file, nothing is registered: then no process can hold
+    /// values, and no word has to be raised. A control file that another process creates meanwhile is used only after its
+    /// creator has held the stripe.
     ///
-    /// No system call; four if the file was replaced, one if it is missing.
+    /// No system call; five if the file was replaced, one if it is missing.
     ///
-    /// - Throws: The reason if the file exists but can't be mapped: publishing without raising the word would leave old
-    ///   values in the memory of other processes.
+    /// - Throws: An error if the file exists but can't be mapped: without raising the word, publishing would leave old
+    ///   values valid in the memory of other processes.
     func beginChange(of key: Digest, publishes: Bool = true) throws(CacheError) -> GenerationChange {
         if isImpossible { return GenerationChange() }
         if let change = begun(key, publishes) { return change }
@@ -86,7 +87,7 @@ extension Control {
         return GenerationChange(of: Generation.index(of: key), in: words)
     }
 
-    /// Prefetches the words that ``beginChange(of:publishes:)`` uses, which depend on the key and so are in no CPU cache.
+    /// Prefetches the words that ``beginChange(of:publishes:)`` uses: they depend on the key, so they are in no CPU cache.
     func prefetch(_ key: Digest) {
         guard let words = writableWords else { return }
         BloomFilter(in: words).prefetch(key)
@@ -100,7 +101,7 @@ extension Control {
             if countingWords == nil { _ = try mapPresent(isWritable: true) }
             guard let words = countingWords else { return }
             raiseAll(words)
-            // If another file replaced this one meanwhile, values may be held under that one.
+            // If another file replaced this one meanwhile, processes may hold values under the new file.
             if !words.areSuperseded { return }
         }
     }
@@ -113,15 +114,15 @@ extension Control {
     }
 }
 
-/// A writer's registration in a word of the generation table, from before its change until after it.
+/// The registration of a writer in a word of the generation table, from before its change until after it.
 struct GenerationChange: ~Copyable {
-    /// Nil if no word has to be raised, and once the change has ended.
+    /// Nil if no word has to be raised, or if the change has ended.
     private var words: MappedWords?
     private let index: Int
     /// The word before the registration.
     private let before: UInt64
 
-    /// A change of a key that no process can hold in memory.
+    /// Creates a change that registers nothing: no process can hold the key's value in memory.
     init() { (words, index, before) = (nil, 0, 0) }
 
     fileprivate init(of index: Int, in words: MappedWords) {
@@ -131,11 +132,11 @@ struct GenerationChange: ~Copyable {
     }
 
     deinit {
-        // An operation that failed may have been published nevertheless.
+        // A failed operation may have published its change nevertheless.
         if let words { words.add(GenerationWord.end, at: ControlLayout.generations + index) }
     }
 
-    /// Removes the writer and raises the version.
+    /// Ends the writer's registration and raises the version.
     ///
     /// - Returns: The generation under which the value just written may be held; nil if another writer was active meanwhile,
     ///   or the file is not ready.

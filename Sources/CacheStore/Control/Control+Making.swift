@@ -2,34 +2,36 @@
 
 import Platform
 
-/// Making the control file again if it is missing or unusable.
+/// Functions that recreate the control file if it is missing or unusable.
 ///
-/// This is done under the `format` lock, with a new inode: the file that other processes have mapped is marked as
-/// superseded. The new one is `forming` until each entry stripe was held exclusively once: then every writer that had begun
-/// without it has published, and all later writers use it.
+/// A process does this under the `format` lock. It marks the file that other processes have mapped as superseded, and puts
+/// a new inode in its place. The new file is `forming` until each entry stripe was held exclusively once: then every writer
+/// that began without the file has published, and all later writers use the file.
 extension Control {
-    /// The ``Stripes/barrier(patience:)`` of the entries.
+    /// ``Stripes/barrier(patience:held:)`` of the stripes of the entries.
     typealias Barrier = (_ patience: (Int) -> Duration?) throws(CacheError) -> Set<Int>?
 
-    /// How long a process waits for another one that makes the file, which takes milliseconds.
+    /// How long a process waits for another one that is creating the file, which takes milliseconds.
     ///
-    /// Meanwhile it can do without the file.
+    /// Without the file, the process can still work.
     private static let patience: Duration = .seconds(1)
     /// How long to wait for a stripe.
     ///
-    /// Only a stopped holder takes longer; then the next process that opens the cache passes the barrier.
+    /// Only a stopped holder keeps a stripe longer. Then the file stays `forming`, and the next process that opens the
+    /// cache tries the barrier again.
     private static let stripePatience: Duration = .milliseconds(200)
 
-    /// Maps the control file, and makes or completes it if that is necessary and possible.
+    /// Maps the control file, and creates or completes it if that is necessary and possible.
     ///
-    /// - Throws: The reason if there is no control file. Reading works without one, and so does writing, unless the file
-    ///   exists but can't be mapped.
+    /// - Throws: An error if there is no control file. Reading works without one; so does writing, unless the file exists
+    ///   but can't be mapped.
     func prepare(_ barrier: Barrier) throws(CacheError) {
         if isImpossible { return }
         let isWritable = directory.isWritable
         let isMapped = try look(isWritable: isWritable) == .mapped
         if !isWritable || isImpossible || (isMapped && file?.state == .ready) { return }
-        // The process that makes the file now also completes it.
+        // If the file is mapped but not ready, do not wait for the lock: the process that is creating the file also
+        // completes it.
         let patience = isMapped ? .zero : Self.patience
         guard let lock = try directory.lock(StoreLayout.formatLock, patience: patience) else { return }
         if try look(isWritable: true) != .mapped, !isImpossible { try make() }
@@ -39,11 +41,11 @@ extension Control {
 
     private func make() throws(CacheError) {
         do throws(Errno) {
-            // They don't change meanwhile: changes need the `format` lock.
+            // The rules don't change meanwhile: changes need the `format` lock.
             let rules = try RuleFile.marks(in: directory.root)
             let remote = try RemoteMarks(ofOutboxIn: directory.root)
-            // Before the new file is in place: if this process is killed in between, no process continues to use the old
-            // one.
+            // Retire the old file before the new one is in place: if this process is killed in between, no process
+            // continues to use the old file.
             let old = try ControlFile.retire(in: directory.root, file)
             try replace(rules, remote)
             old?.close()
@@ -54,9 +56,9 @@ extension Control {
         _ = try mapPresent(isWritable: true)
     }
 
-    /// Makes a new control file and puts it in place.
+    /// Creates a new control file and puts it in place of the old one.
     ///
-    /// If there is no room for another one, the directory has no usable control file afterwards.
+    /// If there is no space for a new file, the directory has no usable control file afterwards.
     private func replace(_ rules: RuleMarks, _ remote: RemoteMarks) throws(Errno) {
         do throws(Errno) {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
@@ -67,7 +69,7 @@ extension Control {
                 return false
             }
         } catch {
-            // A file that names deleted words would keep all writers out.
+            // A control file that names deleted words would block all writers.
             if directory.capabilities.sharedMapping == .memory {
                 bestEffort { () throws(Errno) in try directory.root.unlink(StoreLayout.control) }
             }
@@ -90,7 +92,7 @@ extension Control {
 
     /// Discards the control file for all processes.
     ///
-    /// - Throws: Also if processes use words that this process can't see.
+    /// - Throws: ``unreachable`` if other processes use words that this process can't see; file system errors.
     func discard() throws(CacheError) {
         do throws(Errno) {
             let old = try ControlFile.retire(in: directory.root, file)
@@ -110,9 +112,9 @@ extension Control {
         file.setState(.ready)
     }
 
-    /// Returns whether the mapped file is the one at the path, and no other directory has it, too.
+    /// Returns whether the mapped file is the one at the path, and no other directory contains a hard link to it.
     ///
-    /// One system call, two if the words are in memory. Also returns true if there can be no control file.
+    /// One system call; two if the words are in memory. Also returns true if the directory can't have a control file.
     func isCurrent() throws(CacheError) -> Bool {
         if isImpossible { return true }
         let present = try describing("look at the control file", path) { () throws(Errno) in

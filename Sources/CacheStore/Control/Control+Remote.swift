@@ -2,28 +2,28 @@
 
 package import Platform
 
-/// The state of the remote stores that all processes share.
+/// State of the remote stores that all processes share.
 extension Control {
-    /// Which keys writers record in the outbox; `nothing` also if no control file can be written.
+    /// Which keys writers record in the outbox; also `nothing` if there is no writable control file.
     package var remoteNotes: RemoteNotes {
         writableWords.flatMap { RemoteNotes(rawValue: $0.load(.remoteNotes)) } ?? .nothing
     }
 
-    /// Sets ``remoteNotes``; returns false if no control file can be written.
+    /// Sets ``remoteNotes``; returns false if there is no writable control file.
     package func setRemoteNotes(_ notes: RemoteNotes) -> Bool {
         guard let words = countingWords else { return false }
         if words.load(.remoteNotes) != notes.rawValue { words.store(notes.rawValue, at: .remoteNotes) }
         return true
     }
 
-    /// Remote entries that were created before this moment are not used.
+    /// The creation time before which remote entries are ignored.
     package var remoteBarrier: Timestamp {
         Timestamp(milliseconds: Int64(clamping: words?.load(.remoteBarrier) ?? 0))
     }
 
     /// Raises ``remoteBarrier`` to `moment`: remote entries that were created before it are not used.
     ///
-    /// The barrier is also raised beyond each value that ``noteRemote(created:)`` was called for.
+    /// It also raises the barrier above each creation time that was passed to ``noteRemote(created:)``.
     package func raiseRemoteBarrier(to moment: Timestamp) {
         guard let words = writableWords else { return }
         let latest = words.load(.latestRemote)
@@ -33,9 +33,9 @@ extension Control {
 
     /// Records that a remote value was found whose creation time is ahead of this machine's clock.
     ///
-    /// The machine that created it has another clock. Without this record a barrier at this machine's present would not
-    /// cover the value. This is the rule of a hybrid logical clock: an event is later than all that was seen before it
-    /// (Kulkarni et al., "Logical Physical Clocks", 2014).
+    /// The clock of the machine that created the value differs from this one's. Without this record, a barrier at this
+    /// machine's present time would not cover the value. This is the rule of a hybrid logical clock: an event is later than
+    /// all events that were seen before it (Kulkarni et al., "Logical Physical Clocks", 2014).
     package func noteRemote(created: Timestamp) {
         guard let words = writableWords else { return }
         raise(.latestRemote, to: UInt64(max(0, created.milliseconds)), in: words)
@@ -50,7 +50,7 @@ extension Control {
 
     // MARK: Servers
 
-    /// Returns the word of a server's circuit breaker; nil if no control file can be written.
+    /// Returns the word of a server's circuit breaker; nil if there is no writable control file.
     ///
     /// - Parameter name: The hash of the server's name; not 0.
     package func breaker(ofServer name: UInt64) -> UInt64? {
@@ -58,6 +58,8 @@ extension Control {
     }
 
     /// Replaces the word of a server's circuit breaker; returns false if it is no longer `expected`.
+    ///
+    /// Returns true, without an effect, if there is no writable control file.
     package func replaceBreaker(ofServer name: UInt64, _ expected: UInt64, by word: UInt64) -> Bool {
         guard let words = writableWords else { return true }
         return words.replace(expected, by: word, at: Self.breakerPlace(of: name, in: words))
@@ -65,7 +67,7 @@ extension Control {
 
     /// Returns the place of a server's circuit breaker.
     ///
-    /// Claims a place for a name that has none. If all places are claimed, the server shares one.
+    /// Assigns a free place to a name that has none. If no place is free, the server shares a place with others.
     private static func breakerPlace(of name: UInt64, in words: MappedWords) -> Int {
         for index in 0..<ControlLayout.serverCount {
             let place = ControlLayout.servers + index

@@ -5,18 +5,18 @@ import Platform
 /// The outcome of putting a rule in force.
 package enum Enactment: Sendable {
     case done
-    /// There are too many rules: a collection has to retire some.
+    /// There are too many rules: a collection must retire some first.
     case full
-    /// Each value has to be changed individually: there is no control file, it does not cover all creation times, or the
-    /// selection is not suitable for a rule.
+    /// The caller must change each value individually: there is no control file, the control file does not cover all
+    /// creation times, or a rule can't express the selection.
     case impossible
 }
 
-/// A step of putting a rule in force, for tests of a process that is killed there.
+/// A step of putting a rule in force, for tests that kill the process there.
 package enum RuleStep: String, Sendable, CaseIterable {
     /// The process has the `format` lock.
     case locked = "rule-locked"
-    /// The file contains the rule, and no process applies it.
+    /// The rules file contains the rule, but no process applies it yet.
     case written = "rule-written"
     /// No process may hold values in memory.
     case closed = "rule-closed"
@@ -28,21 +28,22 @@ package enum RuleStep: String, Sendable, CaseIterable {
 
 /// The rules of the directory, in force for all processes.
 ///
-/// A rule is in force once the control file's ``ControlWord/rulesVersion`` is its number: one step, however many values it
-/// applies to. Before that step the rule is in the rules file, and no process uses a value in its memory any more: the
-/// control file is `forming` meanwhile, so no process holds values that it reads, and every generation is raised, so no held
-/// value is valid. So every later lookup reads the record, and a reader loads the word before the record.
+/// A rule is in force once the control file's ``ControlWord/rulesVersion`` is its number. So it comes into force in one
+/// step, however many values it applies to. Before that step, the rule is written to the rules file, and all values in the
+/// memory of processes are made invalid: the control file is `forming`, so no process keeps the values that it reads, and
+/// every generation is raised, so no value that was kept before is valid. So every later lookup reads the record, and a
+/// reader loads the version before it reads the record.
 ///
-/// If the process is killed before that step, the rule is never in force: the next change of the rules drops it. If it is
-/// killed while the control file is forming, the file is made ready again like any other forming file.
+/// If the process is killed before that step, the rule never comes into force: the next change of the rules drops it. If it
+/// is killed while the control file is `forming`, the file is completed like any other forming file.
 extension Control {
     // MARK: Reading
 
     /// Returns the rules that apply to records that are read from now on.
     ///
-    /// It must be called before the record is read: a rule is retired when no value is left that it applies to. Three loads
-    /// if there are no rules. Without a control file the rules file is read each time, even if there can be no control file:
-    /// the rules may have come into force by an earlier control file of the directory.
+    /// It must be called before the record is read: a rule is retired when it no longer applies to any value. Three loads
+    /// if there are no rules. Without a control file, each call reads the rules file, even if the directory can't have a
+    /// control file: the rules may have come into force through an earlier control file of the directory.
     func rulesInForce() throws(CacheError) -> RulesInForce {
         try describing("read", rulesPath) { () throws(Errno) -> RulesInForce in
             if let words, let rules = try rulesInForce(by: words) { return rules }
@@ -50,21 +51,22 @@ extension Control {
         }
     }
 
-    /// How often a reader reads the file again because the word has changed.
+    /// How many times a reader reads the rules file again because the version in the control file has changed.
     ///
-    /// Each time, another process has changed the rules in the microseconds in between.
+    /// Each retry means that another process has changed the rules in the microseconds in between.
     private static let ruleAttempts = 16
 
-    /// Returns the rules in force; nil if another file replaces the one with these words.
+    /// Returns the rules in force; nil if another control file replaces the one with these words.
     private func rulesInForce(by words: MappedWords) throws(Errno) -> RulesInForce? {
         var version = words.load(.rulesVersion)
         for _ in 0..<Self.ruleAttempts {
-            // After the word: if another file replaces this one only now, no rule of the new file was in force then.
+            // Check this after loading the version: if another control file replaces this one only now, no rule of the new
+            // file was in force when the version was loaded.
             if words.areSuperseded { return nil }
             if version == 0 { return .nothing }
             let rules = try followedRules.rules(since: version, of: words.address, in: directory.root)
-            // A later file may lack a rule that is covered by another one that was not in force yet when the word was
-            // loaded.
+            // A later rules file may lack a rule because another rule covers it, and that other rule may not have been in
+            // force when the version was loaded.
             let present = words.load(.rulesVersion)
             if present == version { return rules }
             version = present
@@ -72,7 +74,9 @@ extension Control {
         return nil
     }
 
-    /// Returns false if the rules file is missing, damaged, or not readable by this process.
+    /// Returns whether this process knows the rules in force.
+    ///
+    /// Returns false if there are rules whose file is missing, damaged, or not readable by this process.
     package func rulesAreKnown() throws(CacheError) -> Bool {
         do throws(CacheError) {
             if case .unknown = try rulesInForce() { return false }
@@ -107,12 +111,12 @@ extension Control {
 
     /// Records a creation time, so that later rules also apply to values with this time.
     ///
-    /// One load, and an atomic step for one of the puts in a millisecond.
+    /// One load, and an atomic operation for one of the puts in each millisecond.
     func noteCreated(_ created: Timestamp) {
         noteCreated(created, isKnown: false)
     }
 
-    /// Records the latest creation time of all entries, each of which was checked.
+    /// Records the latest creation time of all entries after a sweep has checked each of them.
     func noteAllCreated(_ latest: Timestamp) {
         noteCreated(latest, isKnown: true)
     }
@@ -130,14 +134,14 @@ extension Control {
 
     // MARK: Rules
 
-    /// How long to wait for another process that changes the rules or makes the control file.
+    /// How long to wait for another process that changes the rules or creates the control file.
     private static let rulePatience: Duration = .milliseconds(700)
 
     /// Puts a rule in force that applies to all values of a selection that exist now, by the caller's clock.
     ///
-    /// It does not apply to values that are stored after this has returned, whatever the clock says then; it may apply to
-    /// values that are stored meanwhile. About 30 system calls and one pass over the generations, however many values there
-    /// are.
+    /// The rule does not apply to values that are stored after this call has returned, whatever the clock says then. It may
+    /// apply to values that are stored during the call. About 30 system calls and one pass over the generations, however
+    /// many values there are.
     func enact(
         _ effect: RemovalRule.Effect,
         _ selection: KeySelection,
@@ -163,8 +167,7 @@ extension Control {
         }
     }
 
-    /// Removes all values if there are rules whose file is missing or damaged: some of the values may have been removed by a
-    /// rule.
+    /// Removes all values if there are rules whose file is missing or damaged: a rule may have removed some of the values.
     func restoreRules(now: Timestamp) throws(CacheError) {
         if isImpossible { return try changingRulesOnDisk { _ in false } }
         try changingRules(()) { (rules, words, _) throws(CacheError) -> Void in
@@ -194,11 +197,11 @@ extension Control {
         }
     }
 
-    /// Runs `change` under the `format` lock with the rules of the file and the words of the control file at the path, or
+    /// Runs `change` under the `format` lock with the rules of the rules file and the words of the present control file;
     /// returns `otherwise` if there is no control file.
     ///
-    /// No process replaces the control file meanwhile. A damaged rules file counts as one rule that removes everything, not
-    /// yet written.
+    /// No process replaces the control file meanwhile. A damaged or missing rules file counts as one rule that removes
+    /// everything, which is not written yet.
     private func changingRules<Outcome>(
         _ otherwise: Outcome,
         _ change: (inout RemovalRules, MappedWords, Timestamp) throws(CacheError) -> Outcome
@@ -214,11 +217,11 @@ extension Control {
         return outcome
     }
 
-    /// Runs `change` with the rules of the file under the `format` lock if there can be no control file, and writes them if
-    /// it returns true.
+    /// Runs `change` under the `format` lock with the rules of the rules file, and writes them if it returns true; for
+    /// directories that can't have a control file.
     ///
-    /// A damaged file is replaced by one rule that removes everything. The file stays when it has no rules any more: a
-    /// process that has not given up its control file yet would treat a missing file as lost.
+    /// A damaged file is replaced by one rule that removes everything. The file stays even if it has no rules left: a
+    /// process that still uses a control file would treat a missing rules file as lost.
     private func changingRulesOnDisk(_ change: (inout RemovalRules) -> Bool) throws(CacheError) {
         guard directory.isWritable else { return }
         guard let lock = try directory.lock(StoreLayout.formatLock, patience: Self.rulePatience) else {
@@ -265,8 +268,8 @@ extension Control {
 
     /// Replaces the rules file atomically.
     ///
-    /// It need not be synced to the medium: if a power cut loses it but keeps the control file, the rules can't be read, and
-    /// all values are removed.
+    /// The file need not be synced to the medium: if a power cut loses it but keeps the control file, the rules can't be
+    /// read, and all values are removed.
     private func write(_ rules: RemovalRules) throws(CacheError) {
         try describing("write", rulesPath) { () throws(Errno) in
             let file = try TemporaryFile(in: directory, mode: FileMode.file)
@@ -277,7 +280,7 @@ extension Control {
 
     private func putInForce(_ rules: RemovalRules, _ words: MappedWords, _ atStep: (RuleStep) -> Void) {
         let (ready, forming) = (ControlState.ready.rawValue, ControlState.forming.rawValue)
-        // A file that was already forming becomes ready when its maker, or another process, completes it.
+        // A file that was already forming becomes ready when its creator, or another process, completes it.
         let wasReady = words.replace(ready, by: forming, at: .state)
         atStep(.closed)
         raiseAll(words)

@@ -37,7 +37,7 @@ extension Control {
         }
     }
 
-    /// The number in a word in which 0 means that nothing was noted yet.
+    /// The number in a word; nil if it is 0, which means that nothing was noted yet.
     private func noted(_ word: ControlWord) -> Int64? { self[word].flatMap { $0 == 0 ? nil : $0 } }
 
     /// The usage of the cache; nil if no control file is mapped.
@@ -48,7 +48,7 @@ extension Control {
         return usage
     }
 
-    /// The words unchanged, for a recount, which corrects any error in them.
+    /// The unlimited values of the words, for a recount, which corrects any error in them.
     var recordedUsage: StoreUsage? {
         guard let words else { return nil }
         return StoreUsage(
@@ -67,16 +67,16 @@ extension Control {
 
     // MARK: Objects without names
 
-    /// Adds the size of an object before the writer counts and names it.
+    /// Adds the size of an object to its stripe's word, before the writer counts the object in the usage and names it.
     ///
-    /// The writer calls it again, with the negative size, once the object has its name or was given up.
+    /// Once the object has its name, or was given up, the writer calls this again with the negative size.
     ///
     /// The caller holds the object's stripe shared from the first call to the second.
     func noteUnnamed(_ bytes: Int64, stripe: Int) {
         writableWords?.count(UInt64(bitPattern: bytes), at: ControlLayout.unnamed + stripe)
     }
 
-    /// Sets the stripe's word to 0: writers that were killed have left their bytes in it.
+    /// Sets the stripe's word to 0, which removes the bytes that killed writers have left in it.
     ///
     /// The caller holds the stripe exclusively.
     func forgetUnnamed(stripe: Int) {
@@ -91,7 +91,8 @@ extension Control {
         }
     }
 
-    /// Whether no entry takes space besides its inode; true also if no control file is mapped, as there is no usage then.
+    /// Whether no entry takes space besides its inode; also true if no control file is mapped, because there is no usage
+    /// then.
     var entriesTakeNoSpace: Bool { words.map { $0.load(.entriesWithSpace) & 1 == 1 } ?? true }
 
     /// Notes that a record is about to be written that may take space besides its entry's inode.
@@ -149,7 +150,7 @@ extension Control {
 
     /// How long the last evicted entry had been unused; nil before the first eviction.
     ///
-    /// A fraction of it is precise enough for access times.
+    /// Access times need to be precise only to a fraction of it.
     package var horizon: Duration? {
         noted(.horizon).map { .nanoseconds($0 < 0 ? .max : $0) }
     }
@@ -161,18 +162,20 @@ extension Control {
 
     /// The longest time for which the next entry to be evicted can have been unused; nil if it is not known.
     ///
-    /// The ``horizon`` and the time since the last eviction; before the first one, the age of the control file.
+    /// The sum of the ``horizon`` and the time since the last eviction; before the first eviction, the age of the control
+    /// file.
     var expectedHorizon: Duration? {
         guard let begin = noted(.lastEviction) ?? file?.birthTime, words != nil, begin > 0 else { return nil }
         return (horizon ?? .zero) + max(.zero, Timestamp.now - Timestamp(nanoseconds: begin))
     }
 
-    /// The number of entries that were replaced or removed since the last mark: that many objects may be orphans.
+    /// The number of entries that were replaced or removed and that no sweep has subtracted yet: that many objects may be
+    /// orphans.
     ///
-    /// The word unchanged: a sweep subtracts all of it.
+    /// The unlimited value of the word: a sweep subtracts all of it.
     var replacedEntries: Int { Int(self[.replacedEntries] ?? 0) }
 
-    /// The bytes on disk of their objects, if known.
+    /// The bytes on disk of the objects of ``replacedEntries``, as far as they are known.
     var replacedBytes: Int64 { max(0, (self[.replacedBytes] ?? 0).plausible) }
 
     /// Notes that an entry was replaced or removed.
@@ -212,7 +215,7 @@ extension Control {
         ExpirationHistogram(in: mark.words).forget(mark.expired)
     }
 
-    /// Returns the entries that are known to have expired since the last sweep.
+    /// Returns the number and size of the entries that are known to have expired since the last sweep.
     func expired(by now: Timestamp) -> ExpirationHistogram.Amount {
         words.map { ExpirationHistogram(in: $0).expired(by: now) } ?? ExpirationHistogram.Amount()
     }
@@ -237,7 +240,7 @@ extension Control {
         countExpiration(-1, length: length, created: record.created, at: record.removableAt)
     }
 
-    /// When the counters were last set to 0; nil if no control file is mapped, or it does not have the time.
+    /// When the counters were last set to 0; nil if no control file is mapped, or if it does not contain the time.
     package var countedSince: Timestamp? { noted(.countedSince).map(Timestamp.init(nanoseconds:)) }
 
     /// Sets the counters of all processes to 0; returns false if the control file can't be written.

@@ -21,14 +21,14 @@ package enum ControlCondition: Sendable {
 
 /// The control file as the store currently has it mapped, if any.
 ///
-/// It can appear later, when another process makes it, and it can be replaced. The words of a replaced file can be read
-/// until this object is deallocated: they are then private memory of this process, and their state is superseded. Their
-/// address distinguishes them from those of any other file. So a caller that interprets a word that can be 0 must load the
-/// state after it.
+/// Another process can create the file later, and can replace it. The words of a replaced file stay readable until this
+/// object is deallocated: they are then private memory of this process, all 0 except for the state, which is superseded.
+/// Their address distinguishes them from the words of any other file. If 0 is a meaningful value of a word, its reader must
+/// load the state after the word.
 package final class Control: Sendable {
     private struct State {
         var file: ControlFile?
-        /// Keeps the addresses of earlier files reserved: 3 MiB of addresses each, and a page or two.
+        /// Keeps the addresses of earlier files reserved: 3 MiB of addresses each, and a page or two of memory.
         var retired: [MappedFile] = []
         /// Whether the file system can't have a control file, or it was given up.
         var isImpossible = false
@@ -60,15 +60,15 @@ package final class Control: Sendable {
         unsafe MappedWords(address: writable.load(ordering: .acquiring), count: ControlLayout.wordCount)
     }
 
-    /// The writable words, unless another file replaces this one.
+    /// The writable words; also nil if another file replaces this one.
     var countingWords: MappedWords? {
         writableWords.flatMap { $0.areSuperseded ? nil : $0 }
     }
 
     /// The key filter, if it is valid at this moment; see ``BloomFilter``.
     ///
-    /// Four loads. While another file is being mapped, the seal may belong to one file and the words to the other: then they
-    /// differ, and the result is nil.
+    /// Four loads. While another file is being mapped, the seal in this object may belong to one file and the words to the
+    /// other. Then the two seals differ, and the result is nil.
     var filter: BloomFilter? {
         guard let words, words.areReady else { return nil }
         let seal = filterSeal.load(ordering: .acquiring)
@@ -81,20 +81,20 @@ package final class Control: Sendable {
     /// No system call.
     func rulesOut(_ key: Digest) -> Bool {
         guard let filter else { return false }
-        // The state last: if the file is replaced meanwhile, the bits are gone.
+        // Load the state last: if the file was replaced meanwhile, its bits now read as 0.
         return !filter.mayContain(key) && filter.words.areReady
     }
 
-    /// The file whose filter a sweep can complete by adding all entries from now on; nil if there is none to complete.
+    /// The file whose filter a sweep can complete if it adds all entries from now on; nil if there is no such file.
     ///
-    /// The file must already be ready: then all entries that were published without it are there to be listed.
+    /// The file must already be ready: then all entries that were published without it exist, and the sweep lists them.
     var fileToComplete: ControlFile? {
         file.flatMap { $0.isWritable && $0.state == .ready && $0.filterSeal != 0 ? $0 : nil }
     }
 
     /// Whether the directory can't have a control file.
     ///
-    /// Then writers do without it, and readers check the record each time.
+    /// Then writers work without it, and readers check the record each time.
     var isImpossible: Bool {
         directory.capabilities.sharedMapping == .none || state.withLock { $0.isImpossible }
     }
@@ -138,7 +138,7 @@ package final class Control: Sendable {
         case .nothing:
             return .nothing
         case .unreachable(let identity):
-            // The processes that use them have the words that are mapped here.
+            // If this process has the same control file mapped, it uses the same words, and can mark them as superseded.
             return file?.identity == identity ? .nothing : .unreachable
         case .refused:
             state.withLock { $0.isImpossible = true }
@@ -180,9 +180,9 @@ package final class Control: Sendable {
         let replaced = state.withLock { (state) -> ControlFile? in
             let present = state.file
             if state.isImpossible { return nil }
-            // Superseded since it was found: another thread may already have mapped the later one.
+            // The file was superseded after it was found: another thread may already have mapped its successor.
             if file.state == .superseded { return nil }
-            // Another thread was first.
+            // Another thread has already mapped this file.
             if let present, present.identity == file.identity, present.isWritable || !file.isWritable {
                 return nil
             }

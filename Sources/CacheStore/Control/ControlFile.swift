@@ -4,22 +4,24 @@ import Platform
 
 /// A mapped control file: the memory that the processes of a cache share.
 ///
-/// All its blocks are allocated before any process maps it, and it is never truncated: otherwise a full disk would kill its
-/// users with SIGBUS. On file systems where this does not prevent SIGBUS, the words are in memory, and the file names them
-/// (``ControlPointer``). An invalid control file is replaced by a new inode, under the `format` lock.
+/// The file is an array of 64-bit words. All its blocks are allocated before any process maps it, and it is never
+/// truncated: otherwise a store into the mapping could kill the process with SIGBUS if the disk is full. On file systems
+/// where this does not prevent SIGBUS, the words are in a file in `/dev/shm`, and the control file contains the path of
+/// that file (``ControlPointer``). An invalid control file is replaced by a new inode, under the `format` lock.
 final class ControlFile: Sendable {
     private let mapping: MappedFile
-    /// The location of the words, if they are not in the file itself.
+    /// The location of the words if they are in memory; nil if they are in the control file itself.
     private let memory: (pointer: ControlPointer, identity: FileStatus.Identity)?
-    /// The file that names words in memory, open with a shared lock.
+    /// The control file, open with a shared lock, if it names words in memory; otherwise nil.
     private let naming: FileDescriptor?
     /// The identity of the file at the control file's path.
     let identity: FileStatus.Identity
     /// The seal that marks the key filter in this file as complete; 0 if the boot can't be identified.
     ///
-    /// It belongs to this boot and this inode, so that neither leftovers of a power cut nor a copy count as complete.
+    /// The seal is valid for this boot and this inode only. So neither the remains of a file after a power cut nor a copy
+    /// of the file counts as complete.
     let filterSeal: UInt64
-    /// When the file was made, in ns since 1970; 0 if the file system does not report it.
+    /// When the file was created, in ns since 1970; 0 if the file system does not report it.
     let birthTime: Int64
 
     private init(
@@ -40,9 +42,10 @@ final class ControlFile: Sendable {
     /// The result of looking for a file at the control file's path.
     enum Finding {
         case found(ControlFile)
-        /// No file, one that is no control file of this layout, or one that another directory has, too.
+        /// There is no file, the file is not a control file of this layout, or another directory contains a hard link to
+        /// it.
         case nothing
-        /// A file that names words that this process can't see.
+        /// The file names words in memory that this process can't see.
         case unreachable(FileStatus.Identity)
         /// The file system can't map files.
         case refused
@@ -59,11 +62,12 @@ final class ControlFile: Sendable {
     ) throws(Errno) -> Finding {
         guard let file = try open(root, isWritable ? .readWrite : .readOnly) else { return .nothing }
         let status = try file.status()
-        // Two directories have it: one is a copy of the other (`cp -al`). Neither may use it any more.
+        // A second hard link: one directory is a copy of the other (`cp -al`). Neither may use the file any longer.
         if status.linkCount > 1 { return .nothing }
         if mapping == .memory { return try findWords(named: file, status, in: root, isWritable: isWritable) }
         guard status.size == ControlLayout.byteCount else { return .nothing }
-        // A copy may have holes. (With a compressing file system nothing is missing, and this has no effect.)
+        // A copy may have holes; this fills them. (On a compressing file system no block is missing, and this has no
+        // effect.)
         if isWritable, status.allocatedSize < ControlLayout.byteCount {
             try file.allocate(ControlLayout.byteCount)
         }
@@ -95,17 +99,17 @@ final class ControlFile: Sendable {
         isWritable: Bool
     ) throws(Errno) -> Finding {
         guard let pointer = try ControlPointer(in: file) else { return .nothing }
-        // Before looking for the words: a process that gets the lock exclusively may assume that no process uses them.
+        // Lock before looking for the words: a process that gets the exclusive lock may assume that no process uses them.
         try file.lock(.shared, until: .now + ControlPointer.patience)
         guard let words = try pointer.open(isWritable: isWritable, owner: status.owner) else {
             let present = try root.presentStatus(of: StoreLayout.control)
-            // Replaced just now, by a file that can be found.
+            // The control file was replaced meanwhile: look for the words of its replacement.
             if present?.identity != status.identity {
                 return try find(in: root, .memory, isWritable: isWritable)
             }
             return .unreachable(status.identity)
         }
-        // The mapping keeps the open file, and so the lock on it.
+        // The mapping keeps the words' open file alive, and with it the shared lock on that file.
         let mapping = try map(words, isWritable: isWritable)
         let birthTime = file.birthTime
         let memory = (pointer: pointer, identity: try words.status().identity)
@@ -126,10 +130,12 @@ final class ControlFile: Sendable {
 
     /// Marks the file at the path as superseded for all its users, even if this process can't use the file.
     ///
-    /// The state has the same place in every layout. `mapped` is the file that this process has mapped. A file that has the
-    /// words itself is written by a system call: a store into its mapping might need room.
+    /// The state is at the same offset in every layout. `mapped` is the control file that this process has mapped. If the
+    /// file itself contains the words, the state is written by a system call: a store into a mapping might need a new
+    /// block.
     ///
-    /// - Returns: The file if its users can't be notified; no other process uses it as long as the caller holds it.
+    /// - Returns: The exclusively locked file if its users can't be notified: no other process uses it as long as the
+    ///   caller keeps it open. Otherwise nil.
     /// - Throws: ``Errno/wouldBlock`` if another process uses words that this process can't see.
     static func retire(in root: borrowing Directory, _ mapped: ControlFile?) throws(Errno) -> FileDescriptor?
     {
@@ -141,7 +147,7 @@ final class ControlFile: Sendable {
             return nil
         }
         if let mapped, mapped.identity == status.identity, mapped.isWritable {
-            // All users of the words that this file names have the same words mapped.
+            // All users of this control file have the same words mapped as this process.
             mapped.supersede()
             return nil
         }
@@ -160,15 +166,15 @@ final class ControlFile: Sendable {
 
     /// How long to wait for the exclusive lock.
     ///
-    /// A process that looks for the words holds the lock for microseconds, a process that uses them for as long as the cache
-    /// is open.
+    /// A process that only looks for the words holds the shared lock for microseconds; a process that uses them holds it as
+    /// long as the cache is open.
     private static let exclusivePatience: Duration = .milliseconds(20)
 
-    /// Marks a file that has the words itself as superseded.
+    /// Marks a control file that contains the words itself as superseded.
     private static func markSuperseded(_ file: borrowing FileDescriptor, size: Int64) throws(Errno) {
         let offset = ControlWord.state.rawValue * 8
         guard size >= offset + 8 else { return }
-        // Any other file was never mapped by a cache.
+        // No cache has ever mapped any other file.
         guard try ControlVersion.isControl(file) || size == ControlLayout.byteCount else { return }
         try FileSizeLimit.check(offset + 8)
         var word: [UInt8] = []
@@ -178,7 +184,7 @@ final class ControlFile: Sendable {
 
     /// Returns whether other processes that open the control file find the same words.
     ///
-    /// No system call, one if the words are in memory.
+    /// No system call; one if the words are in memory.
     func isReachable() throws(Errno) -> Bool {
         guard let memory else { return true }
         return try memory.pointer.leads(to: memory.identity)
@@ -197,9 +203,11 @@ final class ControlFile: Sendable {
     /// The words, valid as long as this object exists.
     var words: MappedWords { mapping.words }
 
-    /// Unmaps the file; the lock on the file that names it is released with the last reference to this object.
+    /// Replaces the mapped file by private memory, whose state is superseded.
     ///
-    /// - Returns: The mapping that keeps the address of ``words`` reserved. From now on their state is superseded.
+    /// The lock on a control file that names words in memory is released with the last reference to this object.
+    ///
+    /// - Returns: The mapping, which keeps the address of ``words`` reserved.
     func retire() -> MappedFile {
         mapping.detach(leaving: ControlState.superseded.rawValue, at: ControlWord.state.rawValue)
         return mapping
@@ -214,15 +222,18 @@ final class ControlFile: Sendable {
         words.store(state.rawValue, at: .state)
     }
 
-    /// Marks the filter as complete: all entries were added to it since the file was ready.
+    /// Marks the filter as complete: the caller has added all entries since the file became ready.
     ///
     /// The filter is valid from now on, unless another file has replaced this one meanwhile.
     func completeFilter() { words.store(filterSeal, at: .filterSeal) }
 
-    /// Marks the file as superseded for all processes that have it mapped: writers look for another one, and no value in
-    /// memory is valid by it.
+    /// Marks the file as superseded for all processes that have it mapped.
     ///
-    /// Words in memory lose their name: if `control` was removed, no other process would find them.
+    /// Writers then look for another control file, and values that processes hold in memory under this file are no longer
+    /// valid.
+    ///
+    /// If the words are in memory, this also unlinks their file: no other process could find it through `control` if that
+    /// was removed.
     func supersede() {
         guard isWritable else { return }
         setState(.superseded)

@@ -2,13 +2,13 @@
 
 import Platform
 
-/// A sample of the keys that were evicted lately, by which a miss shows whether a larger cache would have hit.
+/// A sample of the keys that were evicted recently: it shows on a miss whether a larger cache would have hit.
 ///
-/// 256 words of the control file. One key in ``sample`` is noted, in the place that its digest chooses, until the next such
-/// key takes that place. So the words remember about the last 16,000 evictions. They are ghost lists in the sense of Megiddo
-/// and Modha, ARC, FAST 2003.
+/// The sample takes 256 words of the control file. One in ``sample`` keys is recorded, at the place that its digest
+/// selects, until the next such key takes that place. So the words remember about the last 16,000 evictions. They are ghost
+/// lists in the sense of Megiddo and Modha, ARC, FAST 2003.
 package enum EvictedKeys {
-    /// One key in this number is sampled, on an eviction and on a miss.
+    /// One in this many keys is sampled, on an eviction and on a miss.
     package static let sample = 64
 
     /// An evicted entry that was used within this time would probably have been used again.
@@ -30,7 +30,7 @@ extension Control {
         words.store(EvictedKeys.mark(key), at: EvictedKeys.place(of: key))
     }
 
-    /// Returns whether a missed key was evicted lately; each eviction counts for one miss.
+    /// Returns whether a missed key was evicted recently; each recorded eviction counts for one miss only.
     func takeEviction(of key: Digest) -> Bool {
         guard EvictedKeys.isSampled(key), let words = writableWords else { return false }
         let (place, mark) = (EvictedKeys.place(of: key), EvictedKeys.mark(key))

@@ -4,15 +4,15 @@ import Platform
 
 /// A histogram of expiration times, in the control file.
 ///
-/// If the cache is at its limit, it shows whether expired entries may free enough room, so that a sweep for them costs less
-/// than an eviction of entries in use. It is an estimate: an entry stays in it if a plain put replaces it or if it is
-/// evicted, and a sweep forgets all that has expired.
+/// When the cache is at its limit, the histogram shows whether expired entries may free enough space: then a sweep for
+/// expired entries costs less than evicting entries in use. The histogram is an estimate: an entry stays counted if a plain
+/// put replaces it or if it is evicted, and a sweep subtracts everything that has expired.
 ///
-/// It has 14 levels of 16 words, as a hierarchical timing wheel has (Varghese and Lauck, SOSP 1987). A word of level *n*
-/// counts the entries that expire in the same 32 · 4ⁿ ms. An entry is counted at the lowest level whose words cover its time
-/// to live. So its expiration shows late, by 32 ms or a third of its time to live at most. Times to live of more than a year
-/// are not counted. The words of a level are used in turn: the counts of an older period are first added to the total of the
-/// expired entries.
+/// The histogram has 14 levels of 16 words, like a hierarchical timing wheel (Varghese and Lauck, SOSP 1987). A word of
+/// level *n* counts the entries that expire in the same period of 32 · 4ⁿ ms. An entry is counted at the lowest level whose
+/// words cover its time to live. So its expiration shows late, by 32 ms or a third of its time to live at most. Times to
+/// live of more than a year are not counted. The words of a level are reused in turn: the counts of the older period are
+/// first added to the total of the expired entries.
 struct ExpirationHistogram {
     /// Entries and their bytes on disk.
     struct Amount: Equatable {
@@ -22,7 +22,8 @@ struct ExpirationHistogram {
 
     private static let levelCount = 14
     private static let slotCount = 16
-    /// The place after the slots: the totals of expired entries, and of their blocks, whose words are used again.
+    /// The index of the two words after the slots: the totals of expired entries and of their blocks from slots that were
+    /// reused.
     private static let expired = ControlLayout.expirations + levelCount * slotCount
 
     private let words: MappedWords
@@ -31,7 +32,9 @@ struct ExpirationHistogram {
         self.words = words
     }
 
-    /// One word: the number of its period divided by 16, modulo 4096; entries; and blocks of 4 KiB; the counts saturate.
+    /// The contents of one word: the number of its period divided by 16, modulo 4096; entries; and blocks of 4 KiB.
+    ///
+    /// The counts saturate.
     private struct Slot {
         var round: UInt64
         var entries: Int64
@@ -63,7 +66,7 @@ struct ExpirationHistogram {
         UInt64(max(0, moment.milliseconds)) / width(level)
     }
 
-    /// Counts one entry; a `sign` of −1 removes it again, if it was counted with the same times.
+    /// Counts one entry; a `sign` of −1 subtracts it again, if it was counted with the same times.
     ///
     /// No system call. A few loads and one compare-and-swap.
     ///
@@ -112,7 +115,8 @@ struct ExpirationHistogram {
                 let word = words.load(place)
                 let slot = Slot(word: word)
                 guard slot.entries > 0 else { continue }
-                // The distance modulo all periods: entries are counted at most 16 periods ahead.
+                // The distance from the present period, modulo 65,536. Entries are counted at most 16 periods ahead, so a
+                // larger distance means the past.
                 let ahead = (slot.round << 4 | UInt64(index)) &- present & 0xffff
                 if ahead > UInt64(Self.slotCount) { past.append((place, word)) }
             }
@@ -120,7 +124,7 @@ struct ExpirationHistogram {
         return past
     }
 
-    /// Returns the entries that have expired since the last sweep, if they were counted.
+    /// Returns the number and size of the counted entries that have expired since the last sweep.
     func expired(by now: Timestamp) -> Amount {
         var (entries, blocks) = totals
         for (_, word) in past(by: now) {
@@ -131,7 +135,7 @@ struct ExpirationHistogram {
         return Amount(entries: Int(max(0, entries)), bytes: max(0, blocks).plausible * Self.blockSize)
     }
 
-    /// The two totals of expired entries and blocks whose words are used again.
+    /// The totals of expired entries and of their blocks from slots that were reused.
     private var totals: (entries: Int64, blocks: Int64) {
         func total(_ place: Int) -> Int64 { min(Int64(bitPattern: words.load(place)).plausible, 1 << 40) }
         return (total(Self.expired), total(Self.expired + 1))
@@ -162,7 +166,7 @@ struct ExpirationHistogram {
         while true {
             let word = words.load(place)
             let present = Slot(word: word)
-            // If another round has begun, the total already includes the counts.
+            // If the slot was reused for another round, the totals already include its counts.
             guard present.round == past.round else { return addExpired(-past.entries, -past.blocks) }
             let rest = Slot(
                 round: past.round,

@@ -5,26 +5,26 @@ import Platform
 /// The rules by which a process judges records.
 enum RulesInForce: Sendable {
     case nothing
-    /// The given rules, up to a number.
+    /// The given rules, as far as their numbers do not exceed `upTo`.
     case these(RemovalRules, upTo: UInt64)
     /// There are rules whose file is missing or damaged, so it is unknown which values are still valid.
     case unknown
 }
 
-/// The rules of a directory, as this process has last read them.
+/// The rules of a directory, as this process last read them.
 final class FollowedRules: Sendable {
     private struct Known {
-        /// The mapping of the control file that they belong to.
+        /// The address of the control file's words that the rules belong to.
         var mapping: UInt = 0
         var rules = RemovalRules()
     }
 
     private let known = Locked(Known())
 
-    /// Returns the rules of at least this version, which is that of the control file mapped at `mapping`.
+    /// Returns the rules of `version` or later; `version` is the one in the control file mapped at `mapping`.
     ///
-    /// No system call if this process has read them, otherwise five. Rules are identified by the version that the file
-    /// itself states, never by its size, inode or times, which may be the same for two files.
+    /// No system call if this process has already read them, otherwise five. Rules are identified by the version stated in
+    /// the file itself, never by its size, inode or times, which may be equal for two different files.
     func rules(
         since version: UInt64,
         of mapping: UInt,
@@ -38,7 +38,7 @@ final class FollowedRules: Sendable {
             return .unknown
         }
         known.withLock { known -> Void in
-            // Another thread may have read later rules.
+            // Another thread may have read later rules meanwhile.
             if known.mapping != mapping || known.rules.version < rules.version {
                 known = Known(mapping: mapping, rules: rules)
             }

@@ -2,14 +2,15 @@
 
 import Platform
 
-/// The events of a store: of this process since it opened the store, and, in the control file, of all processes.
+/// Counts of the events of a store: those of this process since it opened the store, and, in the control file, those of all
+/// processes.
 ///
-/// Always on: counting is two atomic additions to cache lines that other threads rarely use, and no system call.
+/// Counting is always on: it takes two atomic additions to cache lines that other threads rarely use, and no system call.
 package final class StoreCounters: Sendable {
     /// A counted event.
     ///
-    /// The raw value is the place in the control file: new events are added at the end of their group, and numbers are
-    /// neither changed nor reused. There are ``ControlLayout/counterSlots`` places.
+    /// The raw value is the index in the control file. New events are added at the end of their group; numbers are never
+    /// changed or reused. There are ``ControlLayout/counterSlots`` places.
     package enum Event: Int, CaseIterable, Sendable {
         // MARK: Reading and writing
 
@@ -70,7 +71,7 @@ package final class StoreCounters: Sendable {
         case roomWait = 24
         /// A put that didn't get room.
         case roomFailure = 25
-        /// A sampled miss on a key that was evicted lately.
+        /// A sampled miss on a key that was evicted recently.
         case ghostHit = 26
         /// An eviction of an entry that was used within ``EvictedKeys/youth``.
         case evictedYoung = 27
@@ -129,7 +130,8 @@ package final class StoreCounters: Sendable {
     private let own: WordBlock
     private let control: Control
 
-    /// Counts in `control`, and for this process from 0 or from the counts of `others`.
+    /// Creates counters that count all processes' events in `control`, and this process's events from 0 or from the counts
+    /// of `others`.
     init(in control: Control, continuing others: StoreCounters? = nil) {
         self.control = control
         own = others?.own ?? WordBlock(count: ControlLayout.counterShards * ControlLayout.counterSlots)
@@ -162,7 +164,8 @@ package final class StoreCounters: Sendable {
         for shard in 0..<ControlLayout.counterShards {
             sum &+= words.load(start + shard * ControlLayout.counterSlots + slot)
         }
-        // A process that can write the file can write any number there; no count is ever decreased.
+        // Any process that can write the file can store an arbitrary number. Valid counts are never negative, as no count
+        // decreases.
         return Int(max(0, Int64(bitPattern: sum).plausible))
     }
 }

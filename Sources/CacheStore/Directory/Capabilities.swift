@@ -10,12 +10,12 @@ package struct Capabilities: Sendable, Equatable {
         case writable
         /// Attributes can be read, but not set: a sandbox, or a read-only file system.
         case readable
-        /// Attributes can't be used, or no process uses them because the directory was made with sidecars.
+        /// Attributes can't be used, or no process uses them because the directory was created with sidecars.
         case absent
     }
 
     package var attributes: Attributes
-    /// Whether there are unnamed files (O_TMPFILE) that can be given a name later.
+    /// Whether there are unnamed files (O_TMPFILE) that can get a name later.
     package var unnamedFiles: Bool
     /// How the processes that use the directory share memory.
     package var sharedMapping = SharedMapping.file
@@ -27,8 +27,8 @@ package enum SharedMapping: Sendable, Equatable {
     case file
     /// `control` names a file in memory, and that file is mapped.
     ///
-    /// For file systems on which a store into a mapped file may need a new block: a full disk would kill the process with
-    /// SIGBUS.
+    /// For file systems on which a store into a mapped file may need a new block: then a full disk would kill the process
+    /// with SIGBUS.
     case memory
     /// No memory is shared: other machines may be using the directory, or its configuration forbids it.
     case none
@@ -41,9 +41,10 @@ package enum SharedMapping: Sendable, Equatable {
 
 /// The form in which a record is written.
 ///
-/// A directory is made with attributes if its maker can read them. Then both forms are understood, and a process that can't
-/// read attributes does not open the directory: it would miss the values that others have stored. A directory whose maker
-/// can't read attributes has only sidecars, whichever process writes them: the maker would miss an attribute.
+/// A directory is created with attributes if its creator can read them. Then processes read both forms, and a process that
+/// can't read attributes does not open the directory: it would miss the values that other processes have stored. A
+/// directory whose creator can't read attributes contains only sidecars, whichever process writes them: the creator could
+/// not see an attribute.
 package enum RecordForm: Sendable, Equatable {
     /// The extended attribute `user.dc` of an otherwise empty file.
     case attribute
@@ -55,6 +56,6 @@ package enum RecordForm: Sendable, Equatable {
 enum FileMode {
     static let directory: UInt32 = 0o700
     static let file: UInt32 = 0o600
-    /// Objects never change, so no process may write them, not even the owner's by mistake.
+    /// Objects never change, so no process may write them, not even the owner by mistake.
     static let object: UInt32 = 0o400
 }

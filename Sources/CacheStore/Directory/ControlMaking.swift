@@ -4,14 +4,14 @@ import Platform
 
 /// The initial contents of a control file, and the seals that distinguish it from its copies and its predecessors.
 enum ControlMaking {
-    /// Makes an empty file the control file of the cache at `path`, and publishes it.
+    /// Turns an empty file into the control file of the cache at `path`, and publishes it.
     ///
-    /// The file is forming, unless `publish` returns true because it belongs to an empty cache that no process could write
-    /// without it: then it is ready at once, with a complete filter.
+    /// The file is `forming`, unless `publish` returns true: the cache is empty, and no process could write to it without
+    /// the file. Then the file is ready at once, with a complete filter.
     ///
-    /// - Parameter rules: The state of the rules, set before any process can find the file: otherwise values that a rule
-    ///   removed would be there again.
-    /// - Parameter remote: The state of remote stores, set at the same time.
+    /// - Parameter rules: The state of the rules. It is set before any process can find the file: otherwise values that a
+    ///   rule has removed would reappear.
+    /// - Parameter remote: The state of remote stores, which is set at the same time.
     static func make(
         in file: borrowing FileDescriptor,
         _ mapping: SharedMapping,
@@ -32,7 +32,7 @@ enum ControlMaking {
         let pointer = ControlPointer()
         let words = try pointer.make(for: path)
         do throws(Errno) {
-            // Processes do not accept words that belong to another user than the file that names them.
+            // Processes reject words whose owner differs from the owner of the file that names them.
             if status.owner != CurrentProcess.effectiveUser {
                 try words.setOwner(status.owner, group: status.group)
             }
@@ -47,9 +47,9 @@ enum ControlMaking {
         words.close()
     }
 
-    /// Initializes the words of a file that has its blocks.
+    /// Initializes the words of a file whose blocks are allocated.
     ///
-    /// The version of each generation starts with the milliseconds since 1970, so that a file does not repeat the words of
+    /// The version of each generation starts at the milliseconds since 1970, so that a file does not repeat the words of
     /// the file that it replaces.
     private static func initialize(
         _ file: borrowing FileDescriptor,
@@ -78,18 +78,18 @@ enum ControlMaking {
 
     /// Marks the filter, the usage and the latest creation time as complete, and the file as ready.
     ///
-    /// Nothing was written before, and every writer since then has recorded its write in the file.
+    /// Nothing was written to the cache before, and every writer since then has recorded its write in the file.
     private static func complete(_ mapping: MappedFile, filterSeal: UInt64) {
         let words = mapping.words
         words.store(1, at: .isUsageCounted)
-        // Not if a record that takes space was written meanwhile.
+        // This has no effect if a record that takes space was written meanwhile.
         _ = words.replace(0, by: 1, at: .entriesWithSpace)
         while true {
             let latest = words.load(.latestCreated)
             if words.replace(latest, by: latest | 1, at: .latestCreated) { break }
         }
         words.store(filterSeal, at: .filterSeal)
-        // Not if another file has replaced this one meanwhile.
+        // This has no effect if another file has replaced this one meanwhile.
         _ = words.replace(ControlState.forming.rawValue, by: ControlState.ready.rawValue, at: .state)
         withExtendedLifetime(mapping) {}
     }
@@ -100,12 +100,13 @@ enum ControlMaking {
 
     /// Returns the seal by which words in memory identify the file that names them.
     ///
-    /// It contains no boot, as the words end with the boot.
+    /// The seal does not depend on the boot, because the words do not outlive the boot.
     static func pointerSeal(of identity: FileStatus.Identity, birthTime: Int64) -> UInt64 {
         seal(of: identity, birthTime: birthTime, boot: (0, 0))
     }
 
-    /// Returns a seal that includes the birth time, because the inode number of a deleted file is reused, on ext4 at once.
+    /// Returns a seal that includes the birth time, because the inode number of a deleted file is reused (on ext4, at
+    /// once).
     private static func seal(
         of identity: FileStatus.Identity,
         birthTime: Int64,

@@ -5,12 +5,13 @@ import Platform
 
 /// The contents of `control` if the words are in memory: the path of a file in `/dev/shm`.
 ///
-/// The two files belong together as long as both exist: the name is random, the file is made once, and the words have the
-/// seal of the inode that names them (``ControlWord/pointerSeal``). So a copy of the directory never shares them.
+/// The two files belong together as long as both exist: the name is random, the file in `/dev/shm` is created once, and its
+/// words contain the seal of the inode that names them (``ControlWord/pointerSeal``). So a copy of the directory never
+/// shares the words.
 ///
 /// A process that has the words mapped holds a shared lock on both files. The lock on `control` shows a process that can't
-/// see the words (another mount namespace, a name that was removed) that they are in use; the lock on the words keeps
-/// ``removeOrphans(in:)`` away.
+/// see the words (another mount namespace, a name that was removed) that they are in use. The lock on the words keeps
+/// ``removeOrphans(in:)`` from deleting them.
 struct ControlPointer: Equatable {
     /// "diskcache-" and 32 hexadecimal digits.
     let name: RelativePath
@@ -20,7 +21,7 @@ struct ControlPointer: Equatable {
     /// The size of a file with a pointer, in bytes.
     private static let size = SharedMemory.path.utf8.count + 1 + prefix.utf8.count + digitCount + 1
 
-    /// Creates a pointer to a file that is not made yet.
+    /// Creates a pointer to a file that does not exist yet.
     init() {
         var name = RelativePath(Self.prefix)
         let random = InlineArray<4, UInt64> { _ in UInt64.random(in: 0 ... .max) }
@@ -57,15 +58,16 @@ struct ControlPointer: Equatable {
 
     // MARK: The words
 
-    /// How long to wait for a lock that others hold briefly: to make the words, or to check whether they are in use.
+    /// How long to wait for a lock that another process holds briefly: to create the words, or to check whether they are in
+    /// use.
     ///
     /// A writer may wait twice, when it opens the cache and before its first entry: less than a second in total.
     static let patience: Duration = .milliseconds(400)
 
-    /// Opens the words, which are in use until the last descriptor and the last mapping are gone.
+    /// Opens the words, which count as in use until the last descriptor and the last mapping are gone.
     ///
     /// Returns nil if there are no words that this process can see and that belong to `owner`, the owner of `control`: any
-    /// user may make files in `/dev/shm`.
+    /// user may create files in `/dev/shm`.
     func open(isWritable: Bool, owner: UInt32) throws(Errno) -> FileDescriptor? {
         let file: FileDescriptor
         do throws(Errno) {
@@ -86,15 +88,16 @@ struct ControlPointer: Equatable {
         return file
     }
 
-    /// Makes the file for the words of the cache at `directory`, with all its blocks; it is in use until it is closed.
+    /// Creates the file for the words of the cache at `directory`, with all its blocks allocated.
     ///
-    /// The path of the directory comes first: a file with blocks that a killed process leaves is then found to be an orphan.
+    /// The file counts as in use until it is closed. The path of the directory is written before the blocks are allocated.
+    /// So if the process is killed and leaves a file with blocks, that file is recognized as an orphan.
     func make(for directory: String) throws(Errno) -> FileDescriptor {
         let memory = try SharedMemory.open()
         Self.removeOrphans(in: memory)
         let file = try memory.open(name, [.readWrite, .create, .exclusive], mode: FileMode.file)
         do throws(Errno) {
-            // Another process may treat the file as an orphan before it is locked; a process that needs words tries again
+            // Another process may delete the file as an orphan before it is locked. A process that needs words tries again
             // within a second.
             guard try file.tryLock(.shared), try file.status().linkCount > 0 else { throw .noEntry }
             let path = Array(
@@ -111,19 +114,21 @@ struct ControlPointer: Equatable {
 
     /// Removes the words; processes that have them mapped keep them.
     ///
-    /// If they can't be removed, they are an orphan, which the next process that makes words finds.
+    /// If the words can't be removed, they become an orphan, which the next process that creates words finds.
     func remove() {
         bestEffort { () throws(Errno) in try SharedMemory.open().unlink(name) }
     }
 
-    /// Returns whether other processes can find the words; one system call.
+    /// Returns whether other processes can find the words.
+    ///
+    /// One system call.
     func leads(to identity: FileStatus.Identity) throws(Errno) -> Bool {
         try ifExists { () throws(Errno) in try FileStatus.ofLink(path).identity } == identity
     }
 
     /// Removes this user's words that no process uses and whose directory is gone or has other words.
     ///
-    /// If the directory exists but this process can't see it, its words are made again there: a loss of counts.
+    /// If the directory exists but this process can't see it, its words are recreated there, and only counts are lost.
     private static func removeOrphans(in memory: borrowing Directory) {
         bestEffort { () throws(Errno) in
             for name in try memory.names() {
@@ -131,8 +136,9 @@ struct ControlPointer: Equatable {
                 // Another user's file, or already deleted: skip it.
                 bestEffort { () throws(Errno) in
                     let file = try memory.open(pointer.name, .readWrite)
-                    // First without the lock: a process that maps words in use waits for the lock only for a limited time,
-                    // and checking their directory can take longer. Then with the lock: they may have been named meanwhile.
+                    // Check first without the lock: a process that maps words in use waits for the lock only for a limited
+                    // time, and checking their directory can take longer. Check again with the lock: the directory may have
+                    // named the words meanwhile.
                     guard try file.status().owner == CurrentProcess.effectiveUser,
                         try !pointer.isNamed(by: file),
                         try file.tryLock(.exclusive),
@@ -144,9 +150,10 @@ struct ControlPointer: Equatable {
         }
     }
 
-    /// Returns whether the directory that the words were made for still names them; true if they don't have its path.
+    /// Returns whether the directory that the words were created for still names them.
     ///
-    /// False for an empty file: its maker still holds its lock, or was killed.
+    /// Returns true if the words don't contain the path of the directory. Returns false for an empty file: its creator
+    /// still holds its lock, or was killed.
     private func isNamed(by words: borrowing FileDescriptor) throws(Errno) -> Bool {
         if try words.status().size == 0 { return false }
         let path = try words.read(ControlLayout.memoryPathSize, at: ControlLayout.byteCount).prefix {

@@ -5,7 +5,8 @@ import Platform
 
 /// The configuration of a directory, stored in its `config.json`.
 ///
-/// It has the directory's limits, under the keys of ``CacheLimits``, and keys of later versions, which are kept unchanged.
+/// It contains the directory's limits, under the keys of ``CacheLimits``, and keys of later versions, which are kept
+/// unchanged.
 package struct DirectoryConfiguration: Sendable, Equatable {
     package var limits = CacheLimits()
     private var others: [String: JSONValue] = [:]
@@ -16,7 +17,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         if limits.eventLogSize?.bytes == 0 { self.limits.eventLogSize = nil }
     }
 
-    /// Keys that this version does not know.
+    /// The keys that this version does not know, sorted.
     package var unknownKeys: [String] { others.keys.filter { $0 != Self.remoteKey }.sorted() }
 
     private static let remoteKey = "remote"
@@ -26,7 +27,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         guard let value = others[Self.remoteKey], value != .null else { return nil }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // It was decoded, so it can be encoded.
+        // The value was decoded from JSON, so it can be encoded.
         return (try? encoder.encode(value)).map { [UInt8]($0) }
     }
 
@@ -57,9 +58,9 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         }
     }
 
-    /// The maximum nesting: present keys need one level, and those of later versions a few.
+    /// The maximum nesting depth: present keys need one level, and keys of later versions a few.
     ///
-    /// The parser recurses as deep as the text is nested, on threads with little stack.
+    /// The parser recurses once for each level, on threads with small stacks.
     private static let deepest = 16
 
     init(json: [UInt8]) throws(JSONProblem) {
@@ -72,7 +73,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
             throw JSONProblem(words: "it is not a JSON object")
         }
         limits = try CacheLimits(taking: &others)
-        // The same as a missing key.
+        // These values mean the same as a missing key.
         if limits.eventLogSize?.bytes == 0 { limits.eventLogSize = nil }
         if limits.assumesLocal == false { limits.assumesLocal = nil }
         if limits.sharesMemory == true { limits.sharesMemory = nil }
@@ -107,7 +108,7 @@ extension DirectoryConfiguration {
     /// The maximum length of a configuration file.
     private static let longest = 64 * 1024
 
-    /// Returns the configuration from the file at `path`, in `root`; one without limits if the file is missing.
+    /// Returns the configuration from the file at `path`, in `root`; a configuration without limits if the file is missing.
     static func read(
         in root: borrowing Directory,
         _ path: String

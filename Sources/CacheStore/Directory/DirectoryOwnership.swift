@@ -13,13 +13,13 @@ extension StoreSetup {
         let tag = StoreLayout.cacheDirectoryTag.description
         if names.contains(tag), try isOwnTag(in: root) { names.removeAll { $0 == tag } }
         if names.isEmpty { return }
-        // Left by a set-up of another process, alive or killed: it made `locks` first, and the rest only after
-        // `locks/format`.
+        // Another process, alive or killed, may have begun to set up the directory: it creates `locks` first, and
+        // everything else only after `locks/format`.
         let locks = try describing("list", "\(path)/locks") { () throws(Errno) in
             try ifExists { () throws(Errno) in try root.openDirectory(StoreLayout.locks).names() }
         }
         let isBegun = locks.map { $0.contains("format") || ($0.isEmpty && names == ["locks"]) } ?? false
-        // A copy that is about to be renamed is ours, too.
+        // A copy that is about to be renamed belongs to the cache, too.
         let foreign = names.filter {
             !StoreLayout.ownNames.contains($0) && StoreLayout.path(ofTemporary: $0) == nil
         }
@@ -28,7 +28,7 @@ extension StoreSetup {
         }
     }
 
-    /// Returns whether a set-up has begun here, so that without a `format` file the directory is set up again.
+    /// Returns whether a set-up of this directory has begun: then it is set up again if the `format` file is missing.
     func hasBegun(_ root: borrowing Directory) throws(CacheError) -> Bool {
         try describing("look at", "\(path)/locks/format") { () throws(Errno) in
             try ifFiled { () throws(Errno) in
@@ -37,7 +37,7 @@ extension StoreSetup {
         }
     }
 
-    /// Returns whether this program made the tag: other caches have tags, too.
+    /// Returns whether this program created the tag: other programs' caches have tags, too.
     private func isOwnTag(in root: borrowing Directory) throws(CacheError) -> Bool {
         let bytes = try describing("read", "\(path)/\(StoreLayout.cacheDirectoryTag)") { () throws(Errno) in
             try ifExists { () throws(Errno) in
@@ -49,7 +49,7 @@ extension StoreSetup {
 
     /// Returns whether each of `names` is the remnant of a deleted cache.
     ///
-    /// A process that has the cache open makes parts again that are deleted first, while the rest is still being deleted.
+    /// While a cache is being deleted, a process that has it open recreates the parts that were deleted first.
     private func isRemnant(_ names: [String], in root: borrowing Directory) throws(CacheError) -> Bool {
         for name in names {
             let isOurs = try describing("look at", "\(path)/\(name)") { () throws(Errno) in
@@ -57,7 +57,7 @@ extension StoreSetup {
                     // An entry that was deleted meanwhile does not count.
                     return try ifExists { () throws(Errno) in try isPart(name, in: root) } ?? true
                 } catch {
-                    // Another kind of file than ours, or not accessible to this process.
+                    // The file is of a different kind than the cache's, or this process can't access it.
                     if error.isNotRegularFile || error == .notDirectory || error == .accessDenied {
                         return false
                     }
@@ -69,7 +69,7 @@ extension StoreSetup {
         return true
     }
 
-    /// Returns whether a file or directory with one of our names has the contents of a cache's part.
+    /// Returns whether a file or directory with one of the cache's names has the contents of that part of a cache.
     private func isPart(_ name: String, in root: borrowing Directory) throws(Errno) -> Bool {
         let path = RelativePath(name)
         switch name {
@@ -99,7 +99,7 @@ extension StoreSetup {
             let start = try root.open(path, .readOnly).read(2)
             return start.isEmpty || start == Array("ob".utf8)
         case "events", "events.1":
-            // Each batch begins with an empty line; a batch that was not written has left the file empty.
+            // Each batch begins with an empty line; a batch that could not be written leaves the file empty.
             return try root.open(path, .readOnly).read(1).allSatisfy { $0 == UInt8(ascii: "\n") }
         case "README":
             return try root.open(path, .readOnly).read(1024) == Array(StoreLayout.readmeText.utf8)

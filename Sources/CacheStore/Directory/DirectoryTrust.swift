@@ -4,11 +4,11 @@ import Platform
 
 /// Whether other users may have put values into a directory.
 ///
-/// A user who can write to a cache can forge values that pass the checksums, which are meant for accidents. So a directory
-/// that all users may write is refused. So is another user's directory (except root's) that the other user may have made
-/// first: in a directory that all users may write, or in the other user's own directories inside one. The contents of a
-/// directory of this user or of root come from them. A directory that its group may write was opened to the group by its
-/// owner, and counts as shared on purpose.
+/// A user who can write to a cache can forge values that pass the checksums, which detect only accidents. So a directory
+/// that all users may write is refused. Another user's directory (except root's) is also refused if that user may have
+/// created it first: in a directory that all users may write, or in the other user's own directories inside such a
+/// directory. The contents of a directory that belongs to this user or to root come from its owner. A directory that its
+/// group may write was opened to the group by its owner, and counts as shared on purpose.
 struct DirectoryTrust {
     let directory: FileStatus
     /// The directories above, the nearest first, up to the first one of this user or of root; empty if they don't matter.
@@ -66,11 +66,11 @@ extension StoreSetup {
             below = status
             path += "/.."
         }
-        // Thirty directories of other users above: not a place for a cache.
+        // Thirty directories of other users are above: not a place for a cache.
         throw .nameTooLong
     }
 
-    /// Refuses parts of the directory that all users may write; a missing part is made later, for its owner alone.
+    /// Refuses parts of the directory that all users may write; a missing part is created later, for its owner alone.
     ///
     /// No system call if other users can't reach them, otherwise four.
     func checkTrust(inPartsOf root: borrowing Directory, _ status: FileStatus) throws(CacheError) {

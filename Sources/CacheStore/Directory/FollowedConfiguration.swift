@@ -17,7 +17,7 @@ final class FollowedConfiguration: Sendable {
         var isKnown = false
     }
 
-    /// Identifies one state of the file, which is replaced, or written in place by an editor.
+    /// Identifies one state of the file, which a process replaces, or which an editor writes in place.
     private struct Mark: Equatable {
         let identity: FileStatus.Identity
         let size: Int64
@@ -27,7 +27,8 @@ final class FollowedConfiguration: Sendable {
 
     /// Time between checks, in ms.
     ///
-    /// Half of the second in which all processes follow, as the other half may pass until the next caller checks.
+    /// All processes follow a change within a second: this is half of it, because the other half may pass until the next
+    /// caller checks.
     private static let interval: UInt64 = 500
 
     private let directory: StoreDirectory
@@ -50,7 +51,7 @@ final class FollowedConfiguration: Sendable {
     ///
     /// - Throws: The read error, if this process has never read the limits: the put might exceed them.
     func limitsForPut() throws(CacheError) -> CacheLimits {
-        // The obstacle to reading may be gone.
+        // Whatever prevented reading may be gone.
         if state.withLock({ !$0.isKnown }) { look() }
         return try state.withLock { (state) throws(CacheError) in
             if let failure = state.failure, !state.isKnown { throw failure }
@@ -63,7 +64,9 @@ final class FollowedConfiguration: Sendable {
     /// One load.
     var longestAge: Int64 { maximumAge.load(ordering: .relaxed) }
 
-    /// Why the present file can't be used; the configuration before it stays in effect.
+    /// Why the present file can't be used; nil if it can be used.
+    ///
+    /// While it can't be used, the configuration before it stays in effect.
     var failure: CacheError? { state.withLock { $0.failure } }
 
     /// Returns whether the next check is due; true for one caller.
@@ -79,12 +82,12 @@ final class FollowedConfiguration: Sendable {
 
     /// Checks the file.
     ///
-    /// One system call, and three more if the file has changed. If it can't be read or parsed, the configuration stays as it
-    /// was: a mistake in the editor must neither stop a cache nor free it from its limits. A process that has never read one
-    /// stores nothing (``limitsForPut()``). The error is in ``failure``.
+    /// One system call, and three more if the file has changed. If it can't be read or parsed, the configuration stays as
+    /// it was: an editing mistake must neither stop a cache nor lift its limits. A process that has never read a
+    /// configuration stores nothing (``limitsForPut()``). The error is in ``failure``.
     func look() {
         nextLook.store(Timestamp.monotonicMilliseconds + Self.interval, ordering: .relaxed)
-        // The status before reading: if the file is written meanwhile, the next check finds a change.
+        // Get the status before reading: if the file is written meanwhile, the next check finds a change.
         var mark: Mark?
         do throws(CacheError) {
             let status = try describing("look at", path) { () throws(Errno) in
@@ -121,9 +124,9 @@ final class FollowedConfiguration: Sendable {
 
     /// Changes the configuration, for all processes; they follow within a second.
     ///
-    /// - Throws: ``CacheError/Code/badConfiguration`` if the present file can't be read: it is left as it is.
+    /// - Throws: ``CacheError/Code/badConfiguration`` if the present file can't be read; then it is left unchanged.
     func update(_ change: (inout DirectoryConfiguration) throws(CacheError) -> Void) throws(CacheError) {
-        // A process that changes it at the same time must not undo this change.
+        // A process that changes the configuration at the same time must not undo this change.
         guard let lock = try directory.lock(StoreLayout.formatLock, patience: Self.patience) else {
             throw CacheError(.busy, to: "change the limits of", path: directory.path, cause: .timedOut)
         }

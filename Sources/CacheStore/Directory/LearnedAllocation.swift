@@ -4,12 +4,12 @@ import Platform
 
 /// The space that files take on disk, by length, learned from the status of earlier files.
 ///
-/// A file system allocates no less to a longer file than to a shorter one. So if two lengths take the same, all lengths
-/// between them do, too. If a file contradicts this, nothing is learned, and each file is checked.
+/// A file system allocates no less to a longer file than to a shorter one. So if files of two lengths take the same space,
+/// files of all lengths between them do, too. If a file contradicts this, nothing is learned, and each file is checked.
 struct LearnedAllocation: ~Copyable, Sendable {
-    /// A range of lengths that take the same.
+    /// A range of lengths that take the same space.
     ///
-    /// Not private, as the compiler can't lay out a noncopyable type with private parts in other files (Swift 6.3).
+    /// Not private, because the compiler can't lay out a noncopyable type with private parts in other files (Swift 6.3).
     struct Step {
         let bytes: Int64
         var shortest: Int
@@ -23,12 +23,12 @@ struct LearnedAllocation: ~Copyable, Sendable {
 
     /// The maximum number of steps: short files take 1 to 4 blocks, or nothing.
     ///
-    /// If there are more steps, the first ones are enough.
+    /// If there are more, the first ones found are enough.
     private static let mostSteps = 8
 
     private let state = Locked(State())
 
-    /// Returns the space that a file of this length takes; nil if it has to be checked.
+    /// Returns the space that a file of this length takes; nil if the caller must check the file.
     func size(ofLength length: Int) -> Int64? {
         state.withLock { state in
             for step in state.steps where step.shortest <= length && length <= step.longest {
@@ -60,9 +60,10 @@ struct LearnedAllocation: ~Copyable, Sendable {
 }
 
 extension Control {
-    /// The limit for learning: longer files may take blocks besides those of their contents, and are checked each time.
+    /// The longest file, in blocks, whose size is learned.
     ///
-    /// That costs little compared with writing them.
+    /// Longer files may take blocks besides those of their contents. So they are checked each time, which costs little
+    /// compared with writing them.
     private static let mostLearnedBlocks: Int64 = 4
 
     /// Returns the space that the file system has allocated to a file whose contents are `length` bytes.
@@ -96,15 +97,16 @@ extension Control {
 
     /// Returns the bytes that a longer file may take besides its contents if free space is fragmented.
     ///
-    /// A block of ext4 has room for 340 extents. The file system allocates it when it writes the contents to the medium,
-    /// after the put has checked the size.
+    /// An index block of ext4 has space for 340 extents. The file system allocates it when it writes the contents to the
+    /// medium, after the put has checked the size.
     private func indexBlocks(ofLength length: Int) -> Int64 {
         guard words?.load(.indexBlocks) == 1 else { return 0 }
         let blockSize = directory.fileSystem.blockSize
         return (1 + Int64(clamping: length) / (340 * blockSize)) * blockSize
     }
 
-    /// Returns whether an object takes more than its contents, though it is short enough to need no more if contiguous.
+    /// Returns whether an object takes more space than its contents, although it is short enough to need no more if
+    /// contiguous.
     func hasIndexBlocks(_ status: FileStatus) -> Bool {
         // An overstated allocation looks the same.
         !directory.fileSystem.kind.overstatesAllocations && status.size <= 1 << 20
@@ -112,7 +114,7 @@ extension Control {
             && status.allocatedSize > directory.allocation(of: Int(status.size))
     }
 
-    /// Records whether objects take more than their contents.
+    /// Records whether objects take more space than their contents.
     func noteIndexBlocks(_ areThere: Bool) {
         guard let words = writableWords, words.load(.indexBlocks) != (areThere ? 1 : 0) else { return }
         words.store(areThere ? 1 : 0, at: .indexBlocks)

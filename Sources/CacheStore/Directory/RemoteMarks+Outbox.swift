@@ -3,13 +3,13 @@
 import Platform
 
 extension RemoteMarks {
-    /// Bytes: a longer outbox is full, and records that did not fit were dropped.
+    /// The length in bytes at which the outbox is full; records that do not fit are dropped.
     static let longestOutbox: Int64 = 12 << 20
 
-    /// The remote state of a directory as its outbox shows it.
+    /// Creates the remote state of a directory from its outbox.
     ///
-    /// If there is an outbox, the cache has used remote stores. Then changes are noted from the start, even if the first process
-    /// that writes does not know of the stores. One system call.
+    /// If there is an outbox, the cache has used remote stores. Then writers record changes from the start, even if the
+    /// first process that writes does not know of the remote stores. One system call.
     init(ofOutboxIn root: borrowing Directory) throws(Errno) {
         guard let status = try root.presentStatus(of: StoreLayout.outbox) else { return }
         notes = .avoidance

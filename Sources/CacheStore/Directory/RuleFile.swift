@@ -7,20 +7,20 @@ enum RuleFile {
     /// The result of reading the file.
     enum Finding {
         case missing
-        /// The file is something else, or incomplete: the removed values are not known.
+        /// The file is not a rules file, or is incomplete: it is unknown which values were removed.
         case damaged
         case found(RemovalRules)
     }
 
-    /// The maximum size in bytes; with the maximum number of rules, all of them with long texts, the file has 200 KiB.
+    /// The maximum size in bytes; a file with the maximum number of rules, all with long texts, has 200 KiB.
     private static let longest = 512 * 1024
 
     /// Reads the rules file.
     ///
     /// Five system calls (`openat2`, `fstat`, `read` twice, `close`), one if it is missing.
     ///
-    /// - Throws: The error if this process can't read it, including permissions and a failing medium: other processes may
-    ///   know the rules, or this process the next time.
+    /// - Throws: The error if this process can't read the file, including permissions and a failing medium: other processes
+    ///   may know the rules, or this process may read them the next time.
     static func read(in root: borrowing Directory) throws(Errno) -> Finding {
         do throws(Errno) {
             let bytes = try ifExists { () throws(Errno) in
@@ -37,9 +37,9 @@ enum RuleFile {
 
     /// Returns the state of the rules that a new control file starts with.
     ///
-    /// A damaged file counts as having rules: then every value counts as removed.
+    /// A damaged file counts as one that has rules: then every value counts as removed.
     ///
-    /// - Throws: The error if this process can't read the file. A process that does not know the rules must not make a
+    /// - Throws: The error if this process can't read the file. A process that does not know the rules must not create a
     ///   control file.
     static func marks(in root: borrowing Directory) throws(Errno) -> RuleMarks {
         switch try read(in: root) {

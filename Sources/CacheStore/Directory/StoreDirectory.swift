@@ -15,8 +15,8 @@ package final class StoreDirectory: Sendable {
     package let fileSystem: StoreFileSystem
     /// Bytes that a directory takes on disk: a block, or a cluster of blocks.
     private let directorySize: Int64
-    /// The space of files on disk by the length of their contents, and of entries by the length of the record in their
-    /// attribute.
+    /// The space that files take on disk, by the length of their contents, and the space that entries take, by the length
+    /// of the record in their attribute.
     let contentSizes = LearnedAllocation()
     let recordSizes = LearnedAllocation()
     private let knownIdentities = Locked<[FileStatus.Identity?]?>(nil)
@@ -33,7 +33,7 @@ package final class StoreDirectory: Sendable {
         self.path = path
         let setup = StoreSetup(path: path, assumed: assumed, form: wanted)
         let opened = try setup.openRoot()
-        // Before any file is made in it.
+        // Check this before any file is created in the directory.
         let status = try setup.checkTrust(in: opened)
         root = opened.owned(by: Ownership(of: status, user: CurrentProcess.effectiveUser))
         let form = try setup.prepare(root)
@@ -42,7 +42,7 @@ package final class StoreDirectory: Sendable {
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)
         fileSystem = try setup.examine(root, locks, form)
-        // A directory that once had many names in it does not shrink.
+        // A directory does not shrink after it has contained many names, so its size is limited here.
         directorySize = max(fileSystem.blockSize, min(status.allocatedSize, Self.largestCluster))
     }
 
@@ -62,12 +62,12 @@ package final class StoreDirectory: Sendable {
 
     /// Returns whether the path still leads to this directory, and its names to the parts that are open here.
     ///
-    /// Four system calls, and once four more.
+    /// Four system calls; four more the first time.
     package func isCurrent() throws(CacheError) -> Bool {
         try describing("look at the cache directory", path) { () throws(Errno) in
             let own = try ownIdentities()
             var present = [try ifExists { () throws(Errno) in try FileStatus.of(path).identity }]
-            // A missing directory may be on a medium that is gone: its parts are not accessed.
+            // A missing directory may be on a medium that is gone, so its parts are not accessed.
             if present[0] != own[0] { return false }
             for name in [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks] {
                 present.append(try root.presentStatus(of: name)?.identity)

@@ -15,9 +15,9 @@ package struct StoreFileSystem: Sendable {
 }
 
 extension StoreSetup {
-    /// Determines the kind of `root`'s file system, and its capabilities by a file in `locks`.
+    /// Determines the kind of `root`'s file system, and probes its capabilities with a file in `locks`.
     ///
-    /// - Parameter form: The form of records that the directory was made with.
+    /// - Parameter form: The form of records that the directory was created with.
     /// - Throws: The error if this process can't read attributes and records may be in them.
     func examine(
         _ root: borrowing Directory,
@@ -28,7 +28,7 @@ extension StoreSetup {
         let (kind, blockSize) = try describing("look at the file system of", path) { () throws(Errno) in
             try root.descriptor.fileSystem()
         }
-        // Read only for file systems to which it applies.
+        // The configuration is read only for file systems to which it applies.
         let configured = kind.isRemote || !kind.storesNeedNoRoom ? configuredLimits(root) : CacheLimits()
         let isAssumedLocal = kind.isRemote && configured.assumesLocal == true
         if assumed == nil {
@@ -58,7 +58,7 @@ extension StoreSetup {
         return CacheError(code, message, cause: cause, path: path, reason: reason)
     }
 
-    /// The limits in the directory's configuration; none if it can't be read, which a put reports.
+    /// The limits in the directory's configuration; no limits if it can't be read, which a put reports.
     private func configuredLimits(_ root: borrowing Directory) -> CacheLimits {
         do throws(CacheError) {
             let path = "\(path)/\(StoreLayout.configuration)"
@@ -146,7 +146,7 @@ extension StoreSetup {
         }
     }
 
-    /// Probes whether attributes can be read if they can't be set.
+    /// Probes whether attributes that can't be set can be read.
     private func probe(
         reading probe: Probe,
         _ read: () throws(Errno) -> [UInt8]?

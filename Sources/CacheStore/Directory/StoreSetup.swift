@@ -4,8 +4,9 @@ import Platform
 
 /// Creates a cache directory, recognizes an existing one, and probes its file system.
 ///
-/// Several processes may do this at the same time, and any may be killed half way. The order makes that safe: `locks/format`
-/// comes first and marks the directory as a cache, the `format` file comes last and shows that all the rest exists.
+/// Several processes may do this at the same time, and any of them may be killed halfway. The order makes that safe:
+/// `locks/format` comes first and marks the directory as a cache; the `format` file comes last and shows that all the rest
+/// exists.
 struct StoreSetup {
     let path: String
     /// The capabilities to assume; nil to probe the file system.
@@ -15,15 +16,15 @@ struct StoreSetup {
 
     /// How long one process waits for another that is setting up the same directory.
     ///
-    /// That takes milliseconds. Beside processes that write as fast as they can it takes seconds, as three files are synced
-    /// to the medium (1.5 s, at most 2.7, beside four that write to the same ext4); and if the process is killed, another
-    /// one starts again. More than 10 s were seen when that happened repeatedly. A minute is beyond that; only a stopped
-    /// process takes longer.
+    /// Setting up takes milliseconds. While other processes write as fast as they can, it takes seconds, because three
+    /// files are synced to the medium (1.5 s, at most 2.7 s, while four processes write to the same ext4). If the process
+    /// is killed, another one starts again; when that happened repeatedly, more than 10 s were seen. A minute is beyond
+    /// that: only a stopped process takes longer.
     private static let patience: Duration = .seconds(60)
 
     /// Opens the root, creating it and the directories above it if they are missing.
     ///
-    /// Symbolic links on the path to it are the user's and are followed; below it no link is followed.
+    /// Symbolic links on the path to the root belong to the user and are followed; below the root no link is followed.
     func openRoot() throws(CacheError) -> Directory {
         do throws(Errno) {
             return try Directory(opening: path)
@@ -38,8 +39,8 @@ struct StoreSetup {
 
     /// Returns the error for the directory itself or one above it, without describing the object in its place.
     ///
-    /// With a description, the advice would be to move that object away, but it may be a file of the user's that must stay
-    /// in place, and so may the links on the path.
+    /// A description would advise the user to move that object away. But the object may be a file of the user that must
+    /// stay in place, and so may the links on the path.
     private func failure(_ error: Errno, _ operation: String) -> CacheError {
         let code = CacheError(errno: error, operation, path: path).code
         return CacheError(code, to: operation, path: path, cause: error)
@@ -47,7 +48,7 @@ struct StoreSetup {
 
     /// The mode of the directories above the cache's, reduced by the umask as with `mkdir -p`.
     ///
-    /// They are the user's, for other purposes, too; only the cache's own directory is private.
+    /// These directories belong to the user and may serve other purposes; only the cache's own directory is private.
     private static let parentMode: UInt32 = 0o777
 
     private func makeDirectories(upTo path: String, mode: UInt32) throws(CacheError) {
@@ -66,7 +67,7 @@ struct StoreSetup {
         }
     }
 
-    /// Opens one of the directories inside, which must be a directory and no link, and makes it again if it was removed.
+    /// Opens a subdirectory of the root, which must not be a link; recreates it if it was removed.
     func openPart(_ name: RelativePath, of root: borrowing Directory) throws(CacheError) -> Directory {
         let present = try describing("open a part of the cache", "\(path)/\(name)") { () throws(Errno) in
             try ifExists { () throws(Errno) in try root.openDirectory(name) }
@@ -83,7 +84,7 @@ struct StoreSetup {
 
     /// Ensures that this is a cache of a known version, and sets up an empty directory.
     ///
-    /// - Returns: The form of records that the directory was made with.
+    /// - Returns: The form of records that the directory was created with.
     func prepare(_ root: borrowing Directory) throws(CacheError) -> RecordForm {
         if let form = try recordedForm(root) { return form }
         try checkOwnership(of: root)
@@ -119,7 +120,7 @@ struct StoreSetup {
                     try root.open(StoreLayout.format, .readOnly).readToEnd(limit: 256)
                 }
             } catch {
-                // An object other than a file doesn't state a version either.
+                // If an object other than a file has this name, it states no version either.
                 if error.isNotRegularFile { return .some(nil) }
                 throw error
             }
@@ -146,7 +147,7 @@ struct StoreSetup {
 
     private func setUp(_ root: borrowing Directory) throws(CacheError) -> RecordForm {
         // Existing entries may be in use by processes that had the directory open before the format file was deleted. Then
-        // the control file is made later, if needed, in a way that notifies those processes and waits for them.
+        // the control file is created later, if needed, in a way that notifies those processes and waits for them.
         let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
             try root.presentStatus(of: StoreLayout.entries) == nil
         }
@@ -160,9 +161,10 @@ struct StoreSetup {
         return form
     }
 
-    /// Returns the form for a directory that is set up: sidecars if this process wants them, or can't read attributes.
+    /// Returns the form of records for a directory that is being set up.
     ///
-    /// An empty entry may have its record in an attribute: it was made before the format file was deleted.
+    /// The form is sidecars if this process wants them or can't read attributes, unless there is an empty entry: its record
+    /// may be in an attribute, as the entry may have been created before the format file was deleted.
     private func formToRecord(_ root: borrowing Directory) throws(CacheError) -> RecordForm {
         let locks = try openPart(StoreLayout.locks, of: root)
         if form == .attribute, try probe(root, locks).capabilities.attributes != .absent { return .attribute }
@@ -180,11 +182,11 @@ struct StoreSetup {
         }
     }
 
-    /// Makes the missing parts, the entries last.
+    /// Creates the missing parts, the directory of the entries last.
     ///
-    /// - Parameter isNew: Whether the directory seems to be new; then it gets the control file of an empty cache. A process
-    ///   that opens the directory of the entries finds that file: if it wrote without it, its keys would not be in the
-    ///   filter, and no process would find its entries.
+    /// - Parameter isNew: Whether the directory seems to be new; then it gets the control file of an empty cache. That file
+    ///   exists before any process can open the directory of the entries: a process that wrote without it would not add its
+    ///   keys to the filter, and no process would find its entries.
     private func makeParts(in root: borrowing Directory, isNew: Bool = false) throws(CacheError) {
         try makePart(StoreLayout.objects, in: root)
         try makePart(StoreLayout.temporaries, in: root)
@@ -193,15 +195,16 @@ struct StoreSetup {
         try makePart(StoreLayout.entries, in: root)
     }
 
-    /// Makes the control file, and then the directory of the entries.
+    /// Creates the control file, and then the directory of the entries.
     ///
-    /// So no process can write without the control file, and it is ready at once. If another process was first with either,
-    /// because `locks/` was deleted meanwhile, it is completed, or made, later.
+    /// In this order, no process can write without the control file, so the file is ready at once. If another process was
+    /// first to create either of them, because `locks/` was deleted meanwhile, the control file is completed or created
+    /// later.
     ///
-    /// It is large compared with the other files, and may have to be in memory: there may be no room for it at present, or
-    /// no `/dev/shm` that this process may write.
+    /// Creating it may fail: it is large compared with the other files, and may have to be in memory. There may be no space
+    /// for it at present, or no `/dev/shm` that this process may write.
     private func makeControl(in root: borrowing Directory) {
-        // If it can't be made, the cache works without, and each process that opens it tries again.
+        // If the file can't be created, the cache works without it, and each process that opens the cache tries again.
         bestEffort { () throws(Errno) in
             let fileSystem = try root.descriptor.fileSystem().kind
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
@@ -217,7 +220,7 @@ struct StoreSetup {
         }
     }
 
-    /// Makes all lock files at once: on a full file system, when a sweep is needed most, none could be made.
+    /// Creates all lock files now: on a full file system, where a sweep is needed most, none could be created.
     private func makeLocks(in root: borrowing Directory) throws(CacheError) {
         try describing("create", "\(path)/\(StoreLayout.locks)") { () throws(Errno) in
             let locks = try root.openDirectory(StoreLayout.locks)
@@ -236,23 +239,25 @@ struct StoreSetup {
         try describing("write", "\(path)/\(name)") { () throws(Errno) in
             try drafting(in: root) { (file, publish) throws(Errno) in
                 try file.writeAll(text.utf8Span.span)
-                // Once in a directory's life: with a format file that is empty after a power cut, it would not be recognized
-                // as a cache.
+                // This happens once in a directory's life. If a power cut left the format file empty, the directory would
+                // not be recognized as a cache.
                 try file.synchronize()
                 try publish(name)
             }
         }
     }
 
-    /// Creates a new file, which `write` fills and publishes, by `publish`, which replaces an existing file, or in another
-    /// way.
+    /// Creates a new file, which `write` fills and publishes.
+    ///
+    /// To publish the file, `write` calls `publish`, which replaces an existing file, or does it in another way.
     private func drafting(
         in root: borrowing Directory,
         _ write: (borrowing FileDescriptor, _ publish: (RelativePath) throws(Errno) -> Void) throws(Errno) ->
             Void
     ) throws(Errno) {
         let temporaries = try root.openDirectory(StoreLayout.temporaries)
-        // A unique name: if `locks/` was deleted meanwhile, another process may be setting up at the same time.
+        // The name is unique: if `locks/` was deleted meanwhile, another process may be setting up the directory at the
+        // same time.
         let draft = StoreLayout.freshTemporary("setup-")
         let file = try temporaries.open(draft, [.readWrite, .create], mode: FileMode.file)
         defer { bestEffort { () throws(Errno) in try temporaries.unlink(draft) } }

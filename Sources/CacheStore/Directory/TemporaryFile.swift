@@ -2,7 +2,7 @@
 
 import Platform
 
-/// A file before it is put in its place: with a name in `tmp/`, or still unnamed (O_TMPFILE).
+/// A file that is not in its final place yet: it has a name in `tmp/`, or is still unnamed (O_TMPFILE).
 ///
 /// A named file is locked while this value exists, so that a sweep can distinguish it from one whose process was killed. The
 /// name is removed with this value, unless the file was renamed.
@@ -10,9 +10,9 @@ struct TemporaryFile: ~Copyable {
     let file: FileDescriptor
     private let store: StoreDirectory
     private var place: (area: TemporaryArea, name: RelativePath)?
-    /// Bytes on disk, once it is written.
+    /// The bytes on disk, once the file is written.
     var allocatedSize: Int64 = 0
-    /// Whether it keeps a name in `tmp/`, as it may have been published.
+    /// Whether the file keeps a name in `tmp/`, because it may have been published.
     private(set) var isKept = false
 
     /// Creates a file with an unused name.
@@ -21,14 +21,14 @@ struct TemporaryFile: ~Copyable {
         while true {
             let name = StoreLayout.freshTemporary()
             let file = try area.directory.open(name, [.readWrite, .create, .exclusive], mode: mode)
-            // A sweep may have found it before it was locked, and treated it as a leftover.
+            // A sweep may have found the file before it was locked, and deleted it as a leftover.
             if try file.tryLock(.exclusive), try file.status().linkCount > 0 {
                 self.file = file
                 self.store = store
                 place = (area, name)
                 return
             }
-            // A dry run that tests its lock does not delete it; this file is not used, so it is deleted here.
+            // A dry run only tests the lock and does not delete the file. This file is not used, so delete it here.
             bestEffort { () throws(Errno) in try area.directory.unlink(name) }
         }
     }
@@ -58,7 +58,7 @@ struct TemporaryFile: ~Copyable {
 
     /// Puts the file in its place.
     ///
-    /// A named file replaces an existing one; for an unnamed one this returns false if the place is taken.
+    /// A named file replaces an existing one; for an unnamed file, the result is false if the place is taken.
     borrowing func publish(in target: borrowing Directory, _ path: RelativePath) throws(Errno) -> Bool {
         if place != nil {
             try rename(to: target, path)
@@ -95,7 +95,7 @@ struct TemporaryFile: ~Copyable {
         try rename(to: target, path)
     }
 
-    /// Gives it a name in `tmp/` if it has none, locked before other processes can see it.
+    /// Gives the file a name in `tmp/` if it has none, locked before other processes can see it.
     mutating func giveName() throws(Errno) {
         if place != nil { return }
         let (area, name) = (try TemporaryArea(of: store), StoreLayout.freshTemporary())
@@ -116,8 +116,8 @@ extension Directory {
     /// Writes a copy of `file` under another name in the same directory, and renames it atomically to `path`, replacing an
     /// existing file.
     ///
-    /// Needs no link, and no rename between directories. The copy is on the medium before it has the name, as the file may
-    /// have to be. A crash leaves an unlocked `put-` file, which the next collection deletes.
+    /// It needs no link, and no rename between directories. The copy is synced to the medium before it gets the name, as
+    /// the file may have to be. A crash leaves an unlocked `put-` file, which the next collection deletes.
     func publish(copyOf file: borrowing FileDescriptor, as path: RelativePath) throws(Errno) {
         let status = try file.status()
         let place = path.description
@@ -138,7 +138,7 @@ extension Directory {
     }
 }
 
-/// The open `tmp/`, which is made again if it was removed.
+/// The open `tmp/` directory, which is recreated if it was removed.
 final class TemporaryArea: Sendable {
     let directory: Directory
 
@@ -150,7 +150,7 @@ final class TemporaryArea: Sendable {
 }
 
 extension Directory {
-    /// Runs `body`, and again after making the directory of that name if it was missing.
+    /// Runs `body`; if the named directory is missing, creates it and runs `body` again.
     func making<Value: ~Copyable>(
         _ name: @autoclosure () -> RelativePath,
         _ body: () throws(Errno) -> Value

@@ -2,13 +2,17 @@
 
 import Platform
 
-/// Functions that write records, in either form.
+/// Functions that write and delete records, in an attribute or in a sidecar.
 extension Entries {
     /// Stores `bytes` as the record of `key`, replacing any present one, and adds their size on disk to the usage.
     ///
-    /// `accessed` is the access time of a new entry; nil for the file system's present. Three calls to overwrite a record in
-    /// an attribute, and one more if entries may take their own space; four for a new entry, and one for its time. One more
-    /// for a record of a length whose space is not known yet.
+    /// Makes three system calls to overwrite a record in an attribute, and one more if entries may take space outside
+    /// their inodes; four for a new entry, and one more to set its access time; in both cases one more if the space for a
+    /// record of this length is not known yet.
+    ///
+    /// - Parameters:
+    ///   - accessed: the access time of a new entry; nil for the file system's present time.
+    ///   - mayCreate: whether to create an entry if there is none.
     ///
     /// - Returns: false if an entry was replaced, true if one was created, nil if there was none to replace and `mayCreate`
     ///   is false.
@@ -61,7 +65,8 @@ extension Entries {
             return outcome
         }
         while true {
-            // Only another writer of the key can make this wrong; then the usage is wrong until the next sweep.
+            // Only another writer of the key can change this size before the write; the usage is then wrong until the
+            // next sweep.
             if let before = try allocation(ofEntry: path) {
                 do throws(Errno) {
                     try directory.entries.setAttribute(
@@ -69,12 +74,12 @@ extension Entries {
                         of: path,
                         to: bytes.span
                     )
-                    // A previous sidecar keeps its contents.
+                    // An entry that was a sidecar keeps its contents, which take space too.
                     let after = allocation(ofRecord: bytes.count, isAlone: before.isEmpty) {
                         () throws(Errno) in try directory.entries.presentStatus(of: path)
                     }
                     control.addUsage(bytes: after - before.bytes, entries: 0)
-                    // If it was removed meanwhile, it is not created again: the record would be published twice.
+                    // If the entry was removed meanwhile, it is not recreated: that would publish the record twice.
                     if isDurable {
                         _ = try ifExists { () throws(Errno) in
                             try synchronize(directory.entries.open(path, .readOnly), key)
@@ -83,8 +88,8 @@ extension Entries {
                     newKeyPredictor.note(isNew: false)
                     return .overwritten
                 } catch {
-                    // The same for a symbolic link or a pipe, which can't have the attribute: a sidecar replaces it, and the
-                    // target of the link is left alone.
+                    // A symbolic link or a pipe in the entry's place can't have the attribute, either: a sidecar replaces
+                    // it, and the target of the link is left alone.
                     if error.leavesSidecar { return .refused }
                     if error != .noEntry { throw error }
                 }
@@ -99,23 +104,24 @@ extension Entries {
 
     // MARK: Space
 
-    /// In bytes: a record of up to this length is expected to take no space besides the inode of its entry.
+    /// The length in bytes up to which a record is expected to take no space outside the inode of its entry.
     ///
-    /// ext4 keeps it in the inode; a longer record may take a block.
+    /// ext4 stores such a record in the inode; a longer one may take a block.
     private static let shortRecord = 68
 
-    /// Returns the size on disk of an entry with a record of that length, before it is written; no system call.
+    /// Returns the expected size on disk of an entry with a record of this length, without a system call.
     ///
-    /// It is the size of earlier entries with that length, if known, otherwise an upper bound.
+    /// It is the size of earlier entries with records of this length, if known. Otherwise it is 0 for a record that an
+    /// inode should have room for, and the size of a file of this length for a longer one.
     func expectedAllocation(ofRecord length: Int) -> Int64 {
         if form == .sidecar { return control.expectedAllocation(of: length) }
         if let known = directory.recordSizes.size(ofLength: length) { return known }
         return length <= Self.shortRecord ? 0 : directory.allocation(of: length)
     }
 
-    /// Returns the size on disk of an entry whose record of that length was written to its attribute.
+    /// Returns the size on disk of an entry whose record of this length was written to its attribute.
     ///
-    /// `status` is called only if the size for that length is not known yet.
+    /// `status` is called only if the size for this length is not known yet, or if the file has contents.
     ///
     /// - Parameter isAlone: whether the file has no contents.
     private func allocation(
@@ -124,7 +130,7 @@ extension Entries {
         _ status: () throws(Errno) -> FileStatus?
     ) -> Int64 {
         if isAlone, let known = directory.recordSizes.size(ofLength: length) { return known }
-        // If its status can't be read, the expected size counts until the next sweep.
+        // If the status can't be read, the expected size counts until the next sweep.
         let found = bestEffort { () throws(Errno) in try status()?.allocatedSize }
         guard let found, let found else { return expectedAllocation(ofRecord: length) }
         if isAlone { directory.recordSizes.note(found, ofLength: length) }
@@ -134,7 +140,8 @@ extension Entries {
 
     /// Returns the size on disk of the entry at `path`; nil if it does not exist.
     ///
-    /// One system call. If no entry takes its own space there is none, and the result is 0, whether or not the entry exists.
+    /// Makes one system call. If no entry takes space outside its inode, it makes none and returns 0, whether or not the
+    /// entry exists.
     private func allocation(ofEntry path: RelativePath) throws(Errno) -> (bytes: Int64, isEmpty: Bool)? {
         if control.entriesTakeNoSpace { return (0, true) }
         return try directory.entries.presentStatus(of: path).map { ($0.allocatedSize, $0.size == 0) }
@@ -142,7 +149,7 @@ extension Entries {
 
     /// Deletes the entry of `key` and subtracts it from the usage; false if there was none.
     ///
-    /// Three system calls; four if entries may take their own space.
+    /// Three system calls; four if entries may take space outside their inodes.
     func delete(_ key: Digest, under lock: borrowing StripeLock) throws(CacheError) -> Bool {
         let taken = try describing("look at an entry", directory.path(of: key, .entries)) {
             () throws(Errno) in
@@ -164,7 +171,7 @@ extension Entries {
             let file = try directory.entries.making(StoreLayout.shard(of: key)) { () throws(Errno) in
                 try directory.entries.open(path, Self.new, mode: FileMode.file)
             }
-            // The entry is counted now, even if the record can't be written.
+            // Count the entry now: it exists even if the record can't be written.
             control.addUsage(bytes: 0, entries: 1)
             // Set the time first: the attribute is what makes the file an entry.
             if let accessed { try file.setAccessTime(accessed) }
@@ -175,8 +182,8 @@ extension Entries {
             return .created
         } catch {
             if error == .exists { return nil }
-            // The empty file stays for the sidecar to replace, or for a sweep: unlinking it here could delete the record
-            // that another writer has meanwhile given it.
+            // The empty file stays until the sidecar replaces it or a sweep deletes it. Unlinking it here could delete a
+            // record that another writer has written to it meanwhile.
             if error.leavesSidecar { return .createdEmpty }
             throw error
         }
@@ -198,7 +205,8 @@ extension Entries {
         if isDurable { try temporary.file.synchronizeAll() }
         let taken = control.allocation(of: temporary.file, length: bytes.count)
         control.noteEntryWithSpace()
-        // Only another writer of the key can make this wrong; then the usage is wrong until the next sweep.
+        // Only another writer of the key can change this size before the rename; the usage is then wrong until the next
+        // sweep.
         let replaced = try directory.entries.presentStatus(of: StoreLayout.path(of: key))?.allocatedSize
         if replaced == nil, !mayCreate { return nil }
         try directory.entries.making(StoreLayout.shard(of: key)) { () throws(Errno) in

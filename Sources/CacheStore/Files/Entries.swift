@@ -8,15 +8,15 @@ package import Platform
 package final class StoredEntry: Sendable {
     /// The bytes of the record, which a later read compares to detect a change.
     package let bytes: [UInt8]
-    /// The record; nil if the bytes are no record, or if ``isUndecided`` is true.
+    /// The record; nil if the bytes are not a valid record, or if ``isUndecided`` is true.
     package let record: Record?
     /// Whether the bytes are a record, but the rules that apply to it are missing or damaged.
     ///
     /// Readers treat such an entry as a miss.
     let isUndecided: Bool
-    /// When the latest of the rules that have changed the record was made.
+    /// When the latest of the rules that have changed the record was made; `distantPast` if no rule has.
     ///
-    /// A caller that has seen that rule in force is later than this, though it may have read the clock earlier.
+    /// A caller that sees the rule in force acts after this time, even if it has read the clock before.
     let judged: Timestamp
 
     init(of key: Digest, _ bytes: [UInt8]) {
@@ -26,7 +26,7 @@ package final class StoredEntry: Sendable {
         judged = .distantPast
     }
 
-    /// Creates an entry with the same bytes and the record that the rules leave.
+    /// Creates an entry with the same bytes and the record that results from the rules; nil if it is unknown.
     fileprivate init(_ stored: StoredEntry, _ record: Record?, judged: Timestamp = .distantPast) {
         bytes = stored.bytes
         self.record = record
@@ -39,12 +39,13 @@ package final class StoredEntry: Sendable {
 
     /// Returns the freshness of the value at `now`, as a get sees it; nil if there is no record.
     ///
-    /// A rule that has expired the value applies in all processes that use it, even if the clock was set back since.
+    /// A value that a rule has expired is expired in all processes that apply the rule, even if the clock has been set
+    /// back since.
     package func freshness(at now: Timestamp, accessed: Timestamp) -> Freshness? {
         record?.freshness(at: max(now, judged), accessed: accessed)
     }
 
-    /// Returns whether two reads have found the same bytes, and rules that leave the same record.
+    /// Returns whether two reads have found the same bytes, and rules that result in the same record.
     static func areSame(_ one: StoredEntry?, _ other: StoredEntry?) -> Bool {
         one?.bytes == other?.bytes && one?.record?.core == other?.record?.core
     }
@@ -71,8 +72,8 @@ package final class Entries: Sendable {
 
     /// Returns the entry of `key`; nil if there is none, or if a rule has removed it.
     ///
-    /// One call for a record in an attribute and for a missing entry, seven for a sidecar (five if the file system has no
-    /// attributes); five more for the first read after each change of the rules.
+    /// One system call for a record in an attribute and for a missing entry, seven for a sidecar (five if the file system
+    /// has no attributes); five more for the first read after each change of the rules.
     package func read(_ key: Digest) throws(CacheError) -> StoredEntry? {
         let rules = try control.rulesInForce()
         guard let bytes = try recordBytes(key) else { return nil }
@@ -112,8 +113,8 @@ package final class Entries: Sendable {
 
     /// Returns the record in the attribute of the file, or else in its contents.
     ///
-    /// An attribute that was set meanwhile is the later record. The opened file was the entry at that time, so either is a
-    /// valid result.
+    /// If another process has set the attribute since the first check, the attribute contains the later record. The
+    /// opened file was the entry when it was opened, so either record is a valid result.
     private func bytes(at path: RelativePath) throws(Errno) -> [UInt8] {
         let name = StoreLayout.recordAttribute
         let hasAttributes = directory.capabilities.attributes != .absent
@@ -123,7 +124,7 @@ package final class Entries: Sendable {
             if hasAttributes, let later = try file.attribute(name) { return later }
             return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
         } catch {
-            // Another kind of file is in the entry's place, and has no record. Any other error, including one of the
+            // Another kind of file is in the entry's place and has no record. Any other error, including an error of the
             // attribute, does not show whether there is a record.
             if error.meaning == .notAFile { return [] }
             throw error
@@ -132,8 +133,8 @@ package final class Entries: Sendable {
 
     /// Opens an entry without changing its access time.
     ///
-    /// The cache sets the access time itself. Otherwise a mere listing would mark all entries as used and prolong sliding
-    /// expirations.
+    /// The cache sets the access time itself. If reading changed it, a mere listing would mark all entries as used and
+    /// prolong sliding expirations.
     private func openUnnoticed(_ path: RelativePath) throws(Errno) -> FileDescriptor {
         do throws(Errno) {
             return try directory.entries.open(path, [.readOnly, .noAccessTime])
@@ -148,7 +149,7 @@ package final class Entries: Sendable {
 
     /// Records an access; returns false if there is no such entry.
     ///
-    /// Three calls. A process that may write the file but doesn't own it can only set the kernel's present time.
+    /// Three system calls. A process that may write the file but does not own it can only set the kernel's present time.
     func setAccessTime(of key: Digest, to time: Timestamp) throws(CacheError) -> Bool {
         let path = StoreLayout.path(of: key)
         return try describing("note an access", directory.path(of: key, .entries)) { () throws(Errno) in

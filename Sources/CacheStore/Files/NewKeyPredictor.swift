@@ -2,9 +2,10 @@
 
 import Synchronization
 
-/// Whether the next of many stored items is likely to be new, judged by the previous ones.
+/// A predictor of whether the next stored item is new, based on the previous ones.
 ///
-/// A caller that expects a new item can skip the check for an old one. Its alternative must be correct in both cases.
+/// A caller that expects a new item can skip the check for an existing one. What it does instead must be correct in both
+/// cases.
 struct NewKeyPredictor: ~Copyable, Sendable {
     /// The number of consecutive new items after which the next one is likely new.
     ///

@@ -2,12 +2,13 @@
 
 import Platform
 
-/// Functions that create objects: they are written first, then given their names.
+/// Functions that create objects: the bytes are written first, then the file gets its name.
 extension Objects {
-    /// Returns whether to try the existing object before writing a new one.
+    /// Returns whether the caller should try to use an existing object instead of writing a new one.
     ///
-    /// One call. None, and false, if the last objects were all new and writing one unnecessarily costs little. Never skipped
-    /// if there are no unnamed files: then a new object would silently replace the existing one.
+    /// Makes one system call to check for the object. If the last objects were all new and this one is short, it makes no
+    /// call and returns false: writing the object unnecessarily costs little. The check is never skipped if the file
+    /// system has no unnamed files, because a new object would then silently replace the existing one.
     func isWorthTrying(_ content: Content) throws(CacheError) -> Bool {
         if directory.capabilities.unnamedFiles, newKeyPredictor.isLikely,
             content.length <= Self.longestWrittenUnseen
@@ -19,12 +20,14 @@ extension Objects {
         return isPresent
     }
 
-    /// In bytes: creating a file of this size takes twice as long as writing it (3 and 1.5 µs for 4 KiB).
+    /// The maximum length in bytes of an object that is written without a check for an existing one.
+    ///
+    /// For 4 KiB, creating the file takes twice as long as writing it (3 and 1.5 µs).
     private static let longestWrittenUnseen = 16 * 1024
 
-    /// Raises an object's change time, which keeps running sweeps from deleting it.
+    /// Updates an object's change time, which keeps running sweeps from deleting it.
     ///
-    /// Three calls.
+    /// Three system calls.
     ///
     /// - Returns: false if there is no object, or if it belongs to another user and must be replaced by a new file of the
     ///   same name.
@@ -38,11 +41,14 @@ extension Objects {
         }
     }
 
-    /// Creates a new object; a crash before it is published leaves nothing behind.
+    /// Creates the file of a new object, unnamed if the file system supports that.
     ///
-    /// It is created in its shard if the digest is known: ext4 gives a new file an inode of its directory's group, and 256
-    /// groups are searched faster than one. The file can be linked in any directory of the file system. Unnamed and linked,
-    /// 4 KiB cost ext4 67,000 instructions; named and renamed 81,000 (Linux 6.18).
+    /// After a crash the kernel frees an unnamed file; a named one stays in `tmp/` until a sweep deletes it.
+    ///
+    /// An unnamed file is created in the object's shard if the digest is known: ext4 takes a new file's inode from the
+    /// block group of its directory, and searches 256 groups faster than one. An unnamed file can be linked into any
+    /// directory of the file system. With 4 KiB on ext4, an unnamed file that is linked costs 67,000 instructions, and a
+    /// named file that is renamed 81,000 (Linux 6.18).
     private func stage(for digest: Digest?) throws(CacheError) -> TemporaryFile {
         do throws(Errno) {
             guard directory.capabilities.unnamedFiles else {
@@ -57,7 +63,7 @@ extension Objects {
         }
     }
 
-    /// Creates an object whose digest is not known yet; makes space if no inode is free.
+    /// Creates the file of an object whose digest is not known yet; calls `makeSpace` and retries if the disk is full.
     private func stage(makingSpace makeSpace: (Int) -> Bool) throws(CacheError) -> TemporaryFile {
         while true {
             do throws(CacheError) {
@@ -87,7 +93,7 @@ extension Objects {
             staged.allocatedSize = control.allocation(of: staged.file, length: bytes.count)
             return staged
         } catch {
-            // If a new object can't be written, an existing one may still serve: the next put checks for it.
+            // If no new object can be written, an existing one may still be usable: the next put checks for it.
             newKeyPredictor.note(isNew: false)
             throw error
         }
@@ -95,7 +101,7 @@ extension Objects {
 
     /// Copies a file from its offset to its end into a new object, and describes the copied bytes.
     ///
-    /// It shares extents if the file system can. Memory: one chunk of 256 KiB.
+    /// Shares extents if the file system supports that. Memory: one chunk of 256 KiB.
     ///
     /// `makeSpace` is called if the disk is full, as in ``FileDescriptor/writeAll(_:makeSpace:)``; the bytes copied so far
     /// are kept.
@@ -108,7 +114,7 @@ extension Objects {
     ) throws(CacheError) -> StagedCopy {
         var staged = try stage(makingSpace: makeSpace)
         let isWhole = try describing("copy a file to", place) { () throws(Errno) in
-            // The description is that of the stored bytes, even if the source changes meanwhile.
+            // The stored bytes are described afterwards, because the source may change during the copy.
             try staged.file.copyAll(from: source, atMost: most, makeSpace: makeSpace)
         }
         guard isWhole else {
@@ -135,10 +141,10 @@ extension Objects {
         }
     }
 
-    /// Gives a staged object its name; returns false if the name exists already.
+    /// Gives a staged object its name; returns false if it is an unnamed file and the name exists already.
     func publish(_ staged: borrowing TemporaryFile, as digest: Digest) throws(CacheError) -> Bool {
         do throws(Errno) {
-            // Replaces an existing file of the same bytes, if necessary: its readers keep it open.
+            // A named file replaces an existing object with the same bytes, whose readers keep the old file open.
             let isNew = try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
                 try staged.publish(in: directory.objects, StoreLayout.path(of: digest))
             }
@@ -173,7 +179,7 @@ extension Objects {
         }
     }
 
-    /// The path of all objects, for messages.
+    /// The path of the directory of all objects, for messages.
     private var place: String { "\(directory.path)/\(StoreLayout.objects)" }
 }
 
@@ -181,6 +187,6 @@ extension Objects {
 package struct StagedCopy: ~Copyable {
     let object: TemporaryFile
     package let content: Content
-    /// The space for it, if the length was known before the copy.
+    /// The space reserved for the object; empty if the length was not known before the copy.
     var reservation: Reservation
 }

@@ -33,7 +33,7 @@ package final class Objects: Sendable {
 
     /// Reads an object and checks its length, and its checksum unless the store omits that.
     ///
-    /// `openat2`, `read`, `close`; one call if it is missing.
+    /// The system calls are `openat2`, `read` and `close`; only the first if the object is missing.
     func read(_ content: Content, alwaysChecked: Bool = false) throws(CacheError) -> Lookup<Data> {
         let isChecked = checksContent || alwaysChecked
         do throws(Errno) {
@@ -50,7 +50,7 @@ package final class Objects: Sendable {
         }
     }
 
-    /// Opens an object, at its start, whose bytes have been checked as in ``read(_:alwaysChecked:)``.
+    /// Opens an object, positioned at its start, after checking its bytes as ``read(_:alwaysChecked:)`` does.
     ///
     /// Memory: one chunk.
     func open(_ content: Content) throws(CacheError) -> Lookup<FileDescriptor> {
@@ -84,7 +84,7 @@ package final class Objects: Sendable {
 
     /// Returns whether there is an object of the right length.
     ///
-    /// One call. Objects never change, so the caller needs no lock.
+    /// One system call. Objects never change, so the caller needs no lock.
     func isPresent(_ content: Content) throws(CacheError) -> Bool {
         guard let status = try directory.status(of: content.digest, .objects) else { return false }
         return status.kind == .regular && status.size == Int64(content.length)
@@ -92,7 +92,6 @@ package final class Objects: Sendable {
 
     /// Reads and hashes an object's bytes, at most `length` of them; nil if it is missing.
     ///
-    /// Memory: one chunk.
     /// Memory: one chunk.
     func content(
         ofObject digest: Digest,
@@ -107,19 +106,20 @@ package final class Objects: Sendable {
 
     // MARK: Deleting
 
-    /// The result for an object that did not match a record.
+    /// The result of the check of an object that did not match a record.
     enum Verdict {
         /// Its bytes have the digest of its name.
         case sound
         case deleted
-        /// It is missing, or may be either.
+        /// It is missing or was replaced, or it is not known whether it is sound.
         case undecided
     }
 
     /// Deletes an object whose bytes don't have the digest that is its name.
     ///
-    /// - Parameter length: the length that a record states: no more bytes are read. If those bytes are the value, the file
-    ///   was lengthened; if they are not, and there are more, it is not decided whether the record or the object is wrong.
+    /// - Parameter length: the length that a record states; no more bytes are read. If the file is longer and these bytes
+    ///   have the digest, the file was lengthened and is deleted. If it is longer and they don't, the record or the
+    ///   object may be wrong, and nothing is deleted.
     func deleteIfCorrupt(
         _ digest: Digest,
         expecting length: Int? = nil,
@@ -129,7 +129,7 @@ package final class Objects: Sendable {
         let isLonger = status.size > Int64(content.length)
         if (content.digest == digest) != isLonger { return isLonger ? .undecided : .sound }
         let lock = try stripes.lock(.exclusive, stripe: digest.stripe, patience: patience)
-        // A put may have replaced it with a sound one meanwhile.
+        // A put may have replaced the object with a sound one meanwhile.
         let present = try directory.status(of: digest, .objects)
         guard present?.identity == status.identity, try directory.delete(digest, .objects) else {
             return .undecided
@@ -141,15 +141,15 @@ package final class Objects: Sendable {
 }
 
 extension FileStatus {
-    /// Whether the file is much longer than its size on disk, as after truncate(2) has lengthened it.
+    /// Whether the file is much longer than its size on disk, for instance because truncate(2) has lengthened it.
     ///
-    /// Then the expected length is determined before the file is read. Values can be like this too, if the file system
-    /// compresses or shares extents of a file with holes.
+    /// If so, callers determine the expected length before they read the file. The file of a valid value can have large
+    /// holes too, if the file system compresses it or shares extents with a file that has holes.
     var hasLargeHoles: Bool { size - allocatedSize > 64 << 20 }
 }
 
 extension FileDescriptor {
-    /// Returns the digest, length and checksum of the bytes from the offset to the end, or of the first `most` bytes.
+    /// Returns the digest, length and checksum of the bytes from the offset to the end, or of the first `most` of them.
     ///
     /// Memory: one chunk.
     func describeContent(atMost most: Int = .max) throws(Errno) -> Content {

@@ -2,18 +2,18 @@
 
 package import Platform
 
-/// A partial download, in a file that outlives the process which fetches it.
+/// A partial download, in a file that outlives the process that fetches the value.
 ///
-/// Each key has at most one, in `tmp/`. One process at a time holds it, by flock(2). If that process dies, the next one can
-/// resume the download. A note in an extended attribute identifies the body that the bytes are the beginning of. Without
-/// extended attributes no download can be resumed.
+/// Each key has at most one, in `tmp/`. One process at a time holds it, with flock(2). If that process dies, the next one
+/// can resume the download. A note in an extended attribute identifies the body whose first bytes the file contains.
+/// Without extended attributes no download can be resumed.
 ///
-/// The usage counts the file before it grows (``Store/reserve(_:of:in:now:)``). A sweep deletes a file that no process holds
-/// after an hour, or at once if room is needed.
+/// The usage counts the file before it grows (``Store/reserve(_:of:in:now:)``). If no process holds the file, a sweep
+/// deletes it after an hour, or at once if room is needed.
 package final class PartialFile: Sendable {
-    /// Twice the most bytes that the transport delivers at a time: room is reserved for them in advance.
+    /// The bytes for which room is reserved in advance: twice the maximum that the transport delivers at a time.
     package static let longestPiece = 128 << 10
-    /// The maximum length of a note, which must fit into a block with other attributes.
+    /// The maximum length of a note in bytes; the note must fit in a block with other attributes.
     package static let longestNote = 3000
     private static let note: StaticString = "user.dcp"
     /// How long a caller waits for sweeps that check the file.
@@ -27,7 +27,7 @@ package final class PartialFile: Sendable {
     private let state: Locked<State>
 
     private struct State {
-        /// Bytes on disk that the usage counts for it.
+        /// Bytes on disk that the usage counts for the file.
         var counted: Int64
         /// Whether the name now belongs to another file, or to none.
         var isGone = false
@@ -68,7 +68,7 @@ package final class PartialFile: Sendable {
             do throws(Errno) {
                 file = try area.directory.open(name, [.readWrite, .create, .append], mode: FileMode.file)
             } catch {
-                // The process was killed after it had set the mode of an object and before the object had its name.
+                // This process may not write the file, for instance because of its mode or owner: replace it.
                 guard error == .accessDenied else { throw error }
                 try area.directory.unlink(name)
                 continue
@@ -80,7 +80,7 @@ package final class PartialFile: Sendable {
             if status.linkCount == 1 {
                 return PartialFile(file, area, name, control, counted: status.allocatedSize)
             }
-            // The file has a second name, whose content would change with it.
+            // The file has a second name, under which its content would change, too.
             try area.directory.unlink(name)
         }
     }
@@ -136,7 +136,7 @@ package final class PartialFile: Sendable {
 
     /// Returns the length to reserve room for when a body must grow to `length` bytes.
     ///
-    /// It is larger, so that the next reservation is not due at once.
+    /// It exceeds `length`, so that the next reservation is not needed at once.
     ///
     /// - Parameter total: the length of the whole body, if known.
     package static func reservation(for length: Int, of total: Int? = nil) -> Int {
@@ -144,10 +144,10 @@ package final class PartialFile: Sendable {
         return total.map { min(reserved, $0) } ?? reserved
     }
 
-    /// Returns the most bytes on disk that the usage may count for a file of this size that a process is writing.
+    /// Returns the maximum number of bytes that the usage may count for a file of this size while a process writes it.
     ///
-    /// A process counts the bytes that it reserves before it writes them. It reserves for one piece more than the file has;
-    /// a second piece is a margin.
+    /// A process adds the bytes that it reserves to the usage before it writes them. It reserves room for one piece more
+    /// than the file contains; a second piece is a margin.
     static func mostCounted(_ status: FileStatus, in directory: StoreDirectory) -> Int64 {
         let length = reservation(for: Int(clamping: status.size) + 2 * longestPiece)
         return max(status.allocatedSize, directory.allocation(of: length))
@@ -165,7 +165,7 @@ package final class PartialFile: Sendable {
         if change != 0 { control.addUsage(bytes: change, entries: 0) }
     }
 
-    /// Writes the note of an empty file, before its first bytes; false if the note can't be written.
+    /// Writes the note of an empty file, before its first bytes; returns false if the note can't be written.
     package func begin(noting bytes: [UInt8]) -> Bool {
         guard bytes.count <= Self.longestNote else { return false }
         let isNoted = bestEffort { () throws(Errno) -> Bool in
@@ -177,7 +177,7 @@ package final class PartialFile: Sendable {
 
     /// Deletes the file, so that no process resumes the download.
     package func discard() {
-        // If this fails the file is empty or has a true note, and a sweep deletes it later.
+        // If this fails, the file is empty or has the note of its own bytes, and a sweep deletes it later.
         bestEffort { () throws(Errno) in
             let own = try file.status().identity
             if try area.directory.presentStatus(of: name)?.identity == own { try area.directory.unlink(name) }
@@ -186,12 +186,12 @@ package final class PartialFile: Sendable {
         }
     }
 
-    /// Unlocks the file now, before the end of this object's life.
+    /// Unlocks the file now, before this object is deinitialized.
     ///
-    /// The caller no longer writes it.
+    /// The caller must no longer write to it.
     package func letGo() {
         if !state.withLock({ $0.isGone }) {
-            // It takes less than the reservation if the download was interrupted.
+            // If the download was interrupted, the file takes less space than was reserved.
             bestEffort { () throws(Errno) in count(try file.status().allocatedSize) }
         }
         file.unlock()
@@ -205,14 +205,14 @@ package final class PartialFile: Sendable {
 
     /// Gives the file a fresh name, so that no process resumes the download or changes its bytes.
     ///
-    /// - Throws: ``Errno/noEntry`` if the name was given up (``discard()``): another download may have it now.
+    /// - Throws: ``Errno/noEntry`` if the file was discarded (``discard()``): another download may have the name now.
     func adopted(in store: StoreDirectory) throws(Errno) -> TemporaryFile {
         if state.withLock({ $0.isGone }) { throw .noEntry }
         forgetNote()
         let fresh = StoreLayout.freshTemporary()
         try area.directory.rename(name, to: area.directory, fresh)
         state.withLock { $0.isGone = true }
-        // From now on its space is claimed and counted as an object's.
+        // From now on the file's space is claimed and counted like that of any object.
         count(0)
         let own = try FileDescriptor.duplicate(file.rawValue)
         let adopted = TemporaryFile(named: fresh, own, area, in: store)

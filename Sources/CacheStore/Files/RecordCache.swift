@@ -2,35 +2,38 @@
 
 import Platform
 
-/// Records that this process has read, and keys found without an entry, each valid while the key's generation is unchanged.
+/// A table of the records that this process has read, and of keys without an entry.
 ///
-/// A get that finds a record here need not read the entry. This is correct for the same reason as a hit in memory. The
-/// generation was loaded before the record was read, without writers and with the control file ready, and any process that
-/// changes the record afterwards changes the word first. So if the generation is still the same, no put or remove has
-/// started since, and the record is current. A sweep may have evicted the entry meanwhile; then its value is valid as long
-/// as its object exists (the model of the generations covers both: a kept copy of a value and of a record). If the object is
-/// missing or damaged, the caller drops the record and reads the entry. The caller checks the expiration at each use.
+/// Each item is valid while the key's generation is unchanged.
 ///
-/// The absence of an entry is kept by the same argument: an entry can't appear unless a put has changed the word first. Puts
-/// that have returned have done so; puts that have not may be seen or not.
+/// A get that finds a record here need not read the entry. This is correct for the same reason as a hit in memory: the
+/// generation was loaded before the record was read, it had no writers, and the control file was ready. Any process that
+/// changes the record later changes the generation's word first. So if the generation is unchanged, no put or remove has
+/// started since then, and the record is current. A sweep may have evicted the entry meanwhile; its value is still valid
+/// as long as its object exists. (The model of the generations covers kept copies of values and of records.) If the
+/// object is missing or damaged, the caller drops the record and reads the entry. The caller checks the expiration at
+/// each use.
 ///
-/// Nothing is allocated until something is kept; a shard then doubles as it fills.
-/// Nothing is allocated until something is kept; a shard then doubles as it fills.
+/// The same holds for the absence of an entry: an entry can't appear unless a put has changed the word first. A put that
+/// has returned has changed it. A put that has not returned yet may be seen or not.
+///
+/// A shard allocates no memory until something is kept in it; it then doubles its size as it fills.
 final class RecordCache: Sendable {
-    /// The largest number of slots of a shard.
+    /// The maximum number of slots of a shard.
     ///
-    /// 32,768 slots in all, of 128 bytes: 4 MiB in a process that reads that many keys from disk.
-    ///
-    /// Beyond that a get reads the entry, which costs 1 µs.
+    /// All shards together have 32,768 slots of 128 bytes: 4 MiB in a process that reads that many keys from disk. For
+    /// further keys a get reads the entry, which costs 1 µs.
     private static let shardCapacity = 2048
-    /// The first number of slots: a process that reads a few keys pays 4 KiB for each shard that has one of them.
+    /// The initial number of slots: a process that reads a few keys uses 4 KiB for each shard that one of them belongs
+    /// to.
     private static let firstCapacity = 32
     /// The number of slots searched for one key, starting with its first slot.
     ///
-    /// At the highest load that 20,000 keys make, 61 per cent, linear probing needs 4 on average for a missing key.
+    /// At the highest load that 20,000 keys cause, 61 percent, linear probing searches 4 slots on average for a missing
+    /// key.
     private static let reach = 16
 
-    /// Threads that read different keys seldom contend: a lock is held for about 30 ns of a get's microseconds.
+    /// Threads that read different keys seldom contend: a get takes microseconds, and holds a lock for about 30 ns.
     private let shards = InlineArray<16, Locked<RecordShard>> { _ in Locked(RecordShard()) }
     private let hints = InlineArray<16, ArrayHint> { _ in ArrayHint() }
 
@@ -60,7 +63,9 @@ final class RecordCache: Sendable {
         }
     }
 
-    /// Keeps a record, or the absence of an entry, that was read after the key's generation, which had no writers.
+    /// Keeps a record, or the absence of an entry, that was read after the key's generation was loaded.
+    ///
+    /// That generation must have had no writers.
     ///
     /// An absence is kept only if there is room: it never replaces a record, which saves more.
     func keep(_ record: CachedRecord, at generation: Generation) {
@@ -77,12 +82,12 @@ final class RecordCache: Sendable {
     /// Drops the record of `key`, or its absence.
     func drop(_ key: Digest) {
         shards[Self.shard(of: key)].withLock { (shard) -> Void in
-            // The slot stays occupied, so that a search finds the keys behind it.
+            // The slot stays occupied, so that a search still finds the keys in the slots after it.
             if let place = Self.place(of: key, in: shard.places) { shard.places[place].use = .dropped }
         }
     }
 
-    /// Updates the last use recorded on disk for the entry of `key`.
+    /// Updates the time of the last use of the entry of `key` that is recorded on disk.
     func note(_ key: Digest, accessed: Timestamp) {
         shards[Self.shard(of: key)].withLock { (shard) -> Void in
             if let place = Self.place(of: key, in: shard.places) { shard.places[place].accessed = accessed }
@@ -120,7 +125,7 @@ final class RecordCache: Sendable {
         }
         guard places.count < shardCapacity else {
             if record.use == .absence { return }
-            // Any slot will do: its previous record is read again when it is needed.
+            // Any slot will do: the record that it loses is read from disk again when it is needed.
             let step = Int(truncatingIfNeeded: record.key.word(3)) & (reach - 1)
             places[(first &+ step) & (places.count - 1)] = record
             return
@@ -138,7 +143,8 @@ struct RecordShard: ~Copyable, Sendable {
     var mapping: UInt = 0
     var places = AlignedArray<CachedRecord>()
 
-    /// Drops everything if `generation` is of another mapping: records under the previous one are no longer current.
+    /// Drops everything if `generation` belongs to another mapping: records of the previous mapping are no longer
+    /// current.
     mutating func follow(_ generation: Generation) {
         if mapping == generation.mapping { return }
         mapping = generation.mapping
@@ -148,7 +154,7 @@ struct RecordShard: ~Copyable, Sendable {
 
 /// A slot of the table: the record of one key, or its absence.
 ///
-/// 128 bytes, two cache lines, because a get reads slots that are no longer in the processor's cache.
+/// It takes 128 bytes, two cache lines: the slots that a get reads are usually no longer in the processor's cache.
 struct CachedRecord: Sendable {
     /// The content of the slot.
     enum Use: UInt8 {
@@ -160,7 +166,7 @@ struct CachedRecord: Sendable {
     let key: Digest
     /// The word of the generation table.
     fileprivate var word: UInt64 = 0
-    /// The last use of the entry recorded on disk.
+    /// The time of the last use of the entry that is recorded on disk.
     var accessed: Timestamp
     let record: RecordCore
     fileprivate var use: Use
@@ -179,7 +185,9 @@ extension CachedRecord {
         self.init(key: key, accessed: .distantPast, record: record, use: .absence)
     }
 
-    /// Fails for a record that can't be kept this way: with details, or prolonged by accesses, which only the entry shows.
+    /// Creates a slot for a record; returns nil for a record with details or with a sliding expiration.
+    ///
+    /// A slot has no room for details, and only the entry shows the accesses that prolong a value's life.
     init?(_ record: Record, of key: Digest, accessed: Timestamp) {
         guard !record.hasDetails, record.idleLifetime == nil else { return nil }
         self.init(key: key, accessed: accessed, record: record.core, use: .record)

@@ -2,7 +2,7 @@
 
 package import Platform
 
-/// The files below `objects` or `entries`: each named by a digest, in the shard of its first two digits.
+/// The files below `objects` or `entries`: each is named by a digest, and is in the shard of its first two digits.
 extension StoreDirectory {
     /// Returns the path of a digest's file, for messages.
     func path(of digest: Digest, _ tree: Tree) -> String {
@@ -18,7 +18,7 @@ extension StoreDirectory {
 
     /// Deletes a digest's file; returns false if there was none.
     ///
-    /// The caller holds its stripe, exclusively for an object.
+    /// The caller holds the digest's stripe, exclusively for an object.
     func delete(_ digest: Digest, _ tree: Tree) throws(CacheError) -> Bool {
         try describing("delete an \(tree.rawValue)", path(of: digest, tree)) { () throws(Errno) in
             try ifFiled { () throws(Errno) in try self[tree].unlink(StoreLayout.path(of: digest)) } != nil

@@ -2,19 +2,21 @@
 
 import Platform
 
-/// Numbers as bytes: of a fixed width with the lowest byte first, or as varints.
+/// The encoding of numbers as bytes: little-endian with a fixed width, or as varints.
 ///
-/// A varint has 7 bits per byte, the lowest first, with the top bit set on all bytes but the last (as in LEB128).
+/// A varint is an unsigned LEB128 number: 7 bits per byte, the lowest bits first; the top bit is set in all bytes except
+/// the last.
 extension [UInt8] {
-    /// Creates the bytes of a text, padded with spaces and a newline to `length` bytes, so that one text replaces another as
-    /// a whole.
+    /// Creates the UTF-8 bytes of a text, padded with spaces and a final newline to exactly `length` bytes.
+    ///
+    /// All texts of the same `length` overwrite each other completely. A longer text is truncated.
     init(_ text: String, filledTo length: Int) {
         self = Array(text.utf8.prefix(length - 1))
         self += repeatElement(UInt8(ascii: " "), count: length - 1 - count)
         append(UInt8(ascii: "\n"))
     }
 
-    /// Appends the lowest `width` bytes of `number`, 8 at most.
+    /// Appends the lowest `width` bytes of `number`, little-endian; `width` is 8 at most.
     mutating func append(_ number: UInt64, width: Int) {
         unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append(contentsOf: $0.prefix(width)) }
     }
@@ -33,7 +35,7 @@ extension [UInt8] {
     }
 }
 
-/// Parses bytes from the front; each method returns nil at the end or for invalid bytes.
+/// Parses bytes from the front; each method returns nil if too few bytes are left or the bytes are invalid.
 struct ByteReader {
     private let bytes: [UInt8]
     private(set) var position: Int
@@ -60,7 +62,7 @@ struct ByteReader {
         take(1).map { bytes[$0.lowerBound] }
     }
 
-    /// Returns a number of `width` bytes.
+    /// Returns a little-endian number of `width` bytes.
     mutating func number(width: Int) -> UInt64? {
         guard let range = take(width) else { return nil }
         var value: UInt64 = 0
@@ -80,7 +82,7 @@ struct ByteReader {
         return nil
     }
 
-    /// Returns the number of bytes or items that follow.
+    /// Returns a varint that states how many bytes or items follow.
     mutating func count() -> Int? { varint().flatMap(Int.init(exactly:)) }
 
     mutating func digest() -> Digest? {
@@ -92,7 +94,7 @@ struct ByteReader {
 
     mutating func text(_ count: Int) -> String? {
         guard let range = take(count) else { return nil }
-        // This takes a third of the instructions of `String(validating:as:)`, for each entry that a sweep reads.
+        // A sweep calls this for each entry. It takes a third of the instructions of `String(validating:as:)`.
         do throws(UTF8.ValidationError) {
             return String(copying: try UTF8Span(validating: bytes.span.extracting(range)))
         } catch {

@@ -11,9 +11,9 @@ public struct CacheError: Error, Sendable, Equatable {
     /// More codes may be added. The raw value is the name of the code, such as "noSpace".
     @nonexhaustive
     public enum Code: String, Sendable {
-        /// The directory holds other files and is not a cache.
+        /// The directory contains other files and is not a cache.
         ///
-        /// It was left as it is.
+        /// It is left unchanged.
         case notACache
         /// The directory was made by a newer version of this library.
         case newerFormat
@@ -25,8 +25,10 @@ public struct CacheError: Error, Sendable, Equatable {
         case noSpace
         /// This user lacks permission.
         case permissionDenied
-        /// Other users may write the directory, and so could forge values: either all users, or another user who may have
-        /// created it in a place such as `/tmp`.
+        /// Other users can write to the directory, so they could forge values.
+        ///
+        /// Either all users can write to it, or another user owns it and may have created it in a place such as `/tmp`. A
+        /// file of credentials that other users can read or write is reported with this code, too.
         case untrusted
         /// The file system is mounted read-only.
         case readOnly
@@ -40,15 +42,15 @@ public struct CacheError: Error, Sendable, Equatable {
         case valueTooLarge
         /// The directory is at a limit, and nothing could be evicted in time to make room.
         case noRoom
-        /// The directory's `config.json` can't be understood.
+        /// The directory's `config.json`, or another configuration, is invalid.
         case badConfiguration
         /// A value could not be encoded.
         case encoding
-        /// Another caller is computing the value, and did not finish within the limit.
+        /// Another caller is computing the value and did not finish within the time limit.
         case timedOut
         /// The cache was closed.
         case closed
-        /// The cache was opened by the process that this one was forked from.
+        /// The cache was opened before this process was forked.
         ///
         /// Open it again in this process.
         case forked
@@ -64,7 +66,7 @@ public struct CacheError: Error, Sendable, Equatable {
     public let path: String?
     /// The error of the system call that failed, if one did.
     package let cause: Errno?
-    /// The part of ``message`` that gives the reason; nil if the message was given as a whole.
+    /// The part of ``message`` that states the reason; nil if the message was not composed from parts.
     package let reason: String?
 
     package init(
@@ -126,7 +128,7 @@ extension CacheError {
         self.init(code, to: operation, path: path, cause: errno, detail: errno.wordsOfNoFile)
     }
 
-    /// Returns the reason for an error without a detail.
+    /// Returns the reason for an error that has no detail.
     private static func reason(_ code: Code, _ cause: Errno?) -> String {
         switch code {
         case .notACache: "it is not a cache, and not empty"
@@ -170,7 +172,7 @@ extension CacheError {
         }
     }
 
-    /// Returns the advice on a failed system call about which nothing else is known.
+    /// Returns the advice for a failed system call, based on its error number alone.
     package static func advice(on errno: Errno?) -> String {
         switch errno {
         case .outOfMemory: "use the calls for files, which need little memory, or raise the limit (ulimit -v)"

@@ -18,7 +18,9 @@
 ///
 /// All keys are optional.
 extension CacheLimits: Codable {
-    /// Removes the limits from an object's values and leaves the rest; null means no limit.
+    /// Creates limits from the values of a JSON object and removes those values from it.
+    ///
+    /// Other values stay in the object. null means no limit.
     init(taking values: inout [String: JSONValue]) throws(JSONProblem) {
         let (bytes, seconds) = ("not a number of bytes", "not a number of seconds")
         maximumSize = try values.take("maximumSize", bytes, \.byteCount)
@@ -32,7 +34,7 @@ extension CacheLimits: Codable {
         sharesMemory = try values.take("shareMemory", "neither true nor false", \.truth)
     }
 
-    /// The values that ``init(taking:)`` takes.
+    /// The limits that are set, as the values of a JSON object; ``init(taking:)`` reads them.
     var values: [String: JSONValue] {
         var values: [String: JSONValue] = [:]
         values["maximumSize"] = maximumSize.map { JSONValue($0) }
@@ -60,7 +62,7 @@ extension CacheLimits: Codable {
         }
     }
 
-    /// Writes the keys of `config.json`, durations in seconds; limits that are not set are left out.
+    /// Writes the keys of `config.json`, with durations in seconds; limits that are nil are omitted.
     public func encode(to encoder: any Encoder) throws {
         try values.encode(to: encoder)
     }
@@ -99,7 +101,7 @@ extension [String: JSONValue] {
 }
 
 extension JSONValue {
-    /// A whole number that a Double represents exactly: up to 8 PiB.
+    /// The value, if it is a whole number from 0 that a Double represents exactly, below 2⁵³ (8 PiB).
     fileprivate var whole: Int64? {
         guard case .number(let number) = self, let whole = Int64(exactly: number), (0..<1 << 53) ~= whole
         else { return nil }
@@ -112,7 +114,9 @@ extension JSONValue {
         self = .number(Double(count.bytes))
     }
 
-    /// A duration that can be subtracted from the present time within 64 bits of nanoseconds.
+    /// The value as a number of seconds, if it is not negative and below 9 · 10⁹ (285 years).
+    ///
+    /// The present time minus such a duration fits in 64 bits of nanoseconds.
     fileprivate var seconds: Duration? {
         guard case .number(let number) = self, (0..<9e9) ~= number else { return nil }
         return .seconds(number)
@@ -123,7 +127,7 @@ extension JSONValue {
         return truth
     }
 
-    /// The error text for a value that is no ``freeSpace``.
+    /// The error text for a value whose ``freeSpace`` is nil.
     fileprivate static let freeSpaceForm = "neither a number of bytes nor a share like \"10%\""
 
     fileprivate var freeSpace: CacheLimits.FreeSpace? {
@@ -137,13 +141,13 @@ extension JSONValue {
     fileprivate init(_ space: CacheLimits.FreeSpace) {
         switch space {
         case .bytes(let bytes): self.init(bytes)
-        // Without a fraction if the number is whole.
+        // Write "10%", not "10.0%".
         case .percent(let percent): self = .string(Int(exactly: percent).map { "\($0)%" } ?? "\(percent)%")
         }
     }
 }
 
-/// Any JSON value, RFC 8259, so that values written by another version are kept.
+/// Any JSON value (RFC 8259), so that values written by another version are preserved.
 enum JSONValue: Sendable, Equatable, Codable {
     case null
     case bool(Bool)
@@ -174,7 +178,7 @@ enum JSONValue: Sendable, Equatable, Codable {
         switch self {
         case .null: try Bool?.none.encode(to: encoder)
         case .bool(let value): try value.encode(to: encoder)
-        // Whole numbers without a fraction.
+        // Write whole numbers without a fraction.
         case .number(let value): try Int64(exactly: value)?.encode(to: encoder) ?? value.encode(to: encoder)
         case .string(let value): try value.encode(to: encoder)
         case .list(let value): try value.encode(to: encoder)

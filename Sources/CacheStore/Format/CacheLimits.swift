@@ -2,27 +2,28 @@
 
 /// How much a cache directory may hold, and for how long.
 ///
-/// Limits belong to the directory: they are in its `config.json`, and all processes that use it follow a change within a
-/// second. nil means that there is no such limit.
+/// Limits belong to the directory: they are stored in its `config.json`, and all processes that use the directory apply a
+/// change within a second. nil means that there is no such limit.
 ///
-/// At 95 % of a limit the janitor of one of the processes evicts the least recently used values until 90 % are left. A put
-/// that would exceed 100 % makes room itself, or waits up to a minute while another process does. So a limit holds at every
-/// moment, apart from what the file system needs for growing directories, and from keys of puts that are delayed just
-/// before they create them.
+/// At 95 % of a limit the janitor of one of the processes evicts the least recently used values until 90 % are left. A
+/// put that would exceed 100 % makes room itself, or waits up to a minute while another process does. So a limit holds at
+/// every moment, with two exceptions: the space that the file system needs for growing directories, and the keys of puts
+/// that are delayed just before they create them.
 public struct CacheLimits: Sendable, Equatable {
-    /// Bytes on disk, as `du` counts them: values, keys, directories and the cache's own files, which take 3 to
-    /// 5 MiB in an empty cache.
-    public var maximumSize: ByteCount?
-    /// The number of keys.
-    public var maximumEntries: Int?
-    /// The space that must stay available on the file system, whichever program uses it up.
-    public var minimumFree: FreeSpace?
-    /// How long ago a value may have been stored before it is removed.
+    /// The maximum number of bytes on disk, as `du` counts them.
     ///
-    /// It may still be returned from disk until a collection removes it, after a minute at most, but not from memory. For
-    /// exact times use expirations.
+    /// They include values, keys, directories and the cache's own files, which take 3 to 5 MiB in an empty cache.
+    public var maximumSize: ByteCount?
+    /// The maximum number of keys.
+    public var maximumEntries: Int?
+    /// The space that must stay available on the file system, no matter which program uses it.
+    public var minimumFree: FreeSpace?
+    /// The maximum time since a value was stored; older values are removed.
+    ///
+    /// An older value may still be returned from disk until a collection removes it, after a minute at most, but not from
+    /// memory. For exact times use expirations.
     public var maximumAge: Duration?
-    /// How long ago a value may have been used last before it is removed.
+    /// The maximum time since a value was last used; values unused for longer are removed.
     public var maximumIdleTime: Duration?
     /// The size of the largest value that is accepted.
     public var maximumValueSize: ByteCount?
@@ -30,19 +31,20 @@ public struct CacheLimits: Sendable, Equatable {
     public var eventLogSize: ByteCount?
     /// Whether the directory is on a local file system that is not recognized as one; nil leaves the setting unchanged.
     ///
-    /// For unknown file systems and FUSE, which are otherwise treated as network file systems. It takes effect in processes
-    /// that open the cache afterwards, so end all processes that have it open. If other machines write to the file system,
-    /// processes may return old values.
+    /// Use true for unknown file systems and FUSE, which are otherwise treated as network file systems. The setting takes
+    /// effect in processes that open the cache afterwards, so end all processes that have it open. If other machines
+    /// write to the file system, processes may return old values.
     public var assumesLocal: Bool?
-    /// Whether processes may share memory by a file in `/dev/shm`, on file systems whose files can't be mapped safely (XFS,
-    /// Btrfs, overlay and others); nil leaves the setting unchanged, which is true at first.
+    /// Whether processes may share memory through a file in `/dev/shm`, on file systems whose files can't be mapped
+    /// safely (XFS, Btrfs, overlay and others); nil leaves the setting unchanged, which is true at first.
     ///
-    /// Use false for containers that have a `/dev/shm` each. Then a hit in memory costs one system call, to check the
-    /// record, and the usage is not counted: limits hold only when a collection ends. Processes that have the cache open
-    /// follow within a second. Before you set it to true again, end all processes that have it open.
+    /// Use false for containers that each have their own `/dev/shm`. Then a hit in memory costs one system call, to check
+    /// the record, and the usage is not counted, so limits hold only when a collection ends. Processes that have the
+    /// cache open apply a change within a second. Before you set it to true again, end all processes that have the cache
+    /// open.
     public var sharesMemory: Bool?
 
-    /// Creates limits without any limit, or with a size alone.
+    /// Creates limits that are all nil, except for the maximum size if it is given.
     public init(maximumSize: ByteCount? = nil) {
         self.maximumSize = maximumSize
     }
@@ -56,7 +58,7 @@ extension CacheLimits {
     public enum FreeSpace: Sendable, Equatable {
         /// This many bytes.
         case bytes(ByteCount)
-        /// A share of the file system's size, 0 to 100.
+        /// A percentage of the file system's size, 0 to 100.
         case percent(Double)
 
         /// Returns the number of bytes on a file system of this size.
@@ -67,7 +69,7 @@ extension CacheLimits {
             }
         }
 
-        /// The value as stored in `config.json`: a share in hundredths of a per cent.
+        /// The value as stored in `config.json`: a percentage is rounded to two decimal places.
         var rounded: FreeSpace {
             switch self {
             case .bytes: self

@@ -2,9 +2,9 @@
 
 import Platform
 
-/// A word of the control file; the raw value is its place.
+/// A word of the control file; the raw value is its index.
 ///
-/// New words take a free place, which is 0 in older files.
+/// A new word takes an unused index; its value is 0 in older files.
 enum ControlWord: Int {
     /// ``ControlLayout/magic``.
     case magic = 0
@@ -17,52 +17,59 @@ enum ControlWord: Int {
     case rulesVersion = 4
     /// The latest creation time that any rule applies to, ms since 1970.
     case latestRule = 5
-    /// The number of written records that may take space besides the inodes of their entries, times two; plus one if no
-    /// entry takes any.
+    /// The number of records written so far that may take space outside the inodes of their entries, times two; plus one
+    /// if no entry takes such space.
     case entriesWithSpace = 6
-    /// The bytes on disk of entries and objects, and the number of entries, as summed up by all processes.
+    /// The bytes on disk of entries, objects and partial downloads, and, in the next word, the number of entries.
+    ///
+    /// Each process adds its changes.
     case usedBytes = 8
     case usedEntries = 9
-    /// 1 if the usage has been counted.
+    /// 1 if the usage is complete; 0 if it contains only the changes since the file was created.
     case isUsageCounted = 10
     /// When the counters were last set to 0, ns since 1970.
     case countedSince = 11
-    /// The seal of a complete filter (`ControlMaking.filterSeal`).
+    /// The seal of the filter of keys (`ControlMaking.filterSeal`), set when the filter is complete.
     case filterSeal = 12
-    /// Bytes on disk besides entries and objects: directories, this file; 0 if not counted yet.
+    /// The bytes on disk of everything that can't be evicted, such as directories and this file; 0 if not counted yet.
     case overheadBytes = 13
     /// How long the last evicted entry had been unused, ns; 0 before the first eviction.
     case horizon = 14
-    /// The number of entries that were replaced or removed since the last mark, whose objects may be orphans.
+    /// The number of entries that were replaced or removed since the last sweep of all objects began; their objects may
+    /// be orphans.
     case replacedEntries = 15
     /// When an entry was last evicted, ns since 1970.
     case lastEviction = 16
-    /// Bytes that writers are about to take: two words that alternate.
+    /// The bytes that writers have claimed and are about to use, in two words that alternate from turn to turn.
     case evenClaims = 17
     case oddClaims = 18
-    /// When the present turn began, with the number of the turn in the lower 16 bits.
+    /// When the present turn of the claims began, in milliseconds of CLOCK_MONOTONIC, with the turn's number in the lower
+    /// 16 bits.
     case claimTurn = 19
-    /// If the words are in memory: the seal of the file that names them (`ControlMaking.pointerSeal`).
+    /// If the words are in shared memory, the seal of the control file that names them (`ControlMaking.pointerSeal`);
+    /// otherwise 0.
     case pointerSeal = 20
-    /// The steps of the holder of the `janitor` lock.
+    /// A counter that the holder of the `janitor` lock increments as it makes progress.
     case sweepSteps = 21
-    /// The process that last took the lock, and its PID namespace in the upper half.
+    /// The process that last took the `janitor` lock, with its PID namespace in the upper 32 bits.
     case sweepHolder = 22
-    /// The latest creation time of any entry, ms since 1970, times two; plus one if it covers all entries.
+    /// The latest creation time that was recorded for an entry, ms since 1970, times two; plus one if no entry is later.
     case latestCreated = 24
     /// Which keys writers record in the outbox (`RemoteNotes`); 0 if there is no remote store.
     case remoteNotes = 25
-    /// Remote entries that were created before this time are not used, ms since 1970; 0 if all are.
+    /// Remote entries that were created before this time are not used, ms since 1970; 0 if all may be used.
     case remoteBarrier = 26
-    /// Entries that writers are about to make, like the bytes in ``evenClaims`` and ``oddClaims``.
+    /// The number of entries that writers have claimed and are about to create, in two words like ``evenClaims`` and
+    /// ``oddClaims``.
     case evenEntryClaims = 27
     case oddEntryClaims = 28
-    /// 1 if objects take more than their contents, as their blocks are scattered (``Control/noteIndexBlocks(_:)``).
+    /// 1 if objects take more space than their contents because free space is fragmented
+    /// (``Control/noteIndexBlocks(_:)``).
     case indexBlocks = 29
-    /// The bytes on disk of the objects of ``replacedEntries``, if known.
+    /// The bytes on disk of the objects of ``replacedEntries``, as far as they are known.
     case replacedBytes = 30
-    /// The latest creation time of a value from a remote store that was ahead of this machine's clock, ms since 1970; 0 if
-    /// there was none.
+    /// The latest creation time of a remote value that was ahead of this machine's clock, ms since 1970; 0 if there was
+    /// none.
     case latestRemote = 31
 }
 
@@ -71,16 +78,16 @@ enum ControlWord: Int {
 /// ```
 ///      0  single words (ControlWord)
 ///     32  the hashed names of servers; then the circuit breaker of each (ControlLayout.servers)
-///     64  for each object stripe: bytes that were counted for objects that have no name yet
-///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
-///    256  keys that were evicted lately (EvictedKeys)
+///     64  for each object stripe: bytes counted for objects that have no name yet
+///    128  for each object stripe, then each entry stripe: until when an exclusive waiter reserves it
+///    256  recently evicted keys (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
 ///   1536  262,144 generations
 /// 263680  the filter of keys: 16,384 blocks of 8 words
 /// 394752  the histogram of expiration times (ExpirationHistogram)
 /// ```
 ///
-/// Words are in native byte order: a control file is not portable, and is made again if it does not fit.
+/// Words are in native byte order: a control file is not portable, and is recreated if its layout does not match.
 enum ControlLayout {
     /// "diskctrl".
     static let magic: UInt64 = 0x6469_736b_6374_726c
@@ -100,38 +107,38 @@ enum ControlLayout {
 
     /// The number of threads that can count without contention; each shard has its own cache lines.
     static let counterShards = 16
-    /// Leaves room for later events.
+    /// The number of counters in a shard; some are unused and reserved for later events.
     static let counterSlots = 64
-    /// The number of words, 2 MiB.
+    /// The number of generation words, which take 2 MiB.
     ///
-    /// With this many, a key rarely shares its word with another key that is being written: among 100,000 keys with 0.4
-    /// others.
+    /// With this many, a key rarely shares its word with another key that is being written: with 100,000 keys, each key
+    /// shares its word with 0.4 others on average.
     static let generationCount = 1 << generationBits
     static let generationBits = 18
-    /// 1 MiB: see ``BloomFilter``.
+    /// The number of words of the ``BloomFilter``, which take 1 MiB.
     static let filterWords = 1 << 17
 
-    /// See ``ExpirationHistogram``; with unused words up to the end of the page.
+    /// The first word of the ``ExpirationHistogram``; unused words follow it up to the end of the page.
     static let expirations = filter + filterWords
     static let expirationWords = 512
 
     static let wordCount = expirations + expirationWords
     static let byteCount = wordCount * 8
 
-    /// The size of a file of words in memory: the path of the directory follows the words, for ``ControlPointer``.
+    /// The size in bytes of a file of words in shared memory: the words, then the directory's path (``ControlPointer``).
     static let memoryByteCount = byteCount + memoryPathSize
-    /// Bytes: PATH_MAX of linux/limits.h.
+    /// In bytes: PATH_MAX of linux/limits.h.
     static let memoryPathSize = 4096
 }
 
 /// The state of a control file, stored in one word.
 enum ControlState: UInt64 {
-    /// Writers must use it, but a writer that has not seen it may still be publishing: no process may hold values in memory
-    /// yet.
+    /// Writers must use the file, but a writer that has not found it yet may still be publishing, so no process may hold
+    /// values in memory.
     case forming = 1
-    /// Every writer uses it.
+    /// Every writer uses the file.
     case ready = 2
-    /// Another file replaces it.
+    /// Another control file replaces this one.
     case superseded = 3
 }
 

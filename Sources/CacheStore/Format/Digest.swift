@@ -2,12 +2,12 @@
 
 import Platform
 
-/// The SHA-256 of some bytes, which names a value by its content, and an entry by its key.
+/// A SHA-256 digest, which names a value by its content and an entry by its key.
 public struct Digest: Sendable {
     /// The bytes in memory order.
     ///
-    /// They are stored as words, because the compiler passes four words in four registers, but takes 32 bytes apart and
-    /// reassembles them, one by one, at each function call.
+    /// They are stored as words because the compiler passes four words in four registers, but splits and reassembles 32
+    /// separate bytes, one by one, at each function call.
     let rawWords: InlineArray<4, UInt64>
 
     package init(bytes: InlineArray<32, UInt8>) {
@@ -76,7 +76,7 @@ extension Digest {
 
     /// Returns 0 to 15, or more for a byte that is not a digit.
     ///
-    /// Without a branch, which the processor would mispredict half of the time.
+    /// It has no branch, because the processor would mispredict one half of the time.
     static func value(ofDigit digit: UInt8) -> UInt8 {
         let number = digit &- UInt8(ascii: "0")
         let letter = digit &- UInt8(ascii: "a")
@@ -95,7 +95,6 @@ extension Digest: Hashable {
 
     /// Feeds 8 of the bytes, which are uniformly distributed, into the hasher.
     public func hash(into hasher: inout Hasher) {
-        // Digests are uniform: 8 bytes are distributed as well as all 32.
         hasher.combine(word(0))
     }
 }

@@ -27,7 +27,7 @@ enum ErrnoMeaning: Sendable {
 }
 
 extension Errno {
-    /// Its meaning for the file that a call was made for, whichever call that was.
+    /// The meaning of the error for the file on which a system call failed, whichever call that was.
     var meaning: ErrnoMeaning {
         switch self {
         case .noEntry, .notDirectory: .absent
@@ -44,22 +44,25 @@ extension Errno {
     /// Whether opening or reading a symbolic link, a directory, a pipe, a socket or a device fails with this error.
     var isNotRegularFile: Bool { meaning == .notAFile }
 
-    /// Whether access to a missing file in a shard fails with this error; the shard may not be a directory.
+    /// Whether access to a file in a shard fails with this error if the file is missing or the shard is not a directory.
     var isMissing: Bool { meaning == .absent }
 
-    /// Whether other files may be intact: a damaged sector or inode, or permissions that a user has changed.
+    /// Whether the error may concern this file alone: a damaged sector or inode, or permissions that a user has changed.
     var concernsOneFile: Bool { meaning == .forbidden || meaning == .mediumFails }
 
-    /// Whether a file that can't get its name because of this error may be copied to the directory of the name instead.
+    /// Whether a file that can't be linked or renamed because of this error can be copied into the target directory
+    /// instead.
     ///
-    /// Links and renames between directories, or links in general, may be forbidden (a sandbox) or unsupported.
+    /// Links and renames between directories, or all links, may be forbidden by a sandbox or not supported.
     var leavesCopy: Bool { self == .crossDevice || self == .notPermitted || meaning == .unsupported }
 
-    /// Whether a record can be written as a sidecar if setting its attribute fails with this error: the attribute has no
-    /// room, may not be set, or another kind of file is in the entry's place.
+    /// Whether a record can be written as a sidecar if setting its attribute fails with this error.
     ///
-    /// ext4 reports ENOSPC for an attribute that does not fit its one block, so writing the sidecar must show if the disk is
-    /// full. The kernel reports EACCES for another user's file: the caller has to decide that case.
+    /// The attribute does not fit, it may not be set, or another kind of file is in the entry's place.
+    ///
+    /// ext4 reports ENOSPC for an attribute that does not fit in its one block; if the disk is really full, writing the
+    /// sidecar fails, too. The result is false for EACCES, which the kernel reports for another user's file: the caller
+    /// has to decide that case.
     var leavesSidecar: Bool {
         switch self {
         case .noSpace, .outOfRange, .argumentListTooLong, .notPermitted: true
@@ -67,7 +70,7 @@ extension Errno {
         }
     }
 
-    /// A description of the object in the place of a file or directory of the cache; nil if the error does not show it.
+    /// A description of what is in the place of a file or directory of the cache; nil if the error does not show that.
     var wordsOfNoFile: String? {
         switch self {
         case .tooManyLinks: "a symbolic link is in its place"
@@ -79,12 +82,14 @@ extension Errno {
     }
 }
 
-/// Returns nil if the file does not and can't exist in a shard; rethrows every other error.
+/// Runs an operation on a file in a shard; returns nil if the file does not exist or the shard can't contain it.
+///
+/// Rethrows every other error.
 func ifFiled<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {
     do throws(Errno) {
         return try body()
     } catch {
-        // A link in the shard's place may lead to itself.
+        // The shard may be a symbolic link that points to itself.
         if error.isMissing || error == .tooManyLinks { return nil }
         throw error
     }
@@ -92,7 +97,7 @@ func ifFiled<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) 
 
 /// Runs an operation whose failure does no harm; returns nil if it fails.
 ///
-/// The caller explains in a comment why, and how the failure is compensated.
+/// A comment at each call explains why the failure is harmless, and how it is compensated.
 @discardableResult
 func bestEffort<Value: ~Copyable>(_ body: () throws(Errno) -> Value) -> Value? {
     do throws(Errno) {

@@ -94,9 +94,10 @@ extension KeySelection {
         return mayInclude(key: key)
     }
 
-    /// Returns whether a removal or expiration must include the value with this record: an unknown key may have any prefix.
+    /// Returns whether a removal or expiration must include the value with this record; true for a prefix if the key is
+    /// unknown.
     ///
-    /// A value too many is a miss; one too few would be wrong.
+    /// To include a value unnecessarily only causes a miss; to omit one would be wrong.
     package func mayInclude(_ record: Record) -> Bool {
         if case .prefix = form, record.key == nil { return true }
         return includes(record)
@@ -134,8 +135,8 @@ private enum Glob {
     static func matches(_ pattern: String, _ text: String) -> Bool {
         let (pattern, text) = (Text(pattern.unicodeScalars), Text(text.unicodeScalars))
         var (place, position) = (0, 0)
-        // The place after the last star, and the end of the text that it matches so far: only the last of several stars has
-        // to be extended.
+        // The index after the last star in the pattern, and the end of the text that this star matches so far. After a
+        // mismatch, only the match of the last star has to be extended.
         var star: (place: Int, position: Int)?
         while true {
             if place < pattern.count, pattern[place] == "*" {
@@ -156,7 +157,7 @@ private enum Glob {
         }
     }
 
-    /// Returns the place after the part of the pattern that matches this character; nil if it does not match.
+    /// Returns the index after the part of the pattern that matches this character; nil if that part does not match.
     private static func step(_ pattern: Text, _ place: Int, over character: Unicode.Scalar) -> Int? {
         switch pattern[place] {
         case "?": return place + 1
@@ -174,10 +175,10 @@ private enum Glob {
     private struct CharacterSet {
         private var ranges: [ClosedRange<Unicode.Scalar>] = []
         private var isNegated = false
-        /// The place after the closing bracket.
+        /// The index after the closing bracket.
         private(set) var end: Int
 
-        /// Parses the bracket at `place`; nil if it is not closed, and so is an ordinary character.
+        /// Parses the bracket at `place`; nil if it is not closed and is therefore an ordinary character.
         init?(_ pattern: Text, _ place: Int) {
             end = place + 1
             if end < pattern.count, pattern[end] == "!" || pattern[end] == "^" {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The owner of a key.
+/// The namespace of a key, which depends on who uses the key.
 ///
-/// Any text may be a caller's key, so the cache's own entries are named by digests of bytes that are not text: no call with
-/// a key, no list of keys and no other machine can name them. Both kinds of entries are stored side by side on disk, with
-/// the same limits and selections.
+/// A caller's key can be any text. The cache therefore names its own entries by digests of bytes that are not valid
+/// UTF-8, so that no call with a key, no list of keys and no other machine can name them. The entries of all namespaces
+/// are stored together on disk, and the same limits and selections apply to them.
 package enum KeySpace: Sendable, Hashable, CaseIterable {
     /// Keys of `SharedCache` and its views, which other machines share.
     case callers
@@ -15,7 +15,7 @@ package enum KeySpace: Sendable, Hashable, CaseIterable {
 
     /// The bytes that are hashed before the key.
     ///
-    /// UTF-8 never contains 0xFF, and the NUL ends the name of the space.
+    /// UTF-8 never contains 0xFF, and the NUL ends the name of the namespace.
     var mark: [UInt8] {
         switch self {
         case .callers: []

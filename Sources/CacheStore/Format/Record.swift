@@ -8,7 +8,7 @@ package struct Content: Sendable, Hashable {
     package let digest: Digest
     /// Length in bytes.
     package let length: Int
-    /// CRC-32C of the bytes, checked on each read: SHA-256 would cost thirty times as much there.
+    /// CRC-32C of the bytes, checked on each read; SHA-256 would cost thirty times as much.
     package let checksum: UInt32
 
     package init(digest: Digest, length: Int, checksum: UInt32) {
@@ -17,7 +17,7 @@ package struct Content: Sendable, Hashable {
         self.checksum = checksum
     }
 
-    /// Describes bytes in memory.
+    /// Computes the identity of bytes in memory.
     package init(of bytes: Span<UInt8>) {
         self.init(digest: Digest(of: bytes), length: bytes.count, checksum: CRC32C.checksum(bytes))
     }
@@ -25,21 +25,22 @@ package struct Content: Sendable, Hashable {
 
 /// The metadata that the cache keeps about one key: its value, its expiration, and a description.
 ///
-/// Each field is rounded when it is set, to the precision on disk: times down to the millisecond, so that no value outlives
-/// its expiration. So the process that stored a value judges it by the same numbers as the processes that read it.
+/// Each field is rounded to the precision on disk when it is set, so the process that stores a value uses the same
+/// numbers as the processes that read it. Times are rounded down to the millisecond, so that no value outlives its
+/// expiration.
 package struct Record: Sendable, Equatable {
     /// All fields of a fixed size.
     var core: RecordCore
-    /// The key in clear, unless it was too long or the cache keeps digests only.
+    /// The key as text; nil if it was too long or the cache keeps digests only.
     package var key: String?
-    /// The ``details``, if there are any, in an array.
+    /// An array that contains the ``details``; nil if there are none.
     ///
-    /// Records are copied on each path, and few have details: copying an array only counts one reference.
+    /// Records are copied often and few have details: copying an array only increments one reference count.
     private var attached: [RecordDetails]?
 
     package init(content: Content, created: Timestamp) {
-        // The access time of a new entry is its creation time. Unrounded, it would lie after the stored creation time and
-        // count as an access. Times before 1970 can't be stored.
+        // The access time of a new entry is its creation time. If it were not rounded, it would be later than the stored
+        // creation time and count as an access. Times before 1970 can't be stored.
         core = RecordCore(
             created: max(Timestamp(nanoseconds: 0), created.wholeMilliseconds),
             content: content
@@ -66,7 +67,8 @@ package struct Record: Sendable, Equatable {
         set { core.expires = newValue.map { max(created, $0.wholeMilliseconds) } ?? .distantFuture }
     }
 
-    /// The sliding expiration: each access lets the value live at least this much longer; nil if accesses have no effect.
+    /// The sliding expiration: the value stays valid for at least this long after each access; nil if accesses have no
+    /// effect.
     package var idleLifetime: Duration? {
         get { RecordCore.span(core.idleLifetime) }
         set { core.idleLifetime = RecordCore.nanoseconds(newValue, atLeast: .milliseconds(1)) }
@@ -80,16 +82,16 @@ package struct Record: Sendable, Equatable {
         set { core.staleFor = RecordCore.nanoseconds(newValue, atLeast: .zero) }
     }
 
-    /// Expires the value at `moment`, whatever accesses have done.
+    /// Makes the value expire at `moment`, regardless of accesses.
     ///
-    /// Its stale period is then `period`; unchanged if that is nil.
+    /// Its stale period becomes `period`, or stays unchanged if that is nil.
     package mutating func expire(at moment: Timestamp, staleFor period: Duration?) {
         core.expires = moment.wholeMilliseconds
         core.idleLifetime = -1
         if let period { staleFor = period }
     }
 
-    /// How long it took to compute the value, to about 6 per cent.
+    /// How long it took to compute the value, accurate to about 6 percent.
     package var cost: Duration? {
         get { core.cost.map(CostCode.decode) }
         set { core.cost = newValue.map(CostCode.encode) }
@@ -103,7 +105,7 @@ package struct Record: Sendable, Equatable {
     /// Whether there are any ``details``.
     package var hasDetails: Bool { attached != nil }
 
-    /// Whether the record states that there is no value: every lookup is a miss.
+    /// Whether the record states that there is no value, so that every lookup is a miss.
     package var isNothing: Bool { attached?.first?.isNothing ?? false }
 
     /// Whether the entry is never sent to remote stores.
@@ -112,11 +114,13 @@ package struct Record: Sendable, Equatable {
 
 /// The fields of a record that have a fixed size, as a table of many records stores them.
 ///
-/// A new field of a fixed size goes here: then no code that stores or passes on records can omit it. Its bytes are an item,
-/// in `RecordDetails.swift`.
+/// Add a new field of a fixed size here, so that no code that stores or passes on records can omit it. Encode it as an
+/// item in `RecordDetails.swift`.
 struct RecordCore: Sendable, Equatable {
     let created: Timestamp
-    /// `distantFuture` for none: no record has that time, as times on disk are in milliseconds.
+    /// The expiration; `distantFuture` if there is none.
+    ///
+    /// No record has that time, because times on disk are in milliseconds.
     fileprivate(set) var expires = Timestamp.distantFuture
     /// In nanoseconds, like ``staleFor``; -1 for none.
     fileprivate(set) var idleLifetime: Int64 = -1
@@ -128,12 +132,14 @@ struct RecordCore: Sendable, Equatable {
     /// The expiration; nil if there is none.
     var expiry: Timestamp? { expires == .distantFuture ? nil : expires }
 
-    /// Returns whether the value may be returned to all callers, if accesses don't prolong its life.
+    /// Returns whether the value may be returned to all callers, without regard to a sliding expiration.
     func isFresh(at now: Timestamp) -> Bool {
         now.nanoseconds < expires.nanoseconds && !isOfFuture(at: now)
     }
 
-    /// Returns whether a clock that was ahead stored the value: its age and its expiration are unknown.
+    /// Returns whether the creation time is in the future by more than the tolerance.
+    ///
+    /// A process whose clock was ahead stored the value, so its age and its expiration are unknown.
     func isOfFuture(at now: Timestamp) -> Bool {
         created.advanced(byNanoseconds: -Record.clockToleranceNanoseconds) > now
     }
@@ -159,10 +165,11 @@ package enum Freshness: Sendable, Equatable {
 }
 
 extension Record {
-    /// Returns when the entry was last written or read, judging by `accessed`, its file's access time.
+    /// Returns when the entry was last written or read; `accessed` is the access time of its file.
     ///
-    /// An overwrite leaves the file's time unchanged, so the later of the two counts. A time far in the future was set by a
-    /// clock that has been put back since, and is ignored; so is such a creation time.
+    /// Overwriting an entry leaves the access time unchanged, so the later of the access time and the creation time
+    /// counts. Either time is ignored if it is in the future by more than ``clockTolerance``: it was set by a clock that
+    /// has been set back since.
     package func lastUse(accessed: Timestamp, now: Timestamp) -> Timestamp {
         let isAccessed = accessed <= now + Self.clockTolerance
         if isOfFuture(at: now) { return isAccessed ? accessed : Timestamp(nanoseconds: 0) }
@@ -171,18 +178,18 @@ extension Record {
 
     /// How far an access, or the creation of a value, may lie after `now`.
     ///
-    /// A caller takes the time before a lookup, so values that other processes have read or stored since then are later than
-    /// its `now`, and are valid. One minute: a process that is not stopped is never delayed this long, and a clock that is
-    /// put back by less does no harm, as a value then expires when the clock says so.
+    /// A caller reads the clock before a lookup. Values that other processes read or store after that have times later
+    /// than the caller's `now`, and are valid. One minute, because a process that is not stopped is never delayed this
+    /// long. Setting the clock back by less does no harm: a value then expires when the clock reaches its expiration.
     package static let clockTolerance = Duration.nanoseconds(clockToleranceNanoseconds)
     static var clockToleranceNanoseconds: Int64 { 60_000_000_000 }
 
-    /// Returns whether a clock that was ahead stored the value: then it is a miss until that time.
+    /// Returns whether the creation time is more than ``clockTolerance`` in the future; the value is a miss until then.
     ///
-    /// If the clock was put back, this may apply to all values; so a collection leaves them alone.
+    /// If the clock was set back, this may apply to all values, so a collection leaves such values alone.
     package func isOfFuture(at now: Timestamp) -> Bool { core.isOfFuture(at: now) }
 
-    /// Returns the moment of expiry, nil for never.
+    /// Returns when the value expires; nil if it never does.
     ///
     /// `accessed` matters only with a sliding expiration.
     package func expiry(accessed: Timestamp, now: Timestamp) -> Timestamp? {
@@ -193,7 +200,10 @@ extension Record {
         return max(expires, accessed + idleLifetime)
     }
 
-    /// Accesses up to this time may have been of the previous value: a record has its creation time only to the millisecond.
+    /// The latest access time that does not count as an access of this value.
+    ///
+    /// The creation time is stored only to the millisecond, so an access up to this time may have been of the previous
+    /// value.
     package var latestUncountedAccess: Timestamp { created + .nanoseconds(999_999) }
 
     /// Returns whether the value was stored before `oldest`; false if that is nil.
@@ -201,13 +211,14 @@ extension Record {
 
     /// Until when a value that was just written may be returned from memory without checking the disk; nil for no limit.
     ///
-    /// A value whose life is prolonged by accesses is checked when the next access is due to be noted.
+    /// A value with a sliding expiration is checked on disk when its next access is due to be recorded.
     package var heldUntil: Timestamp? {
         guard let expires, let idleLifetime else { return expires }
         return min(expires, created + idleLifetime / 16)
     }
 
-    /// When a collection may remove the value unless it is renewed; nil for never, or if accesses prolong its life.
+    /// When a collection may remove the value unless it is renewed; nil if never, or if the value has a sliding
+    /// expiration.
     package var removableAt: Timestamp? {
         guard idleLifetime == nil, let expires else { return nil }
         return expires + (staleFor ?? .zero)
@@ -218,29 +229,29 @@ extension Record {
         if isOfFuture(at: now) { return .expired }
         guard let expiry = expiry(accessed: accessed, now: now), now >= expiry else { return .fresh }
         guard let staleFor else { return .expired }
-        // The stale period follows the expiry, even if accesses have moved it.
+        // The stale period begins at the expiry, even if accesses have postponed that.
         return now < expiry + staleFor ? .stale : .expired
     }
 }
 
-/// Whether entries have lost their records, as in a copy of a cache without the extended attributes.
+/// Detects that entries have lost their records, as in a copy of a cache without the extended attributes.
 package enum RecordLoss {
-    /// The maximum number of entries without records that killed puts leave, however many entries there are.
+    /// The maximum number of entries without records that killed puts leave, regardless of the number of entries.
     ///
-    /// Each process leaves at most one for each of its threads, until the next collection.
+    /// Each killed process leaves at most one per thread, until the next collection.
     private static let mostUnfinished = 1000
 
-    /// Returns whether more than a quarter of the entries have no record, or more than killed puts leave.
+    /// Returns whether more than a quarter of the entries have no record, or more entries than killed puts can leave.
     ///
-    /// A single one never counts: it may be a put that was killed, the first of a cache.
+    /// A single one never counts: a cache may contain nothing but the entry of a put that was killed.
     package static func isLikely(without: Int, of entries: Int) -> Bool {
         without > mostUnfinished || (without > 1 && without > entries / 4)
     }
 }
 
-/// A span of time in one byte, to about 6 per cent: 5 bits of exponent, 3 of mantissa, from 64 µs to 12 days.
+/// A span of time in one byte, accurate to about 6 percent: 5 bits of exponent, 3 of mantissa, from 64 µs to 12 days.
 ///
-/// Early recomputation (XFetch) needs no more, and the record has no room for more.
+/// Early recomputation (XFetch) needs no more precision, and the record has no room for more.
 enum CostCode {
     static func encode(_ cost: Duration) -> UInt8 {
         let units = UInt64(max(0, cost.saturatingNanoseconds)) / 64_000
@@ -264,6 +275,6 @@ extension Duration {
     /// Whole milliseconds, towards zero.
     var milliseconds: Int64 { saturatingNanoseconds / 1_000_000 }
 
-    /// The duration in whole milliseconds, rounded towards zero, and limited to some 292 years.
+    /// The duration in whole milliseconds, rounded towards zero, and limited to about 292 years.
     var wholeMilliseconds: Duration { .milliseconds(milliseconds) }
 }

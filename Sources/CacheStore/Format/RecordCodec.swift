@@ -20,22 +20,23 @@ import Platform
 ///      …      …  key: UTF-8, all the rest               flag 40
 /// ```
 ///
-/// A varint has 7 bits per byte, the lowest first, with the top bit set on all bytes but the last (as in LEB128). A span is
-/// a varint of twice the whole seconds, or twice the milliseconds plus one. With a key of 16 bytes, a lifetime of days, a
-/// cost and a content below 256 MiB, a record has 68 bytes, which is just what ext4 keeps inside an inode of 256 bytes.
+/// A varint is an unsigned LEB128 number: 7 bits per byte, the lowest bits first; the top bit is set in all bytes except
+/// the last. A span is a varint of twice the whole seconds, or twice the milliseconds plus one. With a key of 16 bytes, a
+/// lifetime of days, a cost and a content below 256 MiB, a record has 68 bytes, exactly what ext4 can store inside an
+/// inode of 256 bytes.
 ///
-/// The check is the CRC-32C of the content, exclusive-or the CRC-32C of the digest of the key and all other bytes of the
-/// record. So a reader that has compared it with the content's checksum knows that neither the content nor the record was
-/// damaged and that the record belongs to this key.
+/// The check is the CRC-32C of the content, XORed with the CRC-32C of the key's digest and all other bytes of the record.
+/// A reader recovers the content's checksum from it. If that matches the content, neither the content nor the record is
+/// damaged, and the record belongs to this key.
 package enum RecordCodec {
     static let version: UInt8 = 1
 
-    /// The longest record: the kernel's limit for one attribute, xattr(7).
+    /// The longest record in bytes: the kernel's limit for one attribute, xattr(7).
     package static let maximumSize = 65536
 
-    /// The longest key that is stored in clear; longer keys are stored as their digest only.
+    /// The longest key in bytes that is stored as text; of longer keys only the digest is stored.
     ///
-    /// 1 KiB still fits one block beside the rest.
+    /// A key of 1 KiB still fits in one block together with the other fields.
     package static let longestKey = 1024
 
     struct Flags: OptionSet {
@@ -50,7 +51,7 @@ package enum RecordCodec {
         static let unknown = Flags(rawValue: 0x80)
     }
 
-    /// Returns the bytes of a record that belongs to the entry named `entry`.
+    /// Returns the bytes of a record of the entry that `entry` names.
     ///
     /// One allocation for a record without details.
     package static func encode(_ record: Record, for entry: Digest) -> [UInt8] {
@@ -98,13 +99,13 @@ package enum RecordCodec {
         return bytes
     }
 
-    /// The maximum size without details and key: 38 bytes up to the check, 6 for the time, 5 varints of 10, one for the
-    /// cost.
+    /// The maximum size in bytes without details and key: 38 bytes up to the check, 6 for the time, 5 varints of 10, one
+    /// for the cost.
     private static let fixedSize = 95
 
     /// Parses the result of ``encode(_:for:)``; returns nil for any other bytes.
     ///
-    /// A damaged record that still parses yields a wrong checksum for its content, on purpose.
+    /// If a damaged record still parses, its checksum does not match its content, by design.
     package static func decode(_ bytes: [UInt8], for entry: Digest) -> Record? {
         guard bytes.count <= maximumSize else { return nil }
         var reader = ByteReader(bytes)
@@ -191,7 +192,7 @@ extension ByteReader {
 }
 
 extension Timestamp {
-    /// Whole milliseconds since 1970, rounded down; 6 bytes hold more than a `Timestamp` does.
+    /// Whole milliseconds since 1970, rounded down, and 0 for earlier times; the latest `Timestamp` fits in 6 bytes.
     package var milliseconds: Int64 { max(0, nanoseconds / 1_000_000) }
 
     package init(milliseconds: Int64) {

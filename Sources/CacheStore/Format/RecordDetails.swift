@@ -2,9 +2,9 @@
 
 import Platform
 
-/// The optional data that a user may attach to a value.
+/// The optional fields of a record: what callers attach to a value, and rare properties of the entry.
 ///
-/// A new field of variable size goes here, into ``isEmpty``, and into the items below.
+/// Add a new field of variable size here, to ``isEmpty`` and to the items below.
 package struct RecordDetails: Sendable, Equatable {
     /// The entity tag of RFC 9110 section 8.8.3, as the server sent it.
     package var entityTag: String?
@@ -13,8 +13,9 @@ package struct RecordDetails: Sendable, Equatable {
     package var contentType: String?
     package var tags: [String] = []
     package var metadata: [String: String] = [:]
-    /// The highest number of the rules (``RemovalRule``) that were in force when the record was written; nil if its creation
-    /// time alone shows which rules apply to it.
+    /// The highest number of a rule (``RemovalRule``) that was in force when the record was written.
+    ///
+    /// nil if the record's creation time alone shows which rules apply to it.
     var followedRule: UInt64?
     /// Whether the entry records an unsuccessful lookup: there is no value.
     package var isNothing = false
@@ -36,13 +37,13 @@ private enum ItemKind: UInt8 {
     case entityTag = 1
     case lastModified = 2
     case contentType = 3
-    /// One of several.
+    /// One tag; a record may have several of these items.
     case tag = 4
     /// A pair: the name's length as a varint, the name, the value.
     case metadata = 5
-    /// A span, for a value that never expires.
+    /// The stale period as a span, for a value that never expires.
     ///
-    /// Other values have a flag; without an expiration, other versions would treat that flag as damage.
+    /// For other values a flag announces the span; without an expiration, readers treat that flag as damage.
     case staleFor = 6
     /// No bytes: there is no value. The content is empty, and older versions read it as an empty value.
     case nothing = 7
@@ -53,7 +54,7 @@ private enum ItemKind: UInt8 {
 }
 
 extension Record {
-    /// The details as bytes, a sequence of items, without their length; empty if there are none.
+    /// The details as bytes: a sequence of items, without the total length; empty if there are none.
     var items: [UInt8] {
         var bytes: [UInt8] = []
         if hasDetails {

@@ -8,7 +8,7 @@ package enum RemoteNotes: UInt64, Sendable {
     case nothing = 0
     /// Keys whose change has to be sent.
     case changes = 1
-    /// Keys whose remote entries are out of date: nothing is sent, so they must not be read.
+    /// Keys whose remote entries are out of date: changes are not sent, so these entries must not be read.
     case avoidance = 2
 }
 

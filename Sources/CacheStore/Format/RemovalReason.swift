@@ -11,7 +11,7 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     case expired
     /// An entry that was removed by a call for many keys at once (`removeAll`).
     case cleared
-    /// An entry whose bytes are missing.
+    /// An entry whose value's bytes are missing.
     case dangling
     /// An entry whose metadata can't be read.
     case corrupt
@@ -21,11 +21,11 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     case age
     /// An entry unused for longer than the idle limit.
     case idle
-    /// An entry beyond the limit on their number, the least recently used first.
+    /// An entry that exceeds the limit on the number of entries; the least recently used ones are removed first.
     case entries
-    /// An entry beyond the size limit, the least recently used first.
+    /// An entry that exceeds the size limit; the least recently used ones are removed first.
     case size
-    /// An entry that was evicted to keep space free on the file system, the least recently used first.
+    /// An entry that was evicted to keep space free on the file system; the least recently used ones are removed first.
     case freeSpace
 
     /// Whether a valid entry was removed for lack of room.

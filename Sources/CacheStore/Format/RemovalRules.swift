@@ -2,31 +2,35 @@
 
 import Platform
 
-/// A rule for all values of a selection that were stored before a moment, however many there are.
+/// A rule that removes or expires all values of a selection that were created up to a moment, however many there are.
 ///
-/// Readers judge each record that they read by the rules in force; a collection deletes the values that the rules apply to.
+/// Readers apply the rules in force to each record that they read; a collection deletes the values that are removed or
+/// have expired as a result.
 package struct RemovalRule: Sendable, Equatable {
     /// The effect of a rule on a value.
     package enum Effect: Sendable, Equatable {
         case remove
-        /// The value expires, if it has not; its stale period is then this one, or unchanged if nil.
+        /// Expire the value unless it has expired already; its stale period becomes this one, or stays unchanged if that
+        /// is nil.
         case expire(staleFor: Duration?)
     }
 
-    /// The version of the rules that it was added with: later rules have higher numbers.
+    /// The version of the rules that added this rule; later rules have higher numbers.
     package let number: UInt64
     package let effect: Effect
     package let selection: KeySelection
-    /// The rule does not apply to values that were created later; in whole milliseconds.
+    /// The latest creation time of the values that the rule applies to, in whole milliseconds.
     let latest: Timestamp
-    /// When the rule was made, by its maker's clock.
+    /// When the rule was made, by the clock of the process that made it; for merged rules, when the earliest was made.
     let moment: Timestamp
 
-    /// Returns a rule that may replace this one and `earlier`, if both expire values of one selection.
+    /// Returns a rule that can replace this one and `earlier`; nil unless both expire values of one selection and can be
+    /// merged.
     ///
-    /// It expires values when the earlier one did, and they are stale no longer than either allows. For values that the
-    /// earlier rule does not apply to, ``Record/applying(_:accessed:)`` ensures that none is stale for longer than without
-    /// the rule. So no value comes back; some are stale for less time (``loss(in:now:)``).
+    /// The merged rule expires values at the moment of the earlier rule, and their stale period ends no later than either
+    /// rule allows. For values that the earlier rule does not apply to, ``Record/applying(_:accessed:)`` ensures that
+    /// none is stale for longer than without the rule. So no value becomes valid again, but some are stale for less time
+    /// (``loss(in:now:)``).
     fileprivate func merged(with earlier: RemovalRule) -> RemovalRule? {
         guard earlier.selection == selection, earlier.latest <= latest, earlier.moment <= moment,
             case .expire(let first) = earlier.effect, case .expire(let second) = effect,
@@ -42,7 +46,7 @@ package struct RemovalRule: Sendable, Equatable {
         )
     }
 
-    /// Returns the share of its stale period that a value may lose if `merged` replaces this rule.
+    /// Returns the fraction of its stale period that a value may lose if `merged` replaces this rule.
     fileprivate func loss(in merged: RemovalRule, now: Timestamp) -> Double {
         guard case .expire(let own?) = effect, case .expire(let left?) = merged.effect else {
             // Each value has its own stale period: assume an hour.
@@ -76,9 +80,10 @@ package struct RemovalRule: Sendable, Equatable {
 /// check a1b2c3d4
 /// ```
 ///
-/// A rule has its number, the latest creation time that it applies to, and when it was made, in milliseconds since 1970;
-/// `expire` then has the stale period in milliseconds, or `-`; then follows `all`, `prefix` or `tag` with the text, in which
-/// bytes below 21 and above 7e and `%` are written as `%0a`. The check is the CRC-32C of all text before its line.
+/// A rule consists of its number, the latest creation time that it applies to, and the time when it was made; both times
+/// are in milliseconds since 1970. An `expire` rule then has its stale period in milliseconds, or `-` for an unchanged
+/// one. The selection follows: `all`, or `prefix` or `tag` with a text. In the text, `%` and all bytes below 0x21 or
+/// above 0x7e are escaped like `%0a`. The check is the CRC-32C of all text before its line.
 package struct RemovalRules: Sendable, Equatable {
     /// Increases with each change.
     package private(set) var version: UInt64
@@ -86,15 +91,16 @@ package struct RemovalRules: Sendable, Equatable {
 
     /// The maximum number of rules.
     ///
-    /// This many make each read from disk some microseconds longer: before more can be added, a collection has to make some
-    /// superfluous.
+    /// With this many, each read from disk takes some microseconds longer. Before another rule can be added, two have to
+    /// be merged or a collection has to make some superfluous.
     static let most = 64
-    /// All versions are lower; a file that others have written may contain any number.
+    /// All valid versions are lower; a file that other programs have written may contain any number.
     private static let versionLimit: UInt64 = 1 << 63
 
-    /// Creates rules without any rule.
+    /// Creates an empty list of rules.
     ///
-    /// - Parameter version: If this is no valid version, half the limit is used, so that enough versions are left above it.
+    /// - Parameter version: The version. If it is not valid, half the limit is used instead, so that enough higher
+    ///   versions are left.
     init(version: UInt64 = 0) {
         self.version = version < Self.versionLimit ? version : Self.versionLimit / 2
     }
@@ -109,9 +115,9 @@ package struct RemovalRules: Sendable, Equatable {
 
     // MARK: Changing
 
-    /// Adds a rule, under the next number.
+    /// Adds a rule with the next number.
     ///
-    /// Numbers follow the time, so that they are not repeated if the file was lost.
+    /// Numbers are derived from the clock, so that they are not repeated if the file is lost.
     mutating func add(
         _ effect: RemovalRule.Effect,
         _ selection: KeySelection,
@@ -131,9 +137,9 @@ package struct RemovalRules: Sendable, Equatable {
         )
     }
 
-    /// Removes rules that have no work left.
+    /// Removes rules that no longer apply to any value.
     ///
-    /// A rule that was merged with another one since it was checked is another rule, and stays.
+    /// A rule that has been merged with another one since it was checked is a different rule, and stays.
     mutating func retire(_ over: [RemovalRule], clock: Timestamp) {
         rules.removeAll { over.contains($0) }
         raiseVersion(clock)
@@ -141,8 +147,8 @@ package struct RemovalRules: Sendable, Equatable {
 
     /// Removes the rules above `number`, which are not in force.
     ///
-    /// The process that made them was killed before they were in force. The next version is above theirs, and would put them
-    /// in force, although no generation was raised for them, and values were put since then.
+    /// The process that made them was killed before it put them in force. The next version is higher than their numbers
+    /// and would put them in force, although no generation was raised for them and values were stored since then.
     mutating func dropUnenforced(above number: UInt64) {
         rules.removeAll { $0.number > number }
     }
@@ -157,9 +163,11 @@ package struct RemovalRules: Sendable, Equatable {
         }
     }
 
-    /// Merges two rules that are in force and expire values of one selection: the pair that loses least.
+    /// Merges the pair of rules that shortens stale periods least; both must be in force and expire values of one
+    /// selection.
     ///
-    /// Not across a rule that may expire the same values: that one would then be the first for some of them.
+    /// Two rules are not merged if a rule between them may expire the same values: that rule would otherwise become the
+    /// first to apply to some of them.
     ///
     /// - Returns: false if there is no such pair.
     mutating func mergeTwo(upTo number: UInt64, now: Timestamp) -> Bool {
@@ -200,7 +208,7 @@ extension Record {
         set { details.followedRule = newValue }
     }
 
-    /// Returns the record after the given rules, the oldest first, or nil if they remove it.
+    /// Returns the record as the given rules change it, the oldest rule first; nil if they remove it.
     ///
     /// - Parameter accessed: Returns the access time of the entry; called only if accesses prolong its life.
     func applying(
@@ -214,9 +222,10 @@ extension Record {
             case .expire(let period):
                 let time = record.idleLifetime == nil ? Timestamp.distantPast : try accessed()
                 let expiry = record.expiry(accessed: time, now: rule.moment)
-                // A value that had already expired stays unchanged: it must not be stale for longer.
+                // A value that had already expired stays unchanged, so that its stale period does not become longer.
                 if let expiry, expiry <= rule.moment { continue }
-                // If the rule stands for several, the value may be newer than that moment, and have expired since.
+                // If the rule replaces several merged rules, the value may be newer than `moment` and may have expired
+                // since.
                 let isLater = created > rule.moment || followedRule != 0
                 let end = isLater ? expiry.map { $0 + (record.staleFor ?? .zero) } : nil
                 record.expire(at: rule.moment, staleFor: period)
@@ -262,7 +271,7 @@ extension RemovalRules {
 }
 
 extension RemovalRule {
-    /// Its line in the file.
+    /// The rule's line in the file.
     fileprivate var line: String {
         let numbers = "\(number) \(latest.milliseconds) \(moment.milliseconds)"
         switch effect {
@@ -301,7 +310,7 @@ extension RemovalRule {
         case .all: "all"
         case .prefix(let text): "prefix \(escaped(text))"
         case .tagged(let text): "tag \(escaped(text))"
-        // No rule is made for a pattern.
+        // Never used: no rule is made for a pattern.
         case .glob(let text): "glob \(escaped(text))"
         }
     }

@@ -35,7 +35,7 @@ package enum StoreLayout {
     package static let configuration: RelativePath = "config.json"
     /// The eviction candidates, as the last sweep saw them.
     static let candidates: RelativePath = "candidates"
-    /// The signature of such files of all versions.
+    /// The signature of the candidates file, the same for all versions.
     static let candidatesSignature = "diskcand"
     /// The bulk removals and expirations.
     static let rules: RelativePath = "rules"
@@ -45,31 +45,31 @@ package enum StoreLayout {
     static let olderEvents: RelativePath = "events.1"
     /// The keys whose changes must be sent to remote stores.
     static let outbox: RelativePath = "outbox"
-    /// The previous outbox, until all of it is in the present one.
+    /// The previous outbox, kept until the present one contains all of its records.
     static let olderOutbox: RelativePath = "outbox.1"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
     package static let sessionsLock: RelativePath = "sessions"
-    /// A file of byte locks: each byte belongs to a key that a remote store is asked for.
+    /// A file of byte locks: each locked byte stands for a key that is being requested from a remote store.
     static let requestsLock: RelativePath = "requests"
     /// The prefix of the locks of computations; the key's digest follows.
     static let flightPrefix = "flight-"
     /// The prefix of the permits of named locks; the digest of the name and a number follow.
     static let permitPrefix = "lock-"
-    /// The maximum number of permits of a named lock: a waiter has a file open for each.
+    /// The maximum number of permits of a named lock; a waiter has one file open for each permit.
     package static let mostPermits = 256
 
     /// The version of this layout.
     ///
-    /// A directory with a higher one is refused.
+    /// A directory with a higher version is refused.
     package static let formatVersion = 1
-    /// The word after the version in the format file of a directory that has no records in attributes.
+    /// The word after the version in the format file of a directory that stores no records in attributes.
     static let sidecarsWord = "sidecars"
 
     /// The extended attribute that holds an entry's record.
     ///
-    /// The name is short because it shares the inode's room with the value: this one leaves 68 bytes on ext4 with inodes of
-    /// 256 bytes.
+    /// The name is short because it shares the free space of the inode with the record: this name leaves 68 bytes on ext4
+    /// with inodes of 256 bytes.
     static let recordAttribute: StaticString = "user.dc"
 
     /// The files in the root.
@@ -108,7 +108,8 @@ package enum StoreLayout {
         return path
     }
 
-    /// Returns whether a name in `locks/` is a lock that exists only while it is held: of a flight, or of a permit.
+    /// Returns whether a name in `locks/` is that of a flight or a permit, whose lock files exist only while they are
+    /// held.
     static func isPassingLock(_ name: String) -> Bool {
         if name.hasPrefix(flightPrefix) {
             return Digest(hexadecimal: name.dropFirst(flightPrefix.utf8.count)) != nil
@@ -126,20 +127,20 @@ package enum StoreLayout {
         return RelativePath(prefix + String(generator.next(), radix: 36))
     }
 
-    /// The prefix of values that are fetched piece by piece; the key's digest follows.
+    /// The prefix of partial downloads; the key's digest follows.
     static let partialPrefix = "part-"
 
     /// Files in the root that grow with use.
     static let growingFiles: [RelativePath] = [rules, events, olderEvents, outbox, olderOutbox]
 
-    /// Returns the file in `tmp/` of a value that is fetched: `part-ab12…`.
+    /// Returns the name of the file in `tmp/` for the partial download of `key`: `part-ab12…`.
     static func partialName(_ key: Digest) -> RelativePath {
         var name: RelativePath = "part-"
         name.append(hexadecimal: key.rawWords)
         return name
     }
 
-    /// Returns the path of a file in `tmp/` whose name is one of the cache's; nil for any other name.
+    /// Returns the path of a file in `tmp/` whose name is one that the cache gives; nil for any other name.
     static func path(ofTemporary name: String) -> RelativePath? {
         let isPartial =
             name.hasPrefix(partialPrefix)
@@ -154,13 +155,13 @@ package enum StoreLayout {
     package static let stripeCount = 1 << stripeBits
     /// One element for each stripe.
     ///
-    /// The only place that repeats the number in ``stripeCount``, because a type can't refer to it.
+    /// This is the only place that repeats the number in ``stripeCount``, because a type can't refer to a constant.
     typealias PerStripe<Element: ~Copyable> = InlineArray<64, Element>
 
     /// The number of directories below `objects` and `entries`, one for each first byte of a digest.
     package static let shardCount = 256
 
-    /// Returns the stripe that guards all of a shard; four shards share one.
+    /// Returns the stripe that guards all files of a shard; four shards share a stripe.
     static func stripe(ofShard shard: Int) -> Int { shard >> (8 - stripeBits) }
 
     /// An explanation for users who find the directory.
@@ -208,22 +209,22 @@ package enum StoreLayout {
         return shard(of: Digest(bytes: bytes))
     }
 
-    /// The names that a partly set up directory may contain; with any other name it belongs to something else.
+    /// The names that a partly set up cache directory may contain; a directory with any other name in it is not a cache.
     package static let ownNames: Set<String> = Set(rootFiles.map(\.description)).union(partNames)
 
     /// The names of the directories among ``ownNames``.
     package static let partNames: Set<String> = ["objects", "entries", "locks", "tmp"]
 }
 
-/// One of the two trees of files that are named by digests; the raw value is the prefix of its stripes' names.
+/// One of the two trees of files that are named by digests; the raw value is the prefix of the names of its lock files.
 package enum Tree: String, CaseIterable, Sendable {
     case objects = "object"
     case entries = "entry"
 
-    /// Its name in the cache directory.
+    /// The name of the tree's directory in the cache directory.
     var place: RelativePath { self == .entries ? StoreLayout.entries : StoreLayout.objects }
 
-    /// Returns the path of one of its shards, below the cache directory.
+    /// Returns the path of one of the tree's shards, relative to the cache directory.
     func place(ofShard shard: Int) -> String {
         "\(place)/\(StoreLayout.shards[shard])"
     }

@@ -4,7 +4,7 @@ package import Platform
 
 /// A process that is computing the value of a key, according to the lock's file.
 ///
-/// For users only: the kernel knows who holds a lock, and no decision depends on this.
+/// For display only: the kernel knows who holds a lock, and no decision depends on this.
 public struct ComputingProcess: Sendable, Equatable {
     /// The process identifier, as this process sees it.
     public let processIdentifier: Int32
@@ -16,10 +16,10 @@ public struct ComputingProcess: Sendable, Equatable {
         self.moment = moment
     }
 
-    /// Reads the process that has written its line into a lock's file, if it holds the lock; nil also if this process can't
-    /// see it.
+    /// Reads which process has written its line into a lock's file; nil if that process does not hold the lock.
     ///
-    /// An identifier may be of another namespace, as in a container, where it is another process.
+    /// Also nil if this process can't see the holder. The identifier may be from another PID namespace, as in a container,
+    /// where it denotes another process.
     init?(holding file: borrowing FileDescriptor) throws(Errno) {
         guard let noted = ComputingProcess(line: try file.read(Self.lineLength)),
             ProcFiles.lockHolders(inode: try file.status().identity.inode).contains(noted.processIdentifier)
@@ -29,7 +29,7 @@ public struct ComputingProcess: Sendable, Equatable {
 
     /// Returns the process that computes the value of `key`, according to the lock's file and the kernel.
     ///
-    /// It is nil if this process sees none. Eight system calls.
+    /// Nil if this process sees none. Eight system calls.
     package static func current(of key: Digest, in directory: StoreDirectory) throws(CacheError)
         -> ComputingProcess?
     {
@@ -37,13 +37,13 @@ public struct ComputingProcess: Sendable, Equatable {
         do throws(Errno) {
             return try ComputingProcess(holding: directory.locks.open(path, .readOnly))
         } catch {
-            // Anything but a regular file names no process; acquiring the lock reports it.
+            // A file that is not regular names no process; acquiring the lock reports it.
             if error == .noEntry || error.isNotRegularFile { return nil }
             throw CacheError(errno: error, "read", path: "\(directory.path)/\(StoreLayout.locks)/\(path)")
         }
     }
 
-    /// The maximum length of a line; each is padded to it, so that one replaces another completely.
+    /// The length of a line, to which each line is padded, so that one replaces another completely.
     static let lineLength = 40
 
     /// `pid 123 since 1700000000.123`, spaces and a newline.

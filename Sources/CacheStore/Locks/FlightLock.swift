@@ -5,36 +5,37 @@ import Platform
 /// The lock of the caller that computes a key's value, exclusive among all threads and processes; or a permit of a
 /// ``NamedLock``.
 ///
-/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest, or on `locks/lock-<64 hex>-<number>`. When its
-/// holder dies, at whatever instruction, the kernel releases the lock for the next caller; the remaining file is taken over
-/// by that caller, or deleted by a sweep. Only the holder unlinks the file. If this object is released without
+/// The lock is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest, or on `locks/lock-<64 hex>-<number>`. When
+/// its holder dies, at whatever instruction, the kernel releases the lock for the next caller. That caller takes over the
+/// remaining file, or a sweep deletes it. Only the holder unlinks the file. If this object is deallocated without
 /// ``release(isStored:)``, the lock is free and the file stays.
 ///
-/// Between attempts the file of the held lock stays open, so that a waiter detects how that very flight ended. Used by one
-/// task at a time, on any thread.
+/// Between attempts, the file of the lock that another caller holds stays open, so that a waiter detects how that very
+/// computation ended. Used by one task at a time, on any thread.
 package final class FlightLock: Sendable {
     /// The outcome of an attempt.
     package enum Attempt: Sendable, Hashable {
         /// The lock was free, or its holder had died; it is held until ``release(isStored:)``.
         case acquired
-        /// Another caller holds it: try again later.
+        /// Another caller holds the lock: try again later.
         case held
-        /// Its holder has released it: the value may be present now; if not, try again at once.
+        /// The holder has released the lock: the value may be present now; if not, try again at once.
         ///
-        /// Unstored: the value was computed but could not be stored, and the next caller is unlikely to succeed either.
+        /// If `isUnstored` is true, the value was computed but could not be stored, and the next caller is unlikely to
+        /// succeed either.
         case ended(isUnstored: Bool)
     }
 
-    /// How long to wait at most before the next attempt, so that a value is found within 10 ms of its publication.
+    /// The longest wait before the next attempt, so that a value is found within 10 ms of its publication.
     ///
     /// An attempt at a lock that is still held is one system call.
     package static let longestPause: Duration = .milliseconds(4)
 
     private struct State: ~Copyable {
-        /// The file of the flight that this waits for, or of the lock that it holds.
+        /// The file of the lock that this object waits for or holds.
         var file: FileDescriptor?
         var isHolding = false
-        /// Whether the file was marked to show that this waits for it.
+        /// Whether this object has marked the file to show that it waits.
         var isNoted = false
     }
 
@@ -107,7 +108,7 @@ package final class FlightLock: Sendable {
         }
     }
 
-    /// A constant: constructing an option set of another module takes three allocations.
+    /// A constant, because constructing an option set of another module takes three allocations.
     private static let opening: OpenFlags = [.readWrite, .create]
 
     private func attempt(_ state: inout State, _ givesWay: Bool) throws(Errno) -> Attempt? {
@@ -124,7 +125,7 @@ package final class FlightLock: Sendable {
         let isMarked = status.permissions & Self.unstoredBit != 0
         let named = try directory.locks.presentStatus(of: path)
         guard named?.identity == status.identity else { return .ended(isUnstored: isMarked) }
-        // The mark was left by a holder that died after setting it.
+        // The file still has its name, so the unstored mark is from a holder that died after setting it.
         let isWanted = status.permissions & Self.wantedBit != 0
         if isWanted, givesWay {
             file.unlock()
@@ -140,23 +141,24 @@ package final class FlightLock: Sendable {
         return .acquired
     }
 
-    /// Releases the lock if this holds it: removes the file, then unlocks it.
+    /// Releases the lock if this object holds it: unlinks the file, then unlocks it.
     ///
-    /// Otherwise closes the file that this waits for.
+    /// If this object only waits for the lock, it closes the file.
     ///
-    /// In this order no other caller can hold a file that is about to lose its name. Three system calls, four for a permit,
-    /// whose file stays if another caller waits for it. In a child that was forked meanwhile the lock stays the parent's.
+    /// In this order, no other caller can hold a file that is about to lose its name. Three system calls; four for a
+    /// permit, whose file stays if another caller waits for it. In a child that was forked meanwhile this has no effect:
+    /// the lock stays the parent's.
     ///
     /// - Parameter isStored: false if the value was computed and could not be stored. That takes one more system call, and
-    ///   spares the waiters from computing one after another without being able to store it either.
+    ///   keeps waiters from computing one after another without being able to store the value either.
     package func release(isStored: Bool = true) {
-        // Checked first, as in ``abandon()``. In a child the file is closed when this object is released.
+        // Check this first, as in ``abandon()``. In a child, the file is closed when this object is deallocated.
         guard processGeneration == owner else { return }
         state.withLock { state in
             guard let file = state.file.take(), exchange(&state.isHolding, with: false) else { return }
-            // If the mode can't be changed, waiters compute unnecessarily.
+            // If the mode can't be changed, the waiters compute unnecessarily.
             if !isStored { bestEffort { () throws(Errno) in try file.setMode(Self.unstoredMode) } }
-            // If the name stays, it names an unlocked file, which the next caller takes over.
+            // If the file keeps its name, it is unlocked, and the next caller takes it over.
             if !isPermit || !Self.isWanted(file) {
                 bestEffort { () throws(Errno) in try directory.locks.unlink(path) }
             }
@@ -167,12 +169,12 @@ package final class FlightLock: Sendable {
         }
     }
 
-    /// Releases the lock if this holds it, and leaves the file to the next caller, or to a sweep.
+    /// Releases the lock if this object holds it, and leaves the file to the next caller, or to a sweep.
     ///
-    /// Otherwise closes the file that this waits for. It never waits for the medium. Two system calls. In a child that was
-    /// forked meanwhile it does nothing: the lock stays the parent's.
+    /// If this object only waits for the lock, it closes the file. It never waits for the medium. Two system calls. In a
+    /// child that was forked meanwhile it does nothing: the lock stays the parent's.
     package func abandon() {
-        // Checked first: in a child, a thread that does not exist there may hold the mutex.
+        // Check this first: in a child, a thread that does not exist there may hold the mutex.
         guard processGeneration == owner else { return }
         state.withLock { state in
             guard let file = state.file.take() else { return }
@@ -193,8 +195,8 @@ package final class FlightLock: Sendable {
 
     /// Permission bits that mean "not stored".
     ///
-    /// A change of mode needs no space, which may be exhausted. The bit keeps no process from opening the file if its holder
-    /// dies before it is unlinked.
+    /// A change of the mode needs no space on disk, which may be exhausted. If the holder dies before it unlinks the file,
+    /// the bit does not keep other processes from opening the file.
     private static let unstoredMode = FileMode.file | unstoredBit
     private static let unstoredBit: UInt32 = 0o100
 
@@ -207,7 +209,7 @@ package final class FlightLock: Sendable {
         return (permissions ?? 0) & wantedBit != 0
     }
 
-    /// The holder of the lock that this waits for, according to its file and the kernel; nil before an attempt.
+    /// The holder of the lock that this object waits for, according to the file and the kernel; nil before an attempt.
     ///
     /// Five system calls.
     package var holder: ComputingProcess? {

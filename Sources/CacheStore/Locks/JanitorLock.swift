@@ -4,11 +4,11 @@ import Platform
 
 /// The lock of the process that sweeps or evicts.
 ///
-/// Its holder writes its process number into the control file and counts its steps there, so that others can see whether it
-/// makes progress.
+/// The holder writes its process number into the control file and counts its steps there, so that other processes can see
+/// whether it makes progress.
 package final class JanitorLock: Sendable {
     fileprivate let control: Control
-    /// The step at which the holder was found to make no progress.
+    /// The step count at which the holder was found to make no progress.
     fileprivate let standstill = Locked<UInt64?>(nil)
 
     init(in control: Control) {
@@ -42,9 +42,9 @@ package final class JanitorLock: Sendable {
         control.directory.holders(ofLock: StoreLayout.janitorLock).contains(process)
     }
 
-    /// The part of an error message that names the process which holds the lock.
+    /// The part of an error message that names the process that holds the lock.
     var hindrance: String {
-        // The process with that number may have ended long ago.
+        // The recorded process may have ended long ago.
         guard let process = control.sweepHolder, isHeld(by: process) else {
             return "the process that evicts makes no progress: it may be stopped"
         }
@@ -56,23 +56,23 @@ package final class JanitorLock: Sendable {
     fileprivate var hasBusyHolder: Bool { control.sweepHolder.map { ProcFiles.isBusy($0) } ?? false }
 }
 
-/// A wait for the holder of the `janitor` lock, or the time for making room without it.
+/// A wait for the holder of the `janitor` lock, or the time limit for making space without it.
 ///
 /// The wait lasts for the patience at most, and ends early if the holder takes no step for ``longestStandstill``. So a
-/// holder that is stopped or hangs costs each process that wait once: a later wait that finds the same step ends at once. A
-/// holder that waits for a processor or a disk gets ten times as long. If no control file is mapped there are no steps, and
-/// the wait lasts for all of the patience.
+/// holder that is stopped or hangs costs each process that time only once: a later wait that finds the same step count ends
+/// at once. A holder that waits for a processor or a disk gets ten times as long. If no control file is mapped, no steps
+/// are counted, and the wait lasts for the whole patience.
 struct JanitorWait {
     /// The longest time without a step of the holder.
     ///
-    /// A sweep takes a step every few files, and waits for a stripe half as long at most. So a whole call takes less than a
-    /// second.
+    /// A sweep counts a step every few files, and waits for a stripe half as long at most. So a whole call takes less than
+    /// a second.
     static let longestStandstill: Duration = .milliseconds(800)
-    /// The number of such times for a holder that waits for a processor or a disk.
+    /// How many times as long to wait for a holder that waits for a processor or a disk.
     private static let mostStandstills = 10
-    /// The time after which `whileWaiting` is called.
+    /// How long to wait before `whileWaiting` is called.
     ///
-    /// Most waits are shorter, and the work that other processes do instead of waiting may cost more.
+    /// Most waits are shorter, and the work that other processes do when they no longer wait for this one may cost more.
     private static let courtesy: Duration = .milliseconds(100)
 
     let patience: Duration
@@ -80,7 +80,7 @@ struct JanitorWait {
     /// Called once if the wait is longer than ``courtesy``.
     private var whileWaiting: (() -> Void)?
     private var start: ContinuousClock.Instant?
-    /// The last seen step of the holder, the time since it has not changed, and how often that time was too long.
+    /// The holder's step count when last seen, the time since which it has not changed, and how often that took too long.
     private var seen: (steps: UInt64, since: ContinuousClock.Instant, standstills: Int)?
     private var backoff = Backoff()
     /// Whether the wait has ended because the holder made no progress.
@@ -100,15 +100,15 @@ struct JanitorWait {
     /// Whether the patience has run out.
     var isOver: Bool { elapsed >= patience }
 
-    /// The longest time for making room.
+    /// The longest time for making space.
     ///
-    /// It is 0.8 s at least: otherwise callers without patience would never make room.
+    /// It is at least 0.8 s: otherwise callers without patience would never make space.
     var effort: Duration { max(patience, Self.longestStandstill) }
 
     /// The end of ``effort``.
     var deadline: ContinuousClock.Instant { (start ?? .now) + effort }
 
-    /// The part of an error message that names the process which made no progress; nil if that was not the reason.
+    /// The part of an error message that names the process that made no progress; nil if that was not the reason.
     var hindrance: String? { isStuck ? lock.hindrance : nil }
 
     /// Returns true the first time: the caller may try once more although nothing was freed.
@@ -117,12 +117,12 @@ struct JanitorWait {
         return !hasTriedInVain
     }
 
-    /// Starts the time, unless it has started.
+    /// Starts the time measurement, unless it has started already.
     mutating func begin() {
         if start == nil { start = .now }
     }
 
-    /// Waits a moment for the holder; false if the wait is over.
+    /// Waits a moment for the holder; returns false if the wait is over.
     mutating func pause() throws(CacheError) -> Bool {
         begin()
         if isOver { return false }
@@ -132,7 +132,7 @@ struct JanitorWait {
         return true
     }
 
-    /// Waits until the lock is free; false if that takes too long.
+    /// Waits until the lock is free; returns false if that takes too long.
     mutating func pauseUntilFree() throws(CacheError) -> Bool {
         repeat {
             if try lock.isFree() { return true }
@@ -156,7 +156,7 @@ struct JanitorWait {
                 return true
             }
         }
-        // There are no steps either if no process holds the lock.
+        // The step count does not change either if no process holds the lock.
         if try lock.isFree() { return true }
         lock.standstill.withLock { $0 = present }
         isStuck = true

@@ -2,15 +2,16 @@
 
 import Platform
 
-/// A lock that callers name, with one or more permits, each a file that is locked like a flight's.
+/// A lock with a name that callers choose, and with one or more permits, each of which is a ``FlightLock``.
 ///
-/// A caller that specifies N permits gets the first free one of the first N. So callers that specify fewer never hold more
-/// than that number at once. Between attempts the files of held permits stay open. Used by one task at a time.
+/// A caller that specifies N permits gets the first free one of the first N permits. So callers that specify fewer permits
+/// never hold more than that number at once. Between attempts, the files of permits that other callers hold stay open. Used
+/// by one task at a time.
 package struct NamedLock: Sendable {
-    /// How long to wait at most before the next attempt: a waiter acquires the lock within 20 ms of its release.
+    /// The longest wait before the next attempt: a waiter acquires the lock within 20 ms of its release.
     ///
     /// An attempt at a permit that is still held is one system call. Locks are held longer than values take to compute, so
-    /// there are fewer attempts (``FlightLock/longestPause``).
+    /// attempts are less frequent than for values (``FlightLock/longestPause``).
     package static let longestPause: Duration = .milliseconds(20)
 
     private let permits: [FlightLock]
@@ -33,13 +34,13 @@ package struct NamedLock: Sendable {
         try attempt(givesWay: false, waits: false).permit
     }
 
-    /// Returns a free permit, but can leave a permit that other callers wait for to them.
+    /// Returns a free permit, but can leave a permit to other callers that wait for it.
     ///
-    /// For the first attempt of a caller that is ready to wait: otherwise a caller that acquires the lock again at once
-    /// would leave the others no time to find it free.
+    /// This is for the first attempt of a caller that is ready to wait: otherwise a caller that acquires the lock again at
+    /// once would leave the others no time to find it free.
     ///
     /// - Parameters:
-    ///   - givesWay: whether to leave it to them.
+    ///   - givesWay: whether to leave a permit to callers that wait for it.
     ///   - waits: whether the caller will try again until it has a permit.
     /// - Returns: the permit, and whether one was left to other callers.
     package func attempt(
@@ -49,22 +50,22 @@ package struct NamedLock: Sendable {
         var isWanted = false
         for permit in permits {
             var outcome = try permit.attempt(givesWay: givesWay)
-            // Released meanwhile: another file has the name now.
+            // The permit was released meanwhile: another file has the name now, or none.
             while case .ended? = outcome { outcome = try permit.attempt(givesWay: givesWay) }
             isWanted = isWanted || outcome == nil
             guard outcome == .acquired else { continue }
             for other in permits where other !== permit { other.abandon() }
             return (permit, false)
         }
-        // Only after all of them were tried: a caller that gets a permit waits for none.
+        // Mark the permits only after all of them were tried: a caller that gets one waits for none.
         if waits { for permit in permits { permit.noteWait() } }
         return (nil, isWanted)
     }
 
-    /// Makes the last attempt of a caller that no longer waits; it does not treat a permit whose file a collection checks as
-    /// held.
+    /// Makes the last attempt of a caller that no longer waits.
     ///
-    /// As ``attempt()``, and two more system calls for each held permit.
+    /// A permit whose file a collection is checking does not count as held. As many system calls as ``attempt()`` makes,
+    /// and two more for each held permit.
     package func lastAttempt() throws(CacheError) -> FlightLock? {
         let end = ContinuousClock.now + Self.longestLook
         while true {
@@ -78,7 +79,7 @@ package struct NamedLock: Sendable {
 
     /// How long a new caller leaves a lock to the waiters: they try again within ``longestPause``.
     package static let courtesy: Duration = .milliseconds(25)
-    /// A collection locks a file for microseconds; if it is stopped meanwhile, the wait ends.
+    /// How long to wait for collections: they lock a file for microseconds, unless they are stopped meanwhile.
     private static let longestLook: Duration = .milliseconds(100)
 
     /// Closes the files of unsuccessful attempts.

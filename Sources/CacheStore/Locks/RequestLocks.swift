@@ -4,10 +4,10 @@ import Platform
 
 /// The locks of callers that request a value from another machine: one for each key, among all processes.
 ///
-/// They save requests, and nothing else depends on them: if they can't be acquired, all callers send requests. Creating,
-/// locking and deleting a file for each (``FlightLock``) took half as long as a request on this machine; so each key has a
-/// byte of `locks/requests`, which stays open. If its holder dies the kernel unlocks a byte. Threads of one process hold it
-/// together, and must coordinate among themselves first.
+/// The locks save requests, and nothing else depends on them: if they can't be acquired, all callers send requests.
+/// Creating, locking and deleting a file for each key (``FlightLock``) took half as long as a request in a measurement, so
+/// each key has a byte of `locks/requests`, which stays open. If the holder of a byte dies, the kernel unlocks it. The
+/// threads of one process hold a lock together, so they must coordinate among themselves first.
 package final class RequestLocks: Sendable {
     private final class File: Sendable {
         let descriptor: FileDescriptor
@@ -23,12 +23,12 @@ package final class RequestLocks: Sendable {
         self.directory = directory
     }
 
-    /// A constant: constructing an option set of another module takes three allocations.
+    /// A constant, because constructing an option set of another module takes three allocations.
     private static let opening: OpenFlags = [.readWrite, .create]
 
     /// Tries to acquire the lock of a key; returns false if another process holds it.
     ///
-    /// Never waits. One system call, the first time three.
+    /// Never waits. One system call; three the first time.
     package func attempt(_ key: Digest) -> Bool {
         let isHeld = bestEffort { () throws(Errno) in try opened().descriptor.tryLock(byte: key.word(0)) }
         return isHeld ?? true

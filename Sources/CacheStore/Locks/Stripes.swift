@@ -3,23 +3,23 @@
 import Platform
 import Synchronization
 
-/// The locks of one kind, `object-00…3f` or `entry-00…3f`, each for the digests that share their leading bits.
+/// The stripe locks of one kind, `object-00…3f` or `entry-00…3f`, each for the digests that share their leading bits.
 ///
-/// Lock order: object before entry; two stripes of one kind are never held together. Their files are created with the cache
-/// and never unlinked: a lock file that is replaced could have two holders.
+/// Lock order: object before entry; no thread ever holds two stripes of one kind. The lock files are created with the cache
+/// and never unlinked: if a lock file were replaced, its stripe could have two holders.
 package final class Stripes: Sendable {
     /// How long a writer waits for a stripe.
     ///
-    /// Holders keep them for microseconds, in a durable store as long as the medium takes. Only a stopped holder (SIGSTOP, a
-    /// debugger, a frozen cgroup) causes such a wait, and then an error is better than a hang. For a holder that lacks a
-    /// processor or waits for a disk the wait is ``mostWaits`` times as long.
+    /// A holder keeps a stripe for microseconds; in a durable store, for as long as the medium takes. Only a stopped holder
+    /// (SIGSTOP, a debugger, a frozen cgroup) causes a longer wait, and then an error is better than a hang. If the holder
+    /// lacks a processor or waits for a disk, the wait is ``mostWaits`` times as long.
     static let writerPatience: Duration = .milliseconds(700)
 
-    /// How many milliseconds a stripe is treated as held by a stopped process after a wait for it has failed.
+    /// For how many milliseconds a stripe counts as held by a stopped process after a wait for it has failed.
     static let stuckMilliseconds: UInt64 = 5000
-    /// How long to wait for a stripe meanwhile: enough for many holders one after the other.
+    /// How long to wait for a stripe during that time: enough for many holders one after the other.
     static let stuckPatience: Duration = .milliseconds(10)
-    /// A shorter wait does not show that the holder is stopped.
+    /// The shortest wait that shows that the holder is stopped.
     private static let tellingWait: Duration = .milliseconds(100)
     /// How many times its patience a caller waits for a holder that is not stopped, but lacks a processor or waits for a
     /// disk.
@@ -30,7 +30,8 @@ package final class Stripes: Sendable {
     private struct Stripe: ~Copyable {
         /// Opened at its first use, and never replaced.
         let lock = FileLockPlace()
-        /// Until when it counts as stuck for a mode, shared first, in milliseconds of CLOCK_MONOTONIC.
+        /// Until when the stripe counts as stuck, for the shared and for the exclusive mode, in milliseconds of
+        /// CLOCK_MONOTONIC.
         let stuckUntil = InlineArray<2, Atomic<UInt64>> { _ in Atomic(0) }
     }
 
@@ -46,7 +47,7 @@ package final class Stripes: Sendable {
 
     /// Acquires a stripe (``Digest/stripe``), which is held as long as the result exists.
     ///
-    /// Two `flock` calls with the release, fewer if other threads share it.
+    /// Two `flock` calls, including the release; fewer if other threads share the stripe.
     ///
     /// - Throws: ``CacheError/Code/busy`` if it was not free within `patience`; ``CacheError/Code/forked`` in a child of the
     ///   process that has opened it.
@@ -64,7 +65,7 @@ package final class Stripes: Sendable {
 
     fileprivate func unlock(_ mode: LockMode, stripe: Int) { stripes[stripe].lock.unlock(mode) }
 
-    /// Acquires each stripe exclusively once and releases it: all holders at the start have released it by the end.
+    /// Acquires each stripe exclusively once and releases it: by the end, all holders at the start have released theirs.
     ///
     /// `patience` is called before each stripe, with the number of stripes that were not free so far. If it returns nil, the
     /// barrier is aborted, and the result is nil. `held` is called while a stripe is held.
@@ -136,7 +137,7 @@ package final class Stripes: Sendable {
     }
 }
 
-/// A stripe that is held; its end releases it.
+/// A held stripe, which is released when this value is destroyed.
 ///
 /// Functions that need the stripe take it as an argument.
 struct StripeLock: ~Copyable {

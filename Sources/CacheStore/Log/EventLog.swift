@@ -4,25 +4,25 @@ import Platform
 
 /// A log of removals: which process removed which key, when and why.
 ///
-/// It is two files in the cache directory, `events` and the older `events.1`, which take about ``limit`` bytes together. It
-/// is optional: a store without a log makes no system call for it. Writing a batch costs five; a failure to write does not
-/// prevent a removal. Each line is one removal:
+/// The log consists of two files in the cache directory, `events` and the older `events.1`, which take about ``limit``
+/// bytes together. It is optional: a store without a log makes no system call for it. Writing a batch costs five system
+/// calls; a failure to write does not prevent a removal. Each line is one removal:
 ///
 /// ```
 /// 1700000000000000000 4711 size ab12…                 (ns since 1970, process, cause, SHA-256 of the key)
 /// 1700000000000000000 4711 removed cd34… user:1\x0a   (and the key, if it is known)
 /// ```
 ///
-/// A batch is one write to a file opened for appending, so batches of several processes do not mix. It begins with an empty
-/// line, so half a line, left by a killed process or a full disk, spoils no other line. Half a key is not read as a whole
-/// one, as the key must match the digest before it.
+/// A batch is one write to a file opened for appending, so batches of several processes do not mix. A batch begins with
+/// an empty line, so a partial line, left by a killed process or a full disk, damages no other line. A partial key is
+/// never read as a whole one, because a key must match the digest before it.
 package struct EventLog: Sendable {
     private let directory: StoreDirectory
-    /// The maximum size of both files together, in bytes, except for one batch of each process that writes at the same
-    /// instant.
+    /// The maximum size of both files together, in bytes; each process that writes at the same instant may exceed it by a
+    /// batch.
     package let limit: Int64
 
-    /// 64 KiB: with less, the second file would hold hardly more than a batch.
+    /// The smallest limit, 64 KiB: with less, each file would contain hardly more than a batch.
     package static let smallestLimit: Int64 = 64 * 1024
 
     /// The size in bytes at which a batch is written; it is exceeded by one line at most.
@@ -36,7 +36,7 @@ package struct EventLog: Sendable {
 
     /// Appends removals by this process, with the present time.
     ///
-    /// Five system calls for about 150 of them: `openat2`, `fstat` twice, `write`, `close`.
+    /// Five system calls for about 150 removals: `openat2`, `fstat` twice, `write`, `close`.
     package func append(_ removals: [LoggedKey], cause: LoggedRemoval.Cause) {
         append(removals.lazy.map { ($0, cause) })
     }
@@ -54,7 +54,7 @@ package struct EventLog: Sendable {
     }
 
     private func flush(_ batch: inout [UInt8]) {
-        // The removals are done: a full disk, or a deleted directory, only loses these lines.
+        // The keys are already removed: if the disk is full or the directory was deleted, only these lines are lost.
         bestEffort { [batch] () throws(Errno) in try write(batch.span) }
         batch.removeAll(keepingCapacity: true)
     }
@@ -79,15 +79,16 @@ package struct EventLog: Sendable {
         }
     }
 
-    /// Makes the full file the older one, which replaces the previous older file.
+    /// Renames the full file `events` to `events.1`, which replaces the previous older file.
     ///
-    /// A process renames a file only while it holds a lock on the very file that has the name. So two processes that find
-    /// the same file full can't both rename: the later one, which opened the file before it was renamed, finds that it no
-    /// longer has the name. So only a full file becomes the older one. A process that appends to a file that is renamed
-    /// meanwhile appends to the older one. Lost are lines appended to a file that is rotated out twice between its opening
-    /// and its writing, and, with each rotation, the previous older file.
+    /// A process renames a file only while it holds the file's lock and the file still has the name `events`. So two
+    /// processes that find the same file full can't both rename a file: the later one finds that the file that it has
+    /// opened no longer has the name. Therefore only a full file becomes the older one. If a file is renamed while a
+    /// process appends to it, the lines are appended to the older file. Each rotation deletes the previous older file. If
+    /// a file is rotated twice between a process's opening and writing it, the lines that the process appends are lost,
+    /// too.
     ///
-    /// If a process is stopped with the lock, the others can't rotate, and then they write no more than the limit.
+    /// If a process is stopped while it holds the lock, the others can't rotate; they then write only up to the limit.
     func rotate(_ file: borrowing FileDescriptor, _ identity: FileStatus.Identity) throws(Errno) {
         guard try file.tryLock(.exclusive) else { return }
         if try directory.root.presentStatus(of: StoreLayout.events)?.identity != identity { return }
@@ -98,7 +99,7 @@ package struct EventLog: Sendable {
 
     /// Runs `body` with each logged removal, the newest last; returns false if there is no log.
     ///
-    /// Needs no lock; invalid lines are skipped. Memory: a chunk and a line.
+    /// It needs no lock and skips invalid lines. Memory: one chunk and one line.
     package static func forEach(
         in directory: StoreDirectory,
         _ body: (LoggedRemoval) -> Void
@@ -106,7 +107,8 @@ package struct EventLog: Sendable {
         var name = StoreLayout.events
         return try describing("read the event log", "\(directory.path)/\(name)") { () throws(Errno) in
             let open = { () throws(Errno) in try directory.root.open(name, .readOnly) }
-            // The newer file first: if it is rotated in between, it is found again as the older one, and read once.
+            // Open the newer file first: if it is rotated before the older one is opened, it is found twice, and read
+            // once.
             let newer = try ifExists(open)
             let identity = try newer?.status().identity
             name = StoreLayout.olderEvents
@@ -118,7 +120,7 @@ package struct EventLog: Sendable {
 
     /// Reads a file; returns false if it is missing.
     ///
-    /// The `known` file is read elsewhere, and counts as read.
+    /// The caller reads the `known` file itself: it is skipped here, and the result is true.
     private static func read(
         _ file: consuming FileDescriptor?,
         unlessIt known: FileStatus.Identity? = nil,
@@ -127,7 +129,7 @@ package struct EventLog: Sendable {
         guard let file else { return false }
         if let known, try file.status().identity == known { return true }
         var line: [UInt8] = []
-        // Holes have no lines, and may be as long as the file system permits.
+        // Holes contain no lines, and may be as long as the file system permits.
         try file.forEachChunkOfData { chunk in
             for index in chunk.indices {
                 if chunk[index] != UInt8(ascii: "\n") {

@@ -40,9 +40,11 @@ public struct LoggedRemoval: Sendable, Equatable {
     public let cause: Cause
     /// The name of the entry's file: SHA-256 of the key, or of other bytes for a download.
     public let keyDigest: Digest
-    /// The key, if the caller asked for it, the log has it, or a collection reports it during the removal.
+    /// The key; nil if it is unknown.
     ///
-    /// nil if the key is not stored, is longer than 1 KiB, or was removed by a collection and comes from the log.
+    /// It is known if the caller requested the removals of this key, if the log contains the key, or if a collection
+    /// reports it during the removal. The log and a collection omit keys that are not stored or are longer than 1 KiB;
+    /// the log also omits the keys that a collection removed.
     public package(set) var key: String?
     /// When it was removed.
     package let moment: Timestamp
@@ -80,7 +82,7 @@ public struct LoggedRemoval: Sendable, Equatable {
             let cause = Cause(word: words[2]), let digest = Digest(hexadecimal: words[3])
         else { return nil }
         let name = words.count > 4 ? Self.unescaped(words[4]) : nil
-        // An incomplete key is invalid.
+        // A key that does not match the digest is incomplete, so the line is invalid.
         if words.count > 4 {
             guard let name, KeySpace.allCases.contains(where: { Digest(ofKey: name, in: $0) == digest })
             else {
@@ -116,12 +118,12 @@ public struct LoggedRemoval: Sendable, Equatable {
 /// A key as stored in the event log.
 package struct LoggedKey: Sendable, Equatable {
     package let digest: Digest
-    /// The key; nil if it is unknown: a sweep reads no record for it.
+    /// The key; nil if it is unknown, because a sweep reads no record only to log its key.
     package let name: String?
 
     package init(digest: Digest, name: String?) {
         self.digest = digest
-        // The same limit as in a record, which also keeps a line from exceeding a batch.
+        // The limit is the same as in a record; it also keeps a line from exceeding a batch.
         self.name = name.flatMap { $0.utf8.count <= RecordCodec.longestKey ? $0 : nil }
     }
 }

@@ -4,9 +4,10 @@ import Platform
 
 /// The result of a write of an entry.
 package enum WriteResult: Sendable, Equatable {
-    /// The value may be held in memory under this word of the generation table.
+    /// The value was written, and may be held in memory under this generation.
     ///
-    /// It is nil if the value may not be held, because another process was writing meanwhile or there is no such table.
+    /// The generation is nil if the value may not be held: another process was writing meanwhile, or there is no generation
+    /// table.
     case written(Generation?)
     /// The condition no longer held.
     case conflict
@@ -25,15 +26,17 @@ package enum WriteResult: Sendable, Equatable {
 
 /// A write of one entry: a put, or a new record for a value that is stored already.
 ///
-/// It reserves space, makes the object exist under its name, and writes the record, which is the commit. In that order a
-/// crash leaves no entry without its object, and at worst an object that no entry names, which a collection deletes.
+/// The write reserves space, ensures that the object exists under its name, and writes the record, which is the commit. In
+/// this order, a crash leaves no entry without its object. At worst it leaves an object that no entry names, which a
+/// collection deletes.
 struct EntryWrite: ~Copyable {
     /// When the entry is written.
     enum Condition {
         case always
         /// If the entry is still the same (nil: absent).
         case unchanged(StoredEntry?)
-        /// If the entry is still the same, and no process has written or removed the key since the generation was read.
+        /// If the entry is still the same (nil: absent), and no process has written or removed the key since the generation
+        /// was read.
         case unwritten(since: Generation, StoredEntry?)
     }
 
@@ -42,34 +45,36 @@ struct EntryWrite: ~Copyable {
     private let content: Content
     /// The time of creation by the caller's clock.
     private let created: Timestamp
-    /// The time as in ``Record/removableAt``.
+    /// The record's ``Record/removableAt``.
     private let removableAt: Timestamp?
-    /// The present by that clock, which differs from ``created`` if the value is rewritten or comes from another machine.
+    /// The present time by that clock.
+    ///
+    /// It differs from ``created`` if the value is rewritten or comes from another machine.
     private let now: Timestamp
-    /// Whether the value is kept from other machines.
+    /// Whether the value is not sent to other machines.
     private let staysHere: Bool
     /// The record as it is stored on disk.
     private let record: [UInt8]
     /// The access time of a new entry; nil if any time near the present will do.
     private let accessed: Timestamp?
     private let condition: Condition
-    /// Called just before the entry is written and the writer is added to the word of the key.
+    /// Called just before the writer is registered in the key's generation and the entry is written.
     private let willWrite: (() -> Void)?
 
     /// How to wait for space.
     private var wait: SpaceWait
-    /// The space for the object and the entry, as long as it is not counted as used.
+    /// The space for the object and the entry, until it is counted as used.
     private var reservation = Reservation()
-    /// The object, if this write has made one.
+    /// The object's file, if this write or its caller has created one.
     private var object: TemporaryFile?
 
     /// Prepares a write.
     ///
     /// - Parameters:
     ///   - accessed: the access time of a new entry, if it does not follow from the record.
-    ///   - object: the object, if it is written and has no name yet.
-    ///   - reservation: the space for it, if it is reserved.
-    /// - Throws: ``CacheError/Code/invalidArgument`` for a record that is too long, before anything is written for it.
+    ///   - object: the object's file, if it is written and has no name yet.
+    ///   - reservation: the space for the object, if it is reserved.
+    /// - Throws: ``CacheError/Code/invalidArgument`` for a record that is too long, before anything is written.
     init(
         _ record: Record,
         for key: Digest,
@@ -101,19 +106,19 @@ struct EntryWrite: ~Copyable {
 
     /// Refuses a record that is too long.
     static func check(_ record: [UInt8], in store: Store) throws(CacheError) {
-        // A draft does not know the length of its content yet, which takes up to ten bytes. The number of the rules in force
-        // takes as many, and two for the item and three for the length of all items.
+        // The 25 bytes: a draft does not contain the length of its content yet, which takes up to ten bytes. The number of
+        // the rules in force takes ten more, its item two, and the length of all items three.
         if record.count + 25 > RecordCodec.maximumSize {
             let operation = "store \(record.count) bytes of metadata in"
             throw CacheError(.invalidArgument, to: operation, path: store.directory.path)
         }
     }
 
-    /// Returns the access time that a new entry must have; nil if the file system's present will do.
+    /// Returns the access time that a new entry must have; nil if the file system's present time will do.
     ///
-    /// The file system's present is a moment later than `created`, and counts as an access if accesses prolong the value's
-    /// life. It is meaningless if the caller's clock is not the file system's. Otherwise it is as good for the order of
-    /// eviction, and saves a system call.
+    /// The file system's present time is a moment later than `created`, so it would count as an access if accesses prolong
+    /// the value's life. It is meaningless if the caller's clock is not the file system's. Otherwise it is as good for the
+    /// order of eviction, and saves a system call.
     private static func firstAccess(of record: Record) -> Timestamp? {
         if record.idleLifetime != nil { return record.created }
         let (now, created) = (Timestamp.coarseNow, record.created)
@@ -125,16 +130,17 @@ struct EntryWrite: ~Copyable {
 
     /// The error that the order of eviction may have, in nanoseconds: one second.
     ///
-    /// This is far less than any access granularity, and far more than a put takes or than the kernel's coarse clock lags.
+    /// This is far less than the default access granularity, and far more than a put takes or than the kernel's coarse
+    /// clock lags.
     private static let nearEnough: Int64 = 1_000_000_000
 
     // MARK: Steps
 
     /// Writes the entry, with an object of these bytes.
     ///
-    /// It looks for the object before it locks the stripe. If the object is there, it is touched under the stripe; if that
-    /// fails, the bytes are written after all. If it is missing or unusable, the bytes are written before the stripe is
-    /// locked. If another process has made the object meanwhile, the written file is discarded.
+    /// It looks for the object before it locks the stripe. If the object exists, it is touched under the stripe; if that
+    /// fails, the bytes are written after all. If the object is missing or unusable, the bytes are written before the
+    /// stripe is locked. If another process has created the object meanwhile, the written file is discarded.
     mutating func run(_ bytes: Span<UInt8>) throws(CacheError) -> WriteResult {
         while true {
             do throws(CacheError) {
@@ -150,21 +156,21 @@ struct EntryWrite: ~Copyable {
         }
     }
 
-    /// Writes the entry, with the object that was passed or, if there was none, the one that exists.
+    /// Writes the entry, with the object that was passed or, if none was passed, with the existing one.
     mutating func run() throws(CacheError) -> WriteResult {
         while true {
             do throws(CacheError) {
                 try reserveRest()
                 return try publish()
             } catch {
-                // An object that was passed stays on disk, and so does its reservation.
+                // An object that was passed stays on disk, so its reservation stays, too.
                 if object == nil { reservation = Reservation() }
                 try makeSpace(after: error, forLength: object == nil ? 0 : content.length)
             }
         }
     }
 
-    /// Collects if the disk or a quota was full, so that the write can be repeated; otherwise throws `error`.
+    /// Runs a collection if the disk or a quota was full, so that the write can be repeated; otherwise throws `error`.
     ///
     /// - Parameter length: the length of what is still to be written.
     private mutating func makeSpace(
@@ -174,7 +180,7 @@ struct EntryWrite: ~Copyable {
         guard store.makesSpace(after: error, forLength: length, now: now, &wait) else { throw error }
     }
 
-    /// Reserves space for the entry, and for the object if it is made or is to be made.
+    /// Reserves space for the entry, and for the object if this write has created it or is about to create it.
     ///
     /// - Parameter isWritten: whether the object is on disk already.
     private mutating func reserve(withObject: Bool = true, isWritten: Bool = false) throws(CacheError) {
@@ -189,16 +195,17 @@ struct EntryWrite: ~Copyable {
         )
     }
 
-    /// Reserves space for what the write adds to an object that is written, unless it is reserved.
+    /// Reserves the space that is not reserved yet for a write that does not write an object's bytes.
     private mutating func reserveRest() throws(CacheError) {
         if object != nil {
-            // The length was not known: a pipe, a file that has grown, or one in /proc, whose size is 0.
+            // The reservation is too small if the length was not known: a pipe, a file that has grown, or one in /proc,
+            // whose size is 0.
             let size = object?.allocatedSize ?? 0
             if (reservation.claim?.bytes ?? -1) < size { try reserve(isWritten: true) }
         } else if isUnconditional {
             try reserve(withObject: false)
         } else {
-            // For a record that replaces a shorter one.
+            // The record may need space if it replaces a shorter one.
             let before = expected.map { store.entries.expectedAllocation(ofRecord: $0.bytes.count) } ?? 0
             guard store.entries.expectedAllocation(ofRecord: record.count) > before else { return }
             reservation = try store.reserve(length: 0, record: record.count, entries: 0, now: now, &wait)
@@ -209,7 +216,7 @@ struct EntryWrite: ~Copyable {
         if case .always = condition { true } else { false }
     }
 
-    /// Writes the entry with the object that exists; nil if there is none.
+    /// Writes the entry with the existing object; returns nil if there is none.
     private mutating func useObject() throws(CacheError) -> WriteResult? {
         guard try store.objects.isWorthTrying(content) else { return nil }
         try store.refuseTooLong(content.length)
@@ -219,7 +226,7 @@ struct EntryWrite: ~Copyable {
         return result == .objectMissing ? nil : result
     }
 
-    /// Writes the object's file, which has no name yet.
+    /// Writes the object's bytes to a file that has no name yet.
     private mutating func makeObject(_ bytes: Span<UInt8>) throws(CacheError) {
         try reserve()
         store.atStep?(.claimed)
@@ -227,13 +234,13 @@ struct EntryWrite: ~Copyable {
         store.atStep?(.written)
     }
 
-    /// Gives the object its name, if this write has made one, and then writes the record.
+    /// Gives the object its name, if this write has created one, and then writes the record.
     ///
     /// The bytes are written before the stripe is locked, so the stripe is held for microseconds, however large the value is;
     /// in a durable store for as long as the medium takes to write the names and the entry.
     ///
-    /// If the claim was forgotten because the writer was slow or stopped, others may have taken the space. Then it reserves
-    /// again before the object gets its name.
+    /// If the claim was forgotten because the writer was slow or stopped, other writers may have taken the space. Then this
+    /// reserves space again before the object gets its name.
     private mutating func publish() throws(CacheError) -> WriteResult {
         while true {
             if let result = try publishUnderLock() { return result }
@@ -241,7 +248,7 @@ struct EntryWrite: ~Copyable {
         }
     }
 
-    /// Publishes with the object's stripe held; nil if more space must be reserved first.
+    /// Publishes with the object's stripe held; returns nil if more space must be reserved first.
     private mutating func publishUnderLock() throws(CacheError) -> WriteResult? {
         let lock = try store.objects.stripes.lock(
             .shared,
@@ -264,7 +271,7 @@ struct EntryWrite: ~Copyable {
         }
     }
 
-    /// Keeps the object, which may have its name already, so that no sweep deletes it as an orphan while space is made for
+    /// Keeps the object, which may already have its name, so that no sweep deletes it as an orphan while space is made for
     /// the entry.
     private mutating func keepObject() throws(CacheError) {
         guard var kept = object.take() else { return }
@@ -272,10 +279,10 @@ struct EntryWrite: ~Copyable {
         object = consume kept
     }
 
-    /// What became of the object.
+    /// The result of ``linkObject(under:)``.
     private enum ObjectResult { case linked, missing, noSpace }
 
-    /// Counts the object and gives it its name, or keeps running sweeps from deleting the one that exists.
+    /// Counts the object and gives it its name, or keeps running sweeps from deleting the existing object.
     ///
     /// The stripe is held shared, so no sweep can delete the object between two checks.
     private mutating func linkObject(under lock: borrowing StripeLock) throws(CacheError) -> ObjectResult {
@@ -285,14 +292,14 @@ struct EntryWrite: ~Copyable {
             try objects.synchronizeIfDurable(digest)
             return .linked
         }
-        // An earlier attempt has given it its name and counted it.
+        // An earlier attempt has already named and counted the object.
         if made.isKept, try isPresent(under: lock) {
             object = consume made
             try objects.synchronizeIfDurable(digest)
             return .linked
         }
         let size = made.allocatedSize
-        // A sweep that does not find the object must not subtract it, so this comes before the count.
+        // Note the size before counting it: a sweep that does not find the object yet must not subtract it from the usage.
         control.noteUnnamed(size, stripe: digest.stripe)
         defer { control.noteUnnamed(-size, stripe: digest.stripe) }
         guard try countObject(size) else {
@@ -302,7 +309,7 @@ struct EntryWrite: ~Copyable {
         store.atStep?(.counted)
         var isNew = false
         do throws(CacheError) {
-            // An object that exists already is counted, and so is one that replaces it.
+            // An object that exists already is counted; the difference for one that replaces it is counted below.
             defer { if !isNew { control.addUsage(bytes: -size, entries: 0) } }
             isNew = try objects.publish(made, as: digest)
         } catch {
@@ -312,7 +319,7 @@ struct EntryWrite: ~Copyable {
         if isNew {
             object = consume made
         } else if try isPresent(under: lock) {
-            // Another writer has stored it meanwhile.
+            // Another writer has stored the object meanwhile.
             try objects.synchronizeIfDurable(digest)
             return .linked
         } else {
@@ -325,16 +332,16 @@ struct EntryWrite: ~Copyable {
         return .linked
     }
 
-    /// Returns whether the object exists and is whole, after keeping running sweeps from deleting it.
+    /// Returns whether the object exists and has the right length, after keeping running sweeps from deleting it.
     private func isPresent(under lock: borrowing StripeLock) throws(CacheError) -> Bool {
         guard try store.objects.touch(content.digest, under: lock) else { return false }
         return try store.objects.isPresent(content)
     }
 
-    /// Counts an object that is about to get its name; false if its claim was forgotten and there is no space now.
+    /// Counts an object that is about to get its name; returns false if its claim was forgotten and there is no space now.
     ///
-    /// It counts first and checks the claim afterwards. So at each moment other processes see one of the two, even if this
-    /// process is stopped in between.
+    /// It counts the object first and checks the claim afterwards. So at each moment other processes see the count or the
+    /// claim, even if this process is stopped in between.
     ///
     /// - Parameter bytes: the size of the object on disk.
     private mutating func countObject(_ bytes: Int64) throws(CacheError) -> Bool {
@@ -346,20 +353,20 @@ struct EntryWrite: ~Copyable {
         }
     }
 
-    /// Writes the record with the entry's stripe held; nil if there is no entry to replace and no space was reserved for a
-    /// new one.
+    /// Writes the record with the entry's stripe held; returns nil if there is no entry to replace and no space was
+    /// reserved for a new one.
     ///
     /// - Parameter objectLock: the stripe of the object, which keeps sweeps from deleting it.
     private func writeEntry(under objectLock: borrowing StripeLock) throws(CacheError) -> WriteResult? {
         let (control, entries) = (store.control, store.entries)
-        // The processor loads it while the kernel handles the lock.
+        // The processor loads the words while the kernel handles the lock.
         control.prefetch(key)
-        // If rules are in force the writers of a key go one by one. Otherwise a put that has read the rules before the
-        // latest one could replace this entry with a record that the latest rule removes.
+        // If rules are in force, writers of a key write one at a time. Otherwise a put that has read the rules before the
+        // latest one came into force could replace this entry with a record that the latest rule removes.
         let mustBeAlone = control.rulesVersion != 0 && control.hasWriters(of: key)
         let mode: LockMode = isUnconditional && !mustBeAlone ? .shared : .exclusive
         let lock = try entries.stripes.lock(mode, stripe: key.stripe, patience: wait.stripePatience)
-        // Loaded before the entry is read: a rule that comes later was not applied to the entry.
+        // Load this before the entry is read: a rule that comes into force later was not applied to the entry.
         let rules = control.rulesVersion
         guard try isMet(condition, under: lock) else { return .conflict }
         store.atStep?(.entryLocked)
@@ -387,7 +394,7 @@ struct EntryWrite: ~Copyable {
         return .written(control.rulesVersion == version ? generation : nil)
     }
 
-    /// Whether the value comes from a remote store, which must not get it again.
+    /// Whether the value comes from a remote store, to which it must not be sent again.
     private var comesFromElsewhere: Bool {
         if case .unwritten = condition { true } else { false }
     }
@@ -406,8 +413,9 @@ struct EntryWrite: ~Copyable {
         }
     }
 
-    /// Returns the record with the statement that rules up to this number do not apply to it, which its creation time does
-    /// not imply.
+    /// Returns the record with a statement that rules up to this number do not apply to it.
+    ///
+    /// The creation time of the record does not imply that.
     private func recordFollowing(rule: UInt64) -> [UInt8] {
         // The bytes always decode, as they were encoded from a record.
         guard var record = RecordCodec.decode(record, for: key) else { return record }
@@ -428,12 +436,12 @@ struct EntryWrite: ~Copyable {
                 at: old.removableAt
             )
         }
-        // An object that was there already may be the one of the entry that is replaced. The old object is assumed to be as
-        // large as the new one: its real size would cost a system call.
+        // If the object already existed, it may be the one that the replaced entry names, so no bytes are counted.
+        // Otherwise the old object is assumed to be as large as the new one: its real size would cost a system call.
         control.noteReplacement(bytes: object != nil ? control.expectedAllocation(of: length) : 0)
     }
 
-    /// The entry that is replaced, if the condition names one.
+    /// The entry that is replaced, if the condition contains one.
     private var expected: StoredEntry? {
         switch condition {
         case .always: nil

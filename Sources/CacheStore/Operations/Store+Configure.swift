@@ -3,7 +3,7 @@
 import Platform
 
 extension Store {
-    /// Changes the configuration for all processes, which follow within a second.
+    /// Changes the configuration for all processes, which follow it within a second.
     ///
     /// `change` is called again if the disk was full.
     ///
@@ -30,7 +30,7 @@ extension Store {
         try followed.update { (configuration) throws(CacheError) in
             let before = configuration.limits
             try change(&configuration)
-            // The filter lacks the keys that were stored without it.
+            // The filter of the present control file lacks the keys that were stored without that file.
             if before.sharesMemory == false, configuration.limits.sharesMemory != false {
                 try control.discard()
             }

@@ -25,7 +25,7 @@ extension Store {
             case .found(let data): return data
             case .missing: return nil
             case .unusable:
-                // Otherwise the next write would reuse the damaged object for the same digest.
+                // Delete the object: otherwise the next write would reuse the damaged object for the same digest.
                 counters.add(.corruptObject)
                 _ = try objects.deleteIfCorrupt(
                     content.digest,
@@ -62,9 +62,10 @@ extension Store {
         return (stored, try read(record.content))
     }
 
-    /// Returns when it was recorded that `key` has no value; nil if it was not, if that has expired, or if there is a value.
+    /// Returns when the absence of a value for `key` was recorded.
     ///
-    /// One system call; none for most keys that have no entry.
+    /// Nil if it was not recorded, if that record has expired, or if there is a value. One system call; none for most keys
+    /// that have no entry.
     package func nothing(for key: Digest, now: Timestamp) throws(CacheError) -> Timestamp? {
         if control.rulesOut(key) { return nil }
         guard let entry = try present(key, now, false, nil), entry.record.isNothing else { return nil }
@@ -86,7 +87,7 @@ extension Store {
                 stored.freshness(at: now, accessed: status.accessed) != .expired
             else { return explanation }
             explanation.objectLength = try object(record.content.digest)?.size
-            // As in a get: the record may have been overwritten, and the object swept, between the two reads.
+            // As in a get: the record may have been overwritten, and the old object swept, between the two reads.
             if explanation.objectLength != nil || previous == stored.bytes { return explanation }
             previous = stored.bytes
         }

@@ -2,13 +2,13 @@
 
 package import Platform
 
-// Values that were fetched in parts, whose file becomes the object: no byte is written twice.
+// Values that were fetched in parts: the partial file itself becomes the object, so no byte is written twice.
 
 extension Store {
     /// Stores the complete content of `partial` under `key`.
     ///
-    /// The bytes are read once, for their digest. Afterwards the file is no longer in `tmp/`, but stays readable by its
-    /// descriptor.
+    /// The bytes are read once, for their digest. Afterwards the file is no longer in `tmp/`, but can still be read through
+    /// its descriptor.
     ///
     /// - Parameter makeRecord: returns the record of this content, or throws if it must not be stored.
     /// - Returns: the stored record.
@@ -23,7 +23,7 @@ extension Store {
             let detail = "it is longer than \(most) bytes, the most that the limits allow"
             throw CacheError(.valueTooLarge, to: "store a value in", path: directory.path, detail: detail)
         }
-        // Otherwise the existing object with the same bytes would be replaced, and counted twice.
+        // Without this, the existing object with the same bytes would be replaced, and counted twice.
         if try objects.isPresent(content), try putWithoutBytes(record, for: key) {
             partial.discard()
             return record
@@ -42,8 +42,8 @@ extension Store {
 
     /// Makes room for `partial` to grow to at least `length` bytes, and counts them in the usage before they are written.
     ///
-    /// A sweep knows by how much a reservation exceeds the file (``PartialFile/reservation(for:of:)``), and does not
-    /// subtract that from the usage.
+    /// A sweep knows by how many bytes a reservation exceeds the file (``PartialFile/reservation(for:of:)``), and does not
+    /// subtract them from the usage.
     ///
     /// - Parameter total: the length of the whole value, if known; a value that can't be kept is refused at once.
     /// - Returns: the length that is reserved now.
@@ -72,12 +72,12 @@ extension Store {
         var wait = SpaceWait()
         let reservation = try reserve(length: Int(clamping: missing), record: 0, entries: 0, now: now, &wait)
         partial.count(counted + missing)
-        // From here on the bytes are counted as used.
+        // From here on, the bytes are counted as used, so the claim ends.
         _ = consume reservation
         return length
     }
 
-    /// Writes the record for an object that exists; returns false if no object has these bytes.
+    /// Writes the record for an existing object; returns false if no object has these bytes.
     private func putWithoutBytes(_ record: Record, for key: Digest) throws(CacheError) -> Bool {
         var write = try EntryWrite(record, for: key, in: self)
         try objects.synchronizeIfDurable(record.content.digest)

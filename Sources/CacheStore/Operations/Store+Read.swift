@@ -10,9 +10,9 @@ package struct LiveEntry: Sendable {
     /// The entry as it was read; nil if a remembered record was used, which the generation shows to be current.
     package let stored: StoredEntry?
     package var isStale = false
-    /// The word of the generation table before the record was read, under which the value may be held in memory.
+    /// The generation before the record was read, under which the value may be held in memory.
     ///
-    /// It is nil if the value may not be held without reading the record again.
+    /// Nil if the value may not be held without reading the record again.
     package let generation: Generation?
 }
 
@@ -38,11 +38,11 @@ extension Store {
 
     /// Returns the value of `key`, or nil if it is missing, expired, dangling or damaged.
     ///
-    /// Takes no lock on disk and never waits. Three system calls for a hit (`openat2`, `read`, `close`) on a key that has
-    /// not changed since this process has read its record, one more (`getxattrat`) if it has; one or two more if the access
-    /// time is due. A miss takes none on a key that was never put since the directory was made, for most keys that were
-    /// removed before the filter was last rebuilt, and for a key that has not changed since this process last found it
-    /// missing; otherwise one. A record in sidecar form costs six more than `getxattrat` (four if the file system has no
+    /// Takes no lock on disk and never waits. A hit takes three system calls (`openat2`, `read`, `close`) if the key has
+    /// not changed since this process has read its record, one more (`getxattrat`) if it has, and one or two more if the
+    /// access time is due. A miss takes none for most keys that were never put since the directory was created or that were
+    /// removed before the filter was last rebuilt, and none for a key that has not changed since this process last found it
+    /// missing; otherwise one. A record in sidecar form takes six more than `getxattrat` (four if the file system has no
     /// attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(CacheError) -> StoreHit<Data>?
     {
@@ -60,7 +60,7 @@ extension Store {
         try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.open(content) }
     }
 
-    /// Reads the record and then, by `read`, its object; if the object is missing, reads the record again.
+    /// Reads the record and then, with `read`, its object; if the object is missing, reads the record again.
     func find<Value: ~Copyable>(
         _ key: Digest,
         _ now: Timestamp,
@@ -71,7 +71,8 @@ extension Store {
         if control.rulesOut(key) { return countedMiss(of: key) }
         var previous: [UInt8]?
         for attempt in 0..<Self.readAttempts {
-            // Before the record is read: any process that changes it afterwards changes the word first.
+            // Load the generation before the record: any process that changes the record afterwards changes the generation
+            // first.
             let generation = heldGeneration(of: key)
             if attempt == 0, let generation {
                 switch records.knowledge(of: key, at: generation) {
@@ -81,8 +82,8 @@ extension Store {
                     if case .found(let value) = try read(entry.record.content) {
                         return hit(value, key, entry, now, known: known.accessed)
                     }
-                    // Evicted with its entry, which does not change the generation, or damaged: the entry decides what to
-                    // do.
+                    // The object was evicted with its entry, which does not change the generation, or is damaged. The entry
+                    // shows what to do.
                     records.drop(key)
                     continue
                 case .record, nil: break
@@ -116,13 +117,14 @@ extension Store {
         return countedMiss(of: key)
     }
 
-    /// Returns the generation under which values read from now on may be held; nil if they may not be held.
+    /// Returns the generation under which values that are read from now on may be held; nil if they may not be held.
     func heldGeneration(of key: Digest) -> Generation? {
         control.generation(of: key).flatMap { $0.hasWriters ? nil : $0 }
     }
 
-    /// Returns whether a value is older than the directory's limit: its entry may have been removed while its object remains
-    /// for another key.
+    /// Returns whether a value is older than the directory's limit.
+    ///
+    /// Its entry may have been removed while its object remains for another key.
     private func isTooOld(_ record: RecordCore, _ now: Timestamp) -> Bool {
         record.created.advanced(byNanoseconds: longestAge) < now
     }
@@ -176,8 +178,8 @@ extension Store {
 
     /// Records the access of a hit of a value that accesses prolong, and returns when the value must be checked again.
     ///
-    /// That is when the next access is due to be recorded on disk, and at the latest when the value expires by the access
-    /// that is recorded there, which other processes use.
+    /// That is when the next access is due to be recorded on disk, but no later than the expiration that follows from the
+    /// access time on disk, which other processes use.
     private func noteSlidingHit(
         _ key: Digest,
         _ record: Record,
@@ -185,7 +187,7 @@ extension Store {
         _ isStale: Bool,
         _ now: Timestamp
     ) -> Timestamp? {
-        // A stale hit must not prolong a sliding expiration: the value would be fresh again for all.
+        // A stale hit must not prolong a sliding expiration: the value would be fresh again for all processes.
         guard !isStale, let accessed = accesses.note(key, of: record, now: now),
             let expiry = record.expiry(accessed: accessed, now: now)
         else { return record.expires }
@@ -194,7 +196,7 @@ extension Store {
 
     /// Returns the entry of `key`, if its value may be returned at `now` and its object exists with the right length.
     ///
-    /// Two system calls, one if there is no entry, none for most keys without an entry; one more for a sliding expiration
+    /// Two system calls; one if there is no entry, none for most keys without an entry; one more for a sliding expiration
     /// whose first date has passed.
     package func liveEntry(
         _ key: Digest,
@@ -208,14 +210,16 @@ extension Store {
             guard let entry = try present(key, now, allowingStale, generation), !entry.record.isNothing
             else { return nil }
             if try objects.isPresent(entry.record.content) { return entry }
-            // As in a get: it may have been overwritten, and the old object swept, between the two reads.
+            // As in a get: the entry may have been overwritten, and the old object swept, between the two reads.
             if previous == entry.stored?.bytes { return nil }
             previous = entry.stored?.bytes
         }
         return nil
     }
 
-    /// Returns the entry of `key`, with a record, if its value may be returned; remembers its absence by `generation`.
+    /// Returns the entry of `key`, with a record, if its value may be returned.
+    ///
+    /// If there is no entry, remembers that under `generation`.
     func present(
         _ key: Digest,
         _ now: Timestamp,
@@ -228,7 +232,7 @@ extension Store {
                 return nil
             }
             guard let record = stored.record else {
-                // An empty file is an entry in the process of creation, or one whose creator was killed.
+                // An empty file is an entry that is being created, or one whose creator was killed.
                 if !stored.bytes.isEmpty { counters.add(.corruptRecord) }
                 return nil
             }
@@ -251,22 +255,22 @@ extension Store {
     ) throws(CacheError) -> Freshness? {
         guard let record = stored.record else { return .fresh }
         if record.expires == nil { return record.isOfFuture(at: now) ? .expired : .fresh }
-        // An entry that a rule has expired is expired for all processes that apply the rule; otherwise it could get another
-        // expiration.
+        // An entry that a rule has expired is expired in all processes that apply the rule, whatever their clocks say;
+        // otherwise it could get another expiration.
         let now = max(now, stored.judged)
         let freshness = record.freshness(at: now, accessed: .distantPast)
-        // Now only accesses can have prolonged it, and the file's access time shows those.
+        // Only accesses can have prolonged the value's life, and the file's access time shows them.
         guard freshness != .fresh, record.idleLifetime != nil else { return freshness }
         guard let status = try directory.status(of: key, .entries) else { return .expired }
         let prolonged = record.freshness(at: now, accessed: status.accessed)
-        // The time must be this record's: the time of a later record would make an expired value fresh again.
+        // The access time must belong to this record: the time of a later record would make an expired value fresh again.
         if prolonged != freshness, try entries.read(key)?.bytes != stored.bytes { return nil }
         return prolonged
     }
 
     /// Returns content by its digest, checked against the digest; nil if it is missing or damaged.
     ///
-    /// `openat2`, `fstat` twice, `read`, `close`.
+    /// Five system calls: `openat2`, `fstat` twice, `read`, `close`.
     package func data(for digest: Digest) throws(CacheError) -> Data? {
         guard let file = try objects.open(digest) else { return nil }
         let path = directory.path(of: digest, .objects)

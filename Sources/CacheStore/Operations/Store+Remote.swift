@@ -3,14 +3,14 @@
 package import FoundationEssentials
 package import Platform
 
-/// The functions of the store that share values with remote stores.
+/// Functions of the store that share values with remote stores.
 extension Store {
     // MARK: Noting
 
     /// Records a change of `key` for the remote stores; the caller is about to change the entry and holds its stripe.
     ///
     /// The record is written before the change, because the process may be killed after the change. The sender reads the
-    /// entry only after the stripe was free. One load if there are no remote stores, otherwise two system calls.
+    /// entry only after the stripe was free. One load if there are no remote stores; otherwise two system calls.
     @inline(__always)
     func note(_ key: Digest, _ work: @autoclosure () -> OutboxRecord.Work) {
         guard let words = control.writableWords, words.load(.remoteNotes) != 0 else { return }
@@ -28,14 +28,14 @@ extension Store {
         do throws(Errno) {
             try outbox.append(record)
         } catch {
-            // The change would not be sent, and the remote stores may have an older value of the key.
+            // The change will not be sent, and the remote stores may have an older value of the key.
             control.raiseRemoteBarrier(to: .now)
             counters.add(.remoteDropped)
         }
     }
 
-    /// Accepts no more values from remote stores that were created before `now`, nor those that were found so far and are
-    /// ahead of this machine's clock.
+    /// Stops accepting values from remote stores that were created before `now`, or that were found so far with a creation
+    /// time ahead of this machine's clock.
     ///
     /// The time is stored in the control file. If the directory uses remote stores, it is also appended to the outbox,
     /// because a control file can be lost.
@@ -44,7 +44,7 @@ extension Store {
         if control.remoteNotes != .nothing { appendBarrier(max(now, control.remoteBarrier)) }
     }
 
-    /// Appends the control file's barrier to the outbox if it is later than `known`, the latest one there.
+    /// Appends the control file's barrier to the outbox if it is later than `known`, the latest barrier there.
     ///
     /// That happens if the outbox was full when the barrier was raised.
     package func keepRemoteBarrier(laterThan known: Timestamp) {
@@ -57,12 +57,12 @@ extension Store {
         bestEffort { () throws(Errno) in try outbox.append(OutboxRecord(.barrier(moment.milliseconds))) }
     }
 
-    /// Switches the notes of writers to `notes`.
+    /// Sets which keys writers record in the outbox.
     ///
-    /// If writers noted nothing before, and the directory has used remote stores, older remote values are no longer
+    /// If writers recorded nothing before, and the directory has used remote stores, older remote values are no longer
     /// accepted.
     ///
-    /// The sender calls it in each round, because the directory or the control file may have been replaced. It costs one
+    /// The sender calls this in each round, because the directory or the control file may have been replaced. It costs one
     /// load if nothing has changed.
     package func note(_ notes: RemoteNotes) {
         guard control.writableWords != nil, control.remoteNotes != notes else { return }
@@ -81,12 +81,12 @@ extension Store {
         lock?.release()
     }
 
-    /// How long another process may take to start its notes.
+    /// How long to wait for another process that changes what writers record.
     private static let notesPatience: Duration = .seconds(1)
 
     private func beginNotes(_ notes: RemoteNotes) {
         do throws(Errno) {
-            // The file shows from now on that the directory uses remote stores.
+            // From now on, the outbox file shows that the directory uses remote stores.
             if try outbox.mark() == nil {
                 try outbox.append(OutboxRecord(.barrier(0)))
             } else {
@@ -98,7 +98,7 @@ extension Store {
         guard control.setRemoteNotes(notes), control.remoteBarrier > Timestamp(milliseconds: 0) else {
             return
         }
-        // Writers may have changed entries before they saw the word.
+        // Writers may have changed entries before they saw the new value of the word.
         raiseRemoteBarrier()
     }
 
@@ -109,8 +109,8 @@ extension Store {
 
     // MARK: Sending
 
-    /// Returns the value that a get would find, with its record, after all writers that had started have finished; nil if
-    /// there is none.
+    /// Waits for all writers that have started, then returns the value that a get would find, with its record; nil if there
+    /// is none.
     package func settled(_ key: Digest, now: Timestamp) throws(CacheError) -> (record: Record, value: Data)? {
         try entries.stripes.lock(.exclusive, stripe: key.stripe).release()
         let (stored, value) = try observe(key, now: now)
@@ -120,7 +120,7 @@ extension Store {
 
     // MARK: Taking
 
-    /// The state of a key on this machine before a remote store is asked for its value.
+    /// The state of a key on this machine before a remote store is asked for the key's value.
     package struct Absence: Sendable {
         package let generation: Generation
         package let stored: StoredEntry?
@@ -128,12 +128,12 @@ extension Store {
 
     /// Returns the state of a key, to be compared after a remote store has answered.
     ///
-    /// Returns nil if no remote store must be asked: a value exists by now, its absence is recorded, or writers can't be
+    /// Returns nil if no remote store may be asked: a value exists by now, its absence is recorded, or writers can't be
     /// detected.
     ///
     /// One system call.
     package func absence(of key: Digest, now: Timestamp) throws(CacheError) -> Absence? {
-        // Before the entry is read: a later writer changes the word first.
+        // Load the generation before reading the entry: a later writer changes the generation first.
         guard directory.isWritable, let generation = control.generation(of: key), !generation.hasWriters
         else { return nil }
         let stored = try entries.read(key)
@@ -141,7 +141,7 @@ extension Store {
         return Absence(generation: generation, stored: stored)
     }
 
-    /// Returns whether no process has written `key` since.
+    /// Returns whether no process has written the key since `absence` was returned.
     package func isCurrent(_ absence: Absence) -> Bool { control.isCurrent(absence.generation) == true }
 
     /// Stores a value of a remote store, unless the key was written or removed since the request.
@@ -166,7 +166,7 @@ extension Store {
 }
 
 extension Record {
-    /// The record for other machines: without its key, which a requesting machine knows, and without the state of this
+    /// The record for other machines: without the key, which a requesting machine knows, and without the state of this
     /// directory.
     package var forOthers: Record {
         var record = self
@@ -177,7 +177,7 @@ extension Record {
         return record
     }
 
-    /// Returns the record of a value that came from another machine, whose clock may be ahead.
+    /// Returns the record to store for a value that came from another machine, whose clock may be ahead.
     ///
     /// - Parameter key: the key to store with it, if any.
     package func arrived(at now: Timestamp, content: Content, key: String?) -> Record {

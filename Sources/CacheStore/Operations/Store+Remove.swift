@@ -3,10 +3,10 @@
 package import Platform
 
 extension Store {
-    /// Removes the entry of `key`; false if there was none, or if it had expired at `now`.
+    /// Removes the entry of `key`; returns false if there was none, or if it had expired at `now`.
     ///
     /// The object stays until a sweep finds that no entry names it. Six system calls; three if there is no entry, seven if
-    /// it has expired; one more if entries take their own space on disk.
+    /// the entry has expired; one more if entries take space on disk besides their inodes.
     ///
     /// - Parameter name: the key, for the event log.
     package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(CacheError) -> Bool {
@@ -20,7 +20,7 @@ extension Store {
             case .own(let stored):
                 if try remove(key, ifStill: stored) { return true }
             case .over(let stored):
-                // Another writer may have replaced it with a fresh value, which has to be removed, too.
+                // Another writer may have replaced the entry with a fresh one, which must be removed, too.
                 if try remove(key, ifStill: stored) { return false }
             case .changed: continue
             }
@@ -31,7 +31,7 @@ extension Store {
     private enum RemovalFinding {
         case absent, changed
         case removed(Record)
-        /// An entry to delete that counts as absent: it has expired, is damaged or notes an absence.
+        /// An entry to delete that counts as absent: it has expired, is damaged, or records the absence of a value.
         case over(StoredEntry)
         /// An entry to delete that was never sent to remote stores.
         case own(StoredEntry)
@@ -39,8 +39,9 @@ extension Store {
 
     /// Deletes the entry of `key` if it is fresh.
     ///
-    /// Raises the generation even if there is no entry: processes may hold the value of an evicted one in memory. Other writers may be active. If one replaces the entry between the read and the deletion, its entry is deleted, as if
-    /// it had come before.
+    /// Raises the generation even if there is no entry: processes may hold the value of an evicted entry in memory. Other
+    /// writers may be active. If one of them replaces the entry between the read and the deletion, its entry is deleted, as
+    /// if it had been written before.
     private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(CacheError) -> RemovalFinding {
         let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
         let change = try control.beginChange(of: key, publishes: false)
@@ -56,18 +57,19 @@ extension Store {
     ) throws(CacheError) -> RemovalFinding {
         let found = try entries.read(key)
         let isOwn = found?.record?.staysHere ?? false
-        // Noted even if there is no entry: remote stores may have one.
+        // Record the removal even if there is no entry: remote stores may have one.
         if !isOwn { note(key, .remove) }
         guard let stored = found else { return .absent }
         guard let record = stored.record else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
         guard freshness == .fresh, !record.isNothing else { return .over(stored) }
-        // An entry that has replaced it since may have been sent, and its removal would have to be noted.
+        // Don't delete it here: an entry that has replaced it meanwhile may have been sent, and its removal would have to
+        // be recorded.
         if isOwn { return .own(stored) }
         return try entries.delete(key, under: lock) ? .removed(record) : .absent
     }
 
-    /// Removes the entry if it is still the `observed` one (nil: absent); false if it is not.
+    /// Removes the entry if it is still the `observed` one (nil: absent); returns false if it is not.
     package func remove(_ key: Digest, ifStill observed: StoredEntry?) throws(CacheError) -> Bool {
         let (isAsObserved, removed) = try remove(key) { StoredEntry.areSame($0, observed) }
         if removed != nil { log(.removed, of: key, name: observed?.record?.key) }
@@ -76,7 +78,7 @@ extension Store {
 
     /// Removes the entry if `isMeant` returns true for it (nil: absent), while no writer can change it.
     ///
-    /// It is not recorded in the event log.
+    /// The removal is not recorded in the event log.
     ///
     /// - Returns: the result of `isMeant`, and the removed entry.
     package func remove(
@@ -126,10 +128,10 @@ extension Store {
 
     /// Removes the entry of `key`, if there is one, for a computed value that this process keeps in its memory alone.
     ///
-    /// If there is no entry it changes nothing for other processes. So several processes can each compute the value and keep
-    /// it in memory. No system call for most keys without an entry, one for others, and four if there is an entry.
+    /// If there is no entry, this changes nothing for other processes. So several processes can each compute the value and
+    /// keep it in memory. No system call for most keys without an entry, one for others, and four if there is an entry.
     package func vacateIfPresent(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
-        // Loaded before the check: a writer that stores a value afterwards changes the word first.
+        // Load the generation before the check: a writer that stores a value afterwards changes the generation first.
         guard let generation = heldGeneration(of: key), try isAbsent(key) else {
             return try vacate(key, name: name)
         }
@@ -141,17 +143,19 @@ extension Store {
         return try directory.status(of: key, .entries) == nil
     }
 
-    /// - Parameter record: nil if it is not known.
+    /// Counts a removal, and notes the garbage that it creates.
+    ///
+    /// - Parameter record: the removed record; nil if it is not known.
     private func noteRemoval(of record: Record?) {
         counters.add(.removal)
         if let record { control.noteRemoval(of: record) } else { control.noteReplacement(bytes: 0) }
     }
 
-    /// Records an access, if a get would hit; false if it would miss.
+    /// Records an access if a get would hit; returns false if it would miss.
     ///
     /// Seven system calls.
     ///
-    /// - Parameter clock: called once the stripe is held, so that an entry which expires during the wait is not prolonged.
+    /// - Parameter clock: called once the stripe is held, so that an entry that expires during the wait is not prolonged.
     package func touch(_ key: Digest, by clock: () -> Timestamp) throws(CacheError) -> Bool {
         let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
         let now = clock()
@@ -165,8 +169,8 @@ extension Store {
 
     /// Removes an entry whose object a reader found damaged, and the object if its bytes don't have its digest.
     ///
-    /// A reader never waits. If a lock is not free, or anything fails, the next reader or sweep does it: the value is a miss
-    /// either way.
+    /// A reader never waits. If a lock is not free, or anything fails, the next reader or sweep removes them: the value is
+    /// a miss either way.
     func discard(_ key: Digest, _ stored: StoredEntry, _ content: Content) {
         var isRecordWrong = false
         repair { () throws(CacheError) in
@@ -182,7 +186,7 @@ extension Store {
 
     /// Removes an entry whose object a reader found missing or damaged, as ``discard(_:_:_:)`` does.
     ///
-    /// If it stayed, calls that don't read the value would report it as present.
+    /// If the entry stayed, calls that don't read the value would report it as present.
     func forget(_ key: Digest, _ stored: StoredEntry, unlessPresent content: Content?) {
         guard directory.isWritable else { return }
         repair { () throws(CacheError) in

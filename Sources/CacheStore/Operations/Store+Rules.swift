@@ -2,14 +2,14 @@
 
 package import Platform
 
-/// Operations on many values at once, without reading any.
+/// Operations on many values at once, without reading any of them.
 extension Store {
     /// When the rules in force last changed; nil if there are none.
     ///
     /// No system calls.
     package var rulesMade: Timestamp? {
         let version = control.rulesVersion
-        // Versions follow the time.
+        // Versions follow the clock, in milliseconds.
         return version == 0 ? nil : Timestamp(milliseconds: Int64(clamping: version))
     }
 
@@ -17,7 +17,7 @@ extension Store {
     ///
     /// About 30 system calls and a pass over the generations, however many values there are. If there are too many rules
     /// already, all of them are carried out first: by a sweep of expired values, and if that is not enough, by new records
-    /// for all stale values and another sweep. So one call of 64 takes long.
+    /// for all stale values and another sweep. So one call in 64 takes long.
     ///
     /// - Returns: false if that is impossible, and the caller must handle each value individually.
     package func enact(
@@ -27,7 +27,7 @@ extension Store {
         atStep: (RuleStep) -> Void = { _ in }
     ) -> Bool {
         if !hasGenerations { renewControl() }
-        // This covers the remote values too: this machine does not know their keys.
+        // The barrier covers the remote values, whose keys this machine does not know.
         raiseRemoteBarrier(now: now)
         do throws(CacheError) {
             var enactment = try control.enact(effect, selection, now: now, atStep: atStep)
@@ -42,14 +42,14 @@ extension Store {
             counters.add(.removalRule)
             return true
         } catch {
-            // A full disk, or another file in the place of the rules: the caller can still handle each value.
+            // The disk is full, or another file is in the place of the rules file: the caller can still handle each value.
             return false
         }
     }
 
-    /// Rewrites each value that rules in force have changed, with the record that results from them.
+    /// Rewrites the record of each value that rules in force have changed, so that the next sweep can delete the rules.
     ///
-    /// Then the next sweep can delete the rules.
+    /// The new record is the one that results from the rules.
     private func writeOutRules(now: Timestamp) throws(CacheError) {
         for shard in 0..<StoreLayout.shardCount {
             for key in try digests(.entries, shard: shard).digests {
@@ -68,8 +68,8 @@ extension Store {
         return try rewrite(record, for: key, ifStill: stored, now: now, keeping: status.accessed) != .conflict
     }
 
-    /// Expires one entry at `now`, if it has not expired; returns false if it has changed meanwhile and the caller must try
-    /// again.
+    /// Expires one entry at `now`, if it has not expired; returns false if the entry has changed meanwhile and the caller
+    /// must try again.
     ///
     /// - Parameter isMeant: returns whether to expire the entry.
     package func expire(

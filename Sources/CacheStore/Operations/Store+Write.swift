@@ -10,8 +10,8 @@ extension Store {
     ///
     /// System calls for equal content over an existing entry: 11 (`fstatat`, two locks and unlocks; `openat2`, `utimensat`,
     /// `close` for the object; `openat2`, `fsetxattr`, `close` for the entry). 14 for new content: the object is looked up,
-    /// not found, created, written, linked and closed. One more for a new entry. In a series of puts that were all new
-    /// (``NewKeyPredictor``) one less, and two less with a new entry.
+    /// not found, created, written, linked and closed. One more for a new entry. In a series of puts that are all new
+    /// (``NewKeyPredictor``), one fewer for new content, and two fewer if the entry is new, too.
     ///
     /// - Parameters:
     ///   - bytes: the value.
@@ -19,7 +19,7 @@ extension Store {
     ///   - record: the record of the value.
     ///   - wait: how to wait if there is no space.
     ///   - willWrite: called with the stripe held, just before the entry is written: no other process can have seen the
-    ///     value before. Called again if the disk was full.
+    ///     value before. Called again if the write is repeated because the disk was full.
     /// - Returns: the generation under which the value may be held in memory; nil if it may not.
     @discardableResult
     package func put(
@@ -37,8 +37,8 @@ extension Store {
 
     /// Copies a file's bytes, from its offset to its end, into an object that has no name yet.
     ///
-    /// If the length of the file is known it reserves space first. If the disk is full it makes space and continues to copy
-    /// (``makeSpace(_:now:_:)``).
+    /// If the length of the file is known, it reserves space first. If the disk is full, it makes space and continues to
+    /// copy (``makeSpace(_:now:_:)``).
     ///
     /// - Parameter draft: a record like the value's; the call fails now if it is too long.
     package func stage(
@@ -66,9 +66,10 @@ extension Store {
         var janitor = janitorWait(wait)
         var copied: Int64 = 0
         var staged = try objects.stage(copying: source, atMost: longestValue) { left in
-            // No other process can free this space. It is reserved again when the value is complete.
+            // Give up the reservation: no other process can free this space. It is reserved again when the value is
+            // complete.
             reservation = Reservation()
-            // Twice as much each time, up to 1 TiB, so that a long pipe needs few collections.
+            // Make twice as much space each time, up to 1 TiB, so that a long pipe needs few collections.
             copied = min(max(copied * 2, Int64(left)), 1 << 40)
             return makeSpace(copied, now: now, &janitor)
         }
@@ -116,9 +117,9 @@ extension Store {
 
     /// Replaces the record of a live entry with another record of the same content, if the entry is still the `observed` one.
     ///
-    /// It counts as an access at `now`.
+    /// This counts as an access at `now`, unless `accessed` is passed.
     ///
-    /// - Parameter accessed: the access time that the entry keeps, if it does not count as an access.
+    /// - Parameter accessed: the access time that the entry keeps, if the write does not count as an access.
     package func rewrite(
         _ record: Record,
         for key: Digest,
@@ -135,8 +136,8 @@ extension Store {
             wait: wait,
             in: self
         )
-        // Before the lock: another process may have left any number of bytes to write to the medium, and no process should
-        // wait for that with the lock held. Under the lock little is left to write.
+        // Synchronize before locking: another process may have left any number of bytes to write to the medium, and no
+        // process should wait for that with the lock held. Under the lock little is left to write.
         try objects.synchronizeIfDurable(record.content.digest)
         let result = try write.run()
         // A record that is changed in place does not change the access time of the file.
@@ -146,8 +147,9 @@ extension Store {
         return result
     }
 
-    /// Returns the access time of an entry that gets a new record: the present, unless it expires at once and an access
-    /// would prolong it.
+    /// Returns the access time of an entry that gets a new record.
+    ///
+    /// It is the present, unless the entry expires at once and an access would prolong its life.
     private static func accessTime(for record: Record, now: Timestamp) -> Timestamp {
         guard record.idleLifetime != nil, let expires = record.expires, expires <= now else { return now }
         return record.created

@@ -4,27 +4,28 @@ package import Platform
 
 /// The file `outbox`: a journal of the keys whose changes must be sent to stores on other machines (``OutboxRecord``).
 ///
-/// Each writer appends whole records, each by one write to a file opened for appending, so the records of several processes
-/// do not mix and no process needs a lock. If a killed process or a full disk leaves a part of a record, only that record is
-/// lost: readers search for the next one (``OutboxRecord/all(in:)``).
+/// Each writer appends whole records, each with one write to a file opened for appending, so the records of several
+/// processes do not mix and no process needs a lock. If a killed process or a full disk leaves a partial record, only
+/// that record is lost: readers search for the next one (``OutboxRecord/all(in:)``).
 ///
-/// The process that sends, which holds the sender's lock, may replace the file by a shorter one (``replace(by:readUpTo:)``).
-/// An appender that finds that its file has lost its name appends once more, to the new file. Records that were appended
-/// before that, and after the old file was read, are only in the old file for a while. It keeps the name `outbox.1` until
-/// the new file has them, and the first record of the new file says that both have to be read. So no record is lost or
-/// missed, whichever process is killed.
+/// The process that sends the changes, which holds the sender's lock, may replace the file with a shorter one
+/// (``replace(by:readUpTo:)``). An appender that finds that its file no longer has the name `outbox` appends its record
+/// again, to the new file. Records that were appended to the old file after the sender had read it, and before it was
+/// replaced, are only in the old file for a while. The old file keeps the name `outbox.1` until the new file contains
+/// them, and the first record of the new file states that both files have to be read. So no record is lost or missed,
+/// whichever process is killed.
 ///
-/// The first record identifies the file, as its number is random: a file that was read may have been deleted, and another
-/// may have its inode.
+/// The random number in its first record identifies the file. The inode does not: a file that was read may have been
+/// deleted, and another file may have its inode.
 package final class OutboxFile: Sendable {
     /// The maximum length in bytes; records that do not fit are dropped.
     ///
-    /// 64 Ki records and as many that mark them as done.
+    /// There is room for 64 Ki records and as many that mark them as done.
     package static let longest = RemoteMarks.longestOutbox
 
     private struct State: ~Copyable {
         var file: FileDescriptor?
-        /// The identity of the file: while it is open no other file has this inode.
+        /// The identity of the file; while it is open, no other file has this inode.
         var identity: FileStatus.Identity?
         /// The size at the last check.
         var size: Int64 = 0
@@ -72,7 +73,7 @@ package final class OutboxFile: Sendable {
         throw .timedOut
     }
 
-    /// Appends to the file once; returns false if it has lost its name.
+    /// Appends to the file once; returns false if the file no longer has the name `outbox`.
     private func appendOnce(_ bytes: [UInt8]) throws(Errno) -> Bool {
         try state.withLock { (state) throws(Errno) -> Bool in
             if state.file == nil {
@@ -83,12 +84,12 @@ package final class OutboxFile: Sendable {
             }
             guard let file = state.file.take() else { return false }
             if state.size >= Self.longest {
-                // Another file may have replaced it.
+                // A shorter file may have replaced this one.
                 guard let size = try sizeOfNamed(state.identity) else { return false }
                 if size >= Self.longest { throw .fileTooLarge }
             }
             try file.writeAll(bytes.span)
-            // The number of links does not show it: a backup may be another name of the file.
+            // The number of links does not show whether the file has the name: a backup may be another link to it.
             guard let size = try sizeOfNamed(state.identity) else { return false }
             state.size = size
             state.file = consume file
@@ -96,7 +97,7 @@ package final class OutboxFile: Sendable {
         }
     }
 
-    /// Returns the length of the file that has the name, if it is this one.
+    /// Returns the length of the file `outbox` if it has this identity; otherwise nil.
     private func sizeOfNamed(_ identity: FileStatus.Identity?) throws(Errno) -> Int64? {
         guard let named = try directory.root.presentStatus(of: StoreLayout.outbox), named.identity == identity
         else { return nil }
@@ -105,7 +106,7 @@ package final class OutboxFile: Sendable {
 
     // MARK: Reading
 
-    /// The state that shows a change of the file: its inode, its length and its change time.
+    /// The state of the file, which shows whether the file has changed: its inode, its length and its change time.
     package struct Mark: Sendable, Equatable {
         package let identity: FileStatus.Identity
         package let size: Int64
@@ -177,7 +178,7 @@ package final class OutboxFile: Sendable {
         try carryOver()
     }
 
-    /// Appends the records of the replaced file that this file does not have yet; does nothing if that was done.
+    /// Appends the records of the replaced file that this file does not contain yet; does nothing if they were appended.
     ///
     /// The caller holds the sender's lock.
     package func carryOver() throws(Errno) {
@@ -186,7 +187,7 @@ package final class OutboxFile: Sendable {
         guard let header = records.first, case .follows(let offset) = header.work else { return }
         let mark = OutboxRecord(number: header.number, .carried)
         if !records.contains(mark) {
-            // Records that were appended before the rename are found here; later appenders find the new file.
+            // This finds all records that were appended before the rename; later appenders find the new file.
             let late = try readPredecessor(from: offset) ?? []
             let bytes = OutboxRecord.net(late).flatMap { $0.encoded() } + mark.encoded()
             try directory.root.open(StoreLayout.outbox, Self.opening).writeAll(bytes.span)
@@ -200,7 +201,10 @@ package final class OutboxFile: Sendable {
 }
 
 extension OutboxRecord {
-    /// Returns these records without completed changes, so that they can follow newer ones.
+    /// Returns these records without completed changes and without ``OutboxRecord/Work/follows(upTo:)`` and
+    /// ``OutboxRecord/Work/carried``.
+    ///
+    /// The result can be appended after newer records.
     package static func net(_ records: [OutboxRecord]) -> [OutboxRecord] {
         let (begun, done) = (
             Set(records.filter { $0.work != .done }.map(\.number)),
@@ -212,8 +216,10 @@ extension OutboxRecord {
         }
     }
 
-    /// Returns the records in bytes of a journal, and the number of bytes read, without a possible partial record at the
-    /// end.
+    /// Returns the records in the bytes of a journal, and the number of bytes read, which excludes a partial record at
+    /// the end.
+    ///
+    /// Damaged bytes are skipped.
     package static func all(in bytes: [UInt8]) -> (records: [OutboxRecord], count: Int) {
         var records: [OutboxRecord] = []
         var start = 0

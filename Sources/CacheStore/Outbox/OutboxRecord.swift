@@ -27,25 +27,25 @@ package struct OutboxRecord: Sendable, Hashable {
         case avoid
         /// The change with this number is done, or was abandoned.
         case done
-        /// The first record of a file that replaced another one and covers it up to an offset; later records must still be
-        /// carried over.
+        /// The first record of a file that replaced another one and covers it up to an offset; later records of that file
+        /// must still be carried over.
         case follows(upTo: Int64)
         /// Accept no value from the servers that was created before this time, in milliseconds since 1970.
         case barrier(Int64)
         /// The records were carried over; the number is the number of ``follows(upTo:)``.
         case carried
-        /// Until this time, in milliseconds since 1970, a server may still carry out a request about this key that was not
-        /// answered.
+        /// Until this time, in milliseconds since 1970, a server may still execute an unanswered request about this key.
         ///
-        /// Accept no value of the key from the servers, and send it again afterwards.
+        /// Until then accept no value of the key from the servers; send the key again afterwards.
         case doubt(until: Int64)
-        /// The key was sent again after this time: doubts up to it no longer apply.
+        /// The key was sent again after this time, so doubts up to this time no longer apply.
         case certain(until: Int64)
     }
 
     package static let size = 88
 
-    /// The identifier of the change, chosen at random by the process that adds it, so that no two processes choose the same.
+    /// The identifier of the change, chosen by the process that adds it so that no two processes choose the same
+    /// (``freshNumber()``).
     package let number: UInt64
     /// The digest of the key.
     package let entry: Digest
@@ -137,7 +137,7 @@ package struct OutboxRecord: Sendable, Hashable {
     }
 
     private static func number(_ bytes: Span<UInt8>, at start: Int) -> UInt64 {
-        // Marked unsafe because not every bit pattern is a value of every type; for an integer every one is.
+        // This call is unsafe because not every bit pattern is a value of every type; for an integer every one is.
         unsafe UInt64(littleEndian: bytes.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self))
     }
 
@@ -157,7 +157,7 @@ extension [UInt8] {
 }
 
 extension OutboxRecord {
-    /// Returns a number that no other process chooses at the same time.
+    /// Returns a hash of the process, the thread and the time, so that no other process chooses the same number.
     package static func freshNumber() -> UInt64 {
         let process = UInt64(UInt32(bitPattern: CurrentProcess.identifier))
         let thread = UInt64(truncatingIfNeeded: threadNumber)

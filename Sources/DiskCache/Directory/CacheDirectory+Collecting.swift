@@ -6,8 +6,8 @@ import Platform
 extension CacheDirectory {
     /// Removes values that are no longer needed, and those that exceed the limits.
     ///
-    /// Safe alongside other collections and any number of readers and writers, which do not wait for it. If it is killed,
-    /// the next one does the rest. Only one collection runs at a time: this waits for those of other processes.
+    /// Safe at any time: readers and writers do not wait for a collection. If its process is killed, the next collection
+    /// does the rest. Only one collection runs at a time: this call waits for the collections of other processes.
     ///
     /// - Parameters:
     ///   - options: the limits, and the keys that may be removed.
@@ -27,7 +27,8 @@ extension CacheDirectory {
             return try withStore { (store, now) throws(CacheError) in
                 var request = request
                 let rest = request.pace.pause
-                // While this holds the lock, no other process can make the space that writers wait for.
+                // No pause while writers wait for space: this collection holds the lock, so no other process can make that
+                // space.
                 request.pace.pause = { store.isPressed || rest($0) }
                 request.progress = progress
                 return try Sweep.run(request, on: store, now: now)
@@ -56,12 +57,12 @@ extension CacheDirectory {
         return CacheError(.busy, message, cause: error.cause, path: error.path)
     }
 
-    /// Reads and hashes all values, or a sample, and compares them with the metadata.
+    /// Reads and hashes all values, or a sample of them, and compares the results with the metadata.
     ///
     /// Works on several threads. Needs about 27 bytes of memory per value, 270 MB for 10 million.
     ///
     /// - Parameters:
-    ///   - options: what to check, and whether to repair it.
+    ///   - options: what to check, and whether to repair damage.
     ///   - found: called for each problem as it is found, on any thread.
     ///   - progress: called from time to time, on the calling thread.
     /// - Complexity: O(*n*) in the bytes of the values that are read.

@@ -4,10 +4,10 @@ public import CacheStore
 public import FoundationEssentials
 
 extension CacheDirectory {
-    /// Stores content under its own digest; returns the digest.
+    /// Stores content under its own digest, and returns the digest.
     ///
-    /// `data(for:)` finds it until it has expired and a collection has removed it. It is a value like any other, with the
-    /// digest's hexadecimal digits as its key. It is on disk when this returns, even with
+    /// `data(for:)` finds the content until it has expired and a collection has removed it. It is a value like any other,
+    /// with the digest's hexadecimal digits as its key. It is on disk when this call returns, even with
     /// ``CacheConfiguration/Writing/behind`` and ``CacheConfiguration/Keeping/memoryOnly``.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
@@ -19,10 +19,10 @@ extension CacheDirectory {
         return digest
     }
 
-    /// Returns the content with this digest, verified against it, or nil.
+    /// Returns the content with this digest, verified against the digest; nil if it is missing or damaged.
     ///
-    /// Does not count as an access of any key. A file that was extended with large holes is read to its end, however long it
-    /// is, unless the content was stored under its digest.
+    /// Does not count as an access of any key. If damage has extended a file by large holes, it is read to its end, however
+    /// long it is, unless the content was stored under its digest (``store(_:expires:)``).
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func data(for digest: Digest) throws(CacheError) -> Data? {
         try cache.core.checkOpen()

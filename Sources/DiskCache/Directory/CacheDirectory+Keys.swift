@@ -31,14 +31,14 @@ extension CacheDirectory {
         )
     }
 
-    /// Returns the removals by all processes that the directory's event log still has, the newest last; nil if there is no
-    /// log.
+    /// Returns the removals that the directory's event log still contains, by all processes, the newest last; nil if there
+    /// is no log.
     ///
     /// Expired values are logged when their space is reclaimed. Values that are overwritten are not logged.
     ///
     /// - Parameters:
     ///   - key: return only removals of this key.
-    ///   - limit: return only this many of the newest.
+    ///   - limit: return only this many of the newest removals.
     /// - Complexity: O(*n*) in the log's bytes; memory for about twice the result.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func removals(
@@ -56,7 +56,7 @@ extension CacheDirectory {
                     var event = event
                     event.key = key ?? event.key
                     newest.append(event)
-                    // Trimmed only at twice the limit, so that it costs O(1) per removal.
+                    // Trimmed only at twice the limit, so that trimming costs O(1) per removal.
                     if newest.count / 2 > limit { newest.removeFirst(newest.count - limit) }
                 }
             }

@@ -4,7 +4,7 @@ public import CacheStore
 import Platform
 
 extension CacheDirectory {
-    /// Returns the directory's present limits.
+    /// Returns the directory's current limits.
     ///
     /// One system call if it has none, otherwise four.
     ///
@@ -24,12 +24,12 @@ extension CacheDirectory {
     /// Other processes adopt them within a second. Entries beyond the new limits are evicted by a process that has a
     /// janitor, or by the next collection.
     ///
-    /// - Parameter change: changes the present limits in place. Other callers that change limits wait meanwhile, at most 0.7
-    ///   seconds, and then fail with the code `busy`; so it should return quickly, and must not change limits by another
-    ///   call.
+    /// - Parameter change: changes the current limits in place. Other callers that change limits wait meanwhile, at most
+    ///   0.7 seconds, and then fail with the code `busy`; so it should return quickly, and must not call `updateLimits`
+    ///   itself. It is called again if the disk was full.
     /// - Returns: the new limits.
-    /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that even an empty cache exceeds, and the error
-    ///   of `change`. The limits then stay unchanged.
+    /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that even an empty cache would exceed, and the
+    ///   error of `change`. The limits then stay unchanged.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func updateLimits(
@@ -46,7 +46,8 @@ extension CacheDirectory {
                     try limits.check(against: before)
                     try limits.checkRoom(beside: store.overhead, path, against: before)
                 } catch {
-                    // Not thrown here: an error of `change` about some other full disk would evict values.
+                    // Not thrown here: `configure` takes a disk-full error for one of its own, and evicts values, even if
+                    // `change` failed because another disk is full.
                     refusal = error
                     return
                 }
@@ -60,7 +61,8 @@ extension CacheDirectory {
 }
 
 extension SharedCache {
-    /// Writes the limits of this cache's configuration if the directory has none, and reports if it has others.
+    /// Writes the limits of this cache's configuration if the directory has none, and reports it if the directory has
+    /// others.
     func establishLimits() throws(CacheError) {
         guard let limits = configuration.limits, core.store.configurationFailure == nil else { return }
         if core.store.directory.isWritable, core.store.configuration.limits.limitNothing {
@@ -112,7 +114,7 @@ extension CacheLimits {
                 "limit the log: it takes 64 KiB at least: use that or more, or 0"
             )
         }
-        // Anything else would be a `config.json` that no process could read.
+        // Otherwise the change would write a `config.json` that no process can read.
         if let problem = DirectoryConfiguration(self).problem {
             throw CacheError(.invalidArgument, "change the limits: \(problem): use another value")
         }

@@ -4,11 +4,11 @@ public import CacheStore
 import Platform
 
 extension CacheDirectory {
-    /// Returns the contents of the cache, counted now; its use by this process and by all processes; and the last
+    /// Counts the contents of the cache, and returns them with its use by this process and by all processes, and the last
     /// collection.
     ///
-    /// - Parameter selection: the keys to count, with the values that they name. Unreadable entries, and values that no key
-    ///   names, are counted with all keys only.
+    /// - Parameter selection: the keys to count, with their values. Unreadable entries, and values that no key refers to,
+    ///   are counted only if all keys are selected.
     /// - Complexity: O(*n*) in keys and values: two system calls per key and one per value; 32 bytes of memory per value of
     ///   a selection, none for all keys.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
@@ -27,7 +27,7 @@ extension CacheDirectory {
                         continue
                     }
                     guard let (stored, status) = entry else {
-                        // The file of an entry that a rule has removed stays until a collection.
+                        // The file of an entry that a removal rule has removed stays until a collection deletes it.
                         let status = selection == .all ? try store.directory.status(of: key, .entries) : nil
                         if let status, status.kind == .regular {
                             statistics.entryBytes += status.allocatedSize

@@ -10,12 +10,12 @@ public enum CacheEvent: Sendable {
     /// A value has left this process's memory tier.
     ///
     /// It may still be on disk. `value` is the value, `Data` or the value of a typed view, if
-    /// ``CacheConfiguration/Memory/eventsCarryValues`` is set; otherwise nil. A value that has dropped a part
-    /// (``DiscardableValue``) comes without it.
+    /// ``CacheConfiguration/Memory/eventsCarryValues`` is set; otherwise nil. A ``DiscardableValue`` that has dropped the
+    /// part that it can rebuild comes without that part.
     case removedFromMemory(key: String, cause: MemoryRemovalCause, cost: Int, value: (any Sendable)?)
     /// A value that was put with write-behind could not be published, and is lost.
     case publishFailed(key: String, error: CacheError)
-    /// A background computation, for a value that was returned stale or early, failed with an error of this description.
+    /// A background computation failed; `reason` describes the error.
     case refreshFailed(key: String, reason: String)
     /// This process's janitor has collected garbage.
     case collected(CollectionReport)
@@ -32,12 +32,12 @@ public enum CacheEvent: Sendable {
     /// The directory's limits apply. Sent once, when the cache is opened: to the callback at once, and to the first stream
     /// of events as its first event.
     case limitsDiffer(given: CacheLimits, present: CacheLimits)
-    /// The directory was deleted or replaced while open.
+    /// The directory was deleted or replaced while the cache was open.
     ///
     /// The cache continues in the directory that is now at its path.
     case directoryReplaced
     /// A server returned a value that does not match its digest, or is malformed.
     ///
-    /// It counted as a miss, and is removed from the server if this process may write.
+    /// It counts as a miss, and is removed from the server if this process may write there.
     case remoteValueWrong(keyDigest: Digest, server: String, reason: String)
 }

@@ -9,13 +9,13 @@ import Synchronization
 final class EventStreams: Sendable {
     /// How many events a stream buffers for a slow listener; the oldest are dropped first.
     ///
-    /// A listener that must not lose any uses the configuration's callback.
+    /// A listener that must not lose any event uses the configuration's callback.
     static let capacity = 1024
 
     private struct State {
         var continuations: [Int: AsyncStream<CacheEvent>.Continuation] = [:]
         var next = 0
-        /// An event from before there could be a stream.
+        /// An event that occurred before any stream could exist.
         ///
         /// The first stream begins with it.
         var early: CacheEvent?
@@ -55,7 +55,7 @@ final class EventStreams: Sendable {
         state.withLock { $0.early = event }
     }
 
-    /// Returns a stream of all events from now on; an ended one after ``finish()``.
+    /// Returns a stream of all events from now on; after ``finish()``, a stream that has ended.
     func makeStream() -> AsyncStream<CacheEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: CacheEvent.self,

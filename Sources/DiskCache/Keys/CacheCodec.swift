@@ -4,9 +4,8 @@ public import FoundationEssentials
 
 /// A codec that encodes values of a type as bytes and decodes them.
 ///
-/// Equal values should encode to equal bytes, which are then stored once. Decoding bytes that an older version of the
-/// program wrote must either succeed correctly or throw, which is a miss. So give a format a version number if its bytes
-/// could be misread.
+/// Equal values should encode to equal bytes, which are then stored once. Bytes that an older version of the program wrote
+/// must either decode correctly or throw, which is a miss. So give a format a version number if its bytes could be misread.
 public protocol CacheCodec<Value>: Sendable {
     /// The type of the values.
     associatedtype Value: Sendable
@@ -55,7 +54,8 @@ public struct JSONCodec<Value: Codable & Sendable>: CacheCodec {
 /// Under memory pressure the memory tier drops this part of its values before it evicts any value; the next get rebuilds
 /// the part. (NSDiscardableContent serves the same purpose.)
 public protocol DiscardableValue: Sendable {
-    /// Returns the value without the part that it can rebuild, and its cost then; nil if there is nothing to drop.
+    /// Returns the value without the part that it can rebuild, and the bytes of memory that it then takes; nil if there is
+    /// nothing to drop.
     func discarded() -> (value: Self, cost: Int)?
 
     /// Returns the complete value.

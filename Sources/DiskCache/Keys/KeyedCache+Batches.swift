@@ -67,8 +67,9 @@ extension KeyedCache {
     /// need it at the same time.
     ///
     /// The closure gets the missing keys that no other caller is computing, at most 128 at a time; if there are more, it is
-    /// called again. The call waits for all keys that other callers are computing at the same time, and holds none
-    /// meanwhile: calls can't deadlock, whatever the order of their keys. For each of at most 128 keys one file is open.
+    /// called again. The call waits at the same time for all keys that other callers are computing, and computes none of
+    /// its own meanwhile: calls can't deadlock, whatever the order of their keys. At most 128 files are open at once, one
+    /// per key.
     ///
     /// Otherwise like `value(forKey:orCompute:)` for each key: failures of the cache itself are never thrown. All keys
     /// share one deadline, ``ReadOptions/waitLimit`` after the start of the call. Values that are due for a background
@@ -77,7 +78,7 @@ extension KeyedCache {
     ///
     /// - Parameters:
     ///   - keys: any non-empty strings.
-    ///   - options: the computed values' expiration and other properties; nil for those of the view.
+    ///   - options: the computed values' expiration and other properties; nil for the view's default options.
     ///   - reading: which values are accepted, and how long to wait.
     ///   - compute: computes the values of the given keys. A key without a value in the result has none: its stored value
     ///     is removed. Values for other keys are ignored.

@@ -31,7 +31,7 @@ extension KeyedCache {
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
-    ///   - options: the computed value's expiration and other properties; nil for those of the view.
+    ///   - options: the computed value's expiration and other properties; nil for the view's default options.
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: computes the value; runs on this thread or, for a background refresh, on another thread after this call
     ///     has returned.
@@ -57,7 +57,7 @@ extension KeyedCache {
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
-    ///   - options: the computed value's expiration and other properties; nil for those of the view.
+    ///   - options: the computed value's expiration and other properties; nil for the view's default options.
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: computes the value; runs in this task or, for a background refresh, in a separate task.
     /// - Throws: only the errors of `compute`.

@@ -67,9 +67,9 @@ extension KeyedCache where Codec == BytesCodec {
 
     /// Copies the value of `key` to a file.
     ///
-    /// The file is replaced atomically, with the complete and verified value. A path that names anything other than a
-    /// regular file (a device, a pipe) is written to instead. Needs 256 KiB of memory. With ``ReadOptions/Source/memory``
-    /// every call is a miss.
+    /// The file is replaced atomically, with the complete and verified value. If the path names something other than a
+    /// regular file (a device, a pipe), the value is written to it instead. Needs 256 KiB of memory. With
+    /// ``ReadOptions/Source/memory`` every call is a miss.
     ///
     /// - Returns: the entry; nil for a miss, which leaves the file unchanged.
     @discardableResult

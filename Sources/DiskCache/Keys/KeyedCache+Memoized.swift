@@ -22,7 +22,7 @@ extension KeyedCache {
     /// - Parameters:
     ///   - name: the name of the function, which begins the keys of its results: they can be removed by this prefix.
     ///   - type: the type of its parameters.
-    ///   - options: the options for storing results; nil for those of this cache or view.
+    ///   - options: the options for storing results; nil for the default options of this cache or view.
     ///   - reading: which results are acceptable, and how long to wait.
     ///   - function: computes a result, in the caller's task or, for a background refresh, in a separate task.
     /// - Returns: a function that throws the errors of `function`, and ``CacheError`` with the code `encoding` if the

@@ -25,19 +25,19 @@ extension KeyedCache {
     /// The result of `decide` determines what happens to the key:
     ///
     /// - `.value`: this value is stored with its own options, or with `options` if it has none.
-    /// - `.unchanged`: without options, nothing is written, and value and options stay. With options, the present value gets
-    ///   these, as of now; omitted ones stay as they were, except the expiration, which becomes the configuration's default.
-    ///   No bytes are written or copied.
+    /// - `.unchanged`: without options, nothing is written: the value and its options stay. With options, these replace the
+    ///   options of the current value, which counts as stored now. Omitted options stay as they were, except the
+    ///   expiration, which becomes the configuration's default. The value's bytes are neither written nor copied.
     /// - `.unkept`: nothing is written, and the call returns this value.
-    /// - `.nothing`: the value is replaced by a record that there is none, which is valid for the given time. With a time of
-    ///   zero, or if `decide` returns nil, the value is only removed.
+    /// - `.nothing`: the value is replaced by a record that the key has no value, which is valid for the given time. With a
+    ///   time of zero, or if `decide` returns nil, the value is only removed.
     ///
     /// An update counts as an access: the entry passed to `decide` already has its expiration extended.
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
-    ///   - options: the options of a new value for which `decide` gives none; nil for those of the view.
-    ///   - decide: takes the present value; nil for a miss, which includes an expired value and one that does not decode.
+    ///   - options: the options of a new value if `decide` returns it without options; nil for the view's default options.
+    ///   - decide: takes the current value; nil for a miss, which includes an expired value and one that does not decode.
     /// - Returns: the value of the key after the call, or the value of `.unkept`; nil if there is none.
     /// - Throws: the error of `decide`, and ``CacheError``.
     @discardableResult
@@ -91,15 +91,15 @@ extension KeyedCache where Codec == BytesCodec {
     /// guard count <= 100 else { throw TooManyRequests() }
     /// ```
     ///
-    /// The value is the number in decimal digits with an optional sign, as seen by `update` and the command-line tool; a
-    /// trailing newline is ignored. Incrementing an existing number keeps its options and does not change its expiration,
-    /// except that it counts as an access for a sliding one. Like any value the number can be evicted; counting then starts
-    /// again at 0, so do not use this for numbers that must not be lost.
+    /// The number is stored as decimal digits with an optional sign, which is the value that `update` and the command-line
+    /// tool see; a trailing newline is ignored. Incrementing an existing number keeps its options and its expiration; it
+    /// counts as an access, which extends a sliding expiration. Like any value the number can be evicted; counting then
+    /// starts again at 0, so do not use this for numbers that must not be lost.
     ///
     /// - Parameters:
     ///   - key: any non-empty string.
-    ///   - amount: what to add; it may be negative, or 0.
-    ///   - options: the options of a new number, which starts at 0; nil for those of the view.
+    ///   - amount: the number to add; it may be negative or 0.
+    ///   - options: the options of a new number, which starts at 0; nil for the view's default options.
     /// - Returns: the new number.
     /// - Throws: ``CacheError``, with the code `invalidArgument` if the value is not a number or the sum overflows `Int`;
     ///   the value is then unchanged.
@@ -152,7 +152,7 @@ extension SharedCache {
         CacheError(.invalidArgument, "add to a number in \(path): \(words)", path: path)
     }
 
-    /// Returns the entry of a key, on which a write can be made conditional, and the hit that a get would return.
+    /// Returns the entry of a key, for a write on the condition that it is unchanged, and the hit that a get would return.
     fileprivate func observe<Codec: CacheCodec>(
         _ digest: Digest,
         _ key: String,
@@ -162,14 +162,14 @@ extension SharedCache {
             (store, now) throws(CacheError) -> (stored: StoredEntry?, hit: CacheHit<Codec.Value>?) in
             let (stored, value) = try store.observe(digest, now: now)
             guard let value, var record = stored?.record else { return (stored, nil) }
-            // This counts as an access: a caller that keeps the options also keeps the extended expiration.
+            // An update counts as an access: a caller that keeps the options also keeps the extended expiration.
             if record.idleLifetime != nil { record.expires = record.expiry(accessed: now, now: now) }
             guard let found = held(value, key, codec, record) else { return (stored, nil) }
             return (stored, CacheHit(found, from: .disk, isStale: false, at: now))
         }
     }
 
-    /// Removes the value of `key` if `codec` rejects it, unless it changes meanwhile.
+    /// Removes the value of `key` if `codec` can't decode it, unless the entry changes meanwhile.
     func remove<Codec: CacheCodec>(_ key: String, rejectedBy codec: Codec) throws(CacheError) {
         let digest = try settledDigest(ofKey: key)
         let rejected = try withStore { (store, now) throws(CacheError) -> StoredEntry? in
@@ -220,7 +220,7 @@ extension SharedCache {
         return isChanged
     }
 
-    /// Records for `span` that there is no value, if the entry is still as `observed`; otherwise returns false.
+    /// Records for `span` that the key has no value, if the entry is still as `observed`; otherwise returns false.
     fileprivate func note(
         nothingFor span: Duration,
         _ digest: Digest,

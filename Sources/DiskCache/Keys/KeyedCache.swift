@@ -26,7 +26,7 @@ public protocol KeyedCache<Value>: Sendable {
     var codec: Codec { get }
     /// The prefix of each key; empty for all keys of the cache.
     var prefix: String { get }
-    /// The default options for storing values.
+    /// The options for values that are stored without options.
     var options: PutOptions { get }
 }
 
@@ -46,7 +46,7 @@ extension SharedCache: KeyedCache {
     public var options: PutOptions { PutOptions() }
 }
 
-/// A part of a cache: the keys with a prefix, with a codec and default options.
+/// A part of a cache: the keys with a common prefix, their codec and their default options.
 ///
 /// ```swift
 /// let thumbs = cache.namespace("thumbs/", options: PutOptions(expires: .days(7))).typed(Thumbnail.self)
@@ -65,11 +65,11 @@ public struct CacheView<Codec: CacheCodec>: KeyedCache {
 
     /// The cache that holds the values.
     public let cache: SharedCache
-    /// The codec that encodes and decodes them.
+    /// The codec that encodes and decodes the values.
     public let codec: Codec
     /// The prefix of each key.
     public let prefix: String
-    /// The default options for storing values.
+    /// The options for values that are stored without options.
     public let options: PutOptions
 
     init(_ cache: SharedCache, _ codec: Codec, prefix: String, _ options: PutOptions) {
@@ -122,13 +122,13 @@ extension KeyedCache {
     /// Returns a view of the keys that begin with `prefix`, preceded by the prefix of this view, if any.
     ///
     /// No separator is inserted between prefix and key: end `prefix` with one, as in `thumbs/`. The keys of a namespace can
-    /// be listed, and removed or expired together in one step. `diskcache ls --prefix` shows them, and
-    /// `directory.statistics(.prefix(…))` returns their disk usage. Keys that the cache does not know (``KeySelection``) can
-    /// still be read and written.
+    /// be listed, and removed or expired together in one step. `diskcache ls --prefix` lists them, and
+    /// `directory.statistics(.prefix(…))` returns their disk usage. Keys that the cache does not know (``KeySelection``)
+    /// can still be read and written.
     ///
     /// - Parameters:
     ///   - prefix: any string.
-    ///   - options: the default options for storing values; nil for those of this cache or view.
+    ///   - options: the default options for storing values; nil for the default options of this cache or view.
     public func namespace(_ prefix: String, options: PutOptions? = nil) -> CacheView<Codec> {
         CacheView(cache, codec, prefix: self.prefix + prefix, options ?? self.options)
     }
@@ -137,7 +137,7 @@ extension KeyedCache {
     ///
     /// - Parameters:
     ///   - type: the type of the values.
-    ///   - options: the default options for storing values; nil for those of this cache or view.
+    ///   - options: the default options for storing values; nil for the default options of this cache or view.
     public func typed<Other: Codable & Sendable>(
         _ type: Other.Type,
         options: PutOptions? = nil
@@ -149,7 +149,7 @@ extension KeyedCache {
     ///
     /// - Parameters:
     ///   - codec: encodes and decodes the values.
-    ///   - options: the default options for storing values; nil for those of this cache or view.
+    ///   - options: the default options for storing values; nil for the default options of this cache or view.
     public func typed<Other: CacheCodec>(by codec: Other, options: PutOptions? = nil) -> CacheView<Other> {
         CacheView<Other>(cache, codec, prefix: prefix, options ?? self.options)
     }
@@ -176,7 +176,7 @@ extension KeyedCache {
 
     // MARK: Asynchronous code
 
-    /// Runs `body` on a library thread, where it may wait for a disk or a lock.
+    /// Runs `body` on a library thread, where it may block while it waits for the disk or a lock.
     ///
     /// ```swift
     /// let report = try await cache.blocking { try $0.directory.collect() }

@@ -5,9 +5,9 @@ import CacheStore
 /// A lock that this process holds, or one permit of it, as returned by `lock(_:permits:within:)`.
 ///
 /// It is held until ``unlock()``, until the last reference to this object is released, or until the process dies, for
-/// whatever reason. In a child created by fork(2) this object does nothing: the lock stays its parent's.
+/// whatever reason. In a child created by fork(2) this object does nothing: the parent keeps the lock.
 ///
-/// A `let` that is no longer used may be released before the end of its scope. So unlock in a `defer`, which also keeps the
+/// Swift may release an object after its last use, before the end of its scope. So unlock in a `defer`, which keeps the
 /// object until then, or use ``whileHeld(isolation:_:)``.
 public final class CacheLock: Sendable {
     /// The name of the lock.
@@ -26,8 +26,8 @@ public final class CacheLock: Sendable {
 
     /// Releases the lock; calling it again has no effect.
     ///
-    /// Four system calls. If the object is released without this call, the lock is free too, but its file stays until the
-    /// lock is taken again or until the next collection.
+    /// Four system calls. Releasing the object without this call also frees the lock, but the lock's file stays until the
+    /// lock is acquired again or until the next collection.
     @available(*, noasync, message: "it waits for the disk: use `whileHeld`, or let go of the lock")
     public func unlock() {
         permit.release()

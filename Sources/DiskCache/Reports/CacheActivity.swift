@@ -2,8 +2,8 @@
 
 public import CacheStore
 
-/// Counts of the use of a cache, either by this process since it opened it (``CacheDirectory/activity``) or by all processes
-/// together (``CacheStatistics/Totals/activity``).
+/// Counts of the use of a cache, either by this process since it opened the cache (``CacheDirectory/activity``) or by all
+/// processes together (``CacheStatistics/Totals/activity``).
 public struct CacheActivity: Sendable, Equatable, Codable {
     // MARK: Reading and writing
 
@@ -34,10 +34,9 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var roomWaits = 0
     /// Puts that failed because no space could be made.
     public internal(set) var roomFailures = 0
-    /// How many of the values evicted for a limit of size, keys or free space had been used within ten minutes
-    /// before.
+    /// How many of the values evicted for a limit of size, keys or free space had been used in the ten minutes before.
     public internal(set) var youngEvictions = 0
-    /// Misses of keys that had been evicted shortly before: an estimate, 64 for each one seen in a sample.
+    /// Misses of keys that had been evicted shortly before: an estimate, 64 times the misses of a sample of keys.
     public internal(set) var ghostMisses = 0
 
     // MARK: Computing
@@ -52,7 +51,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var computeFailures = 0
     /// Values computed without the cache, because it could not be read, locked or written.
     public internal(set) var cacheFailures = 0
-    /// How many of the misses were of keys for which a computation had found that there is no value.
+    /// How many of the misses were of keys that are recorded as having no value.
     public internal(set) var negativeHits = 0
 
     // MARK: Other machines
@@ -65,7 +64,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var remoteErrors = 0
     /// Requests to remote servers that were not answered in time.
     public internal(set) var remoteTimeouts = 0
-    /// Remote values that did not match their digests, and counted as misses.
+    /// Remote values that did not match their digests; they also count as misses.
     public internal(set) var remoteCorruptions = 0
     /// Local misses for which no server was asked: the servers had failed, a change was not sent yet, or no time was left.
     public internal(set) var remoteSkips = 0
@@ -124,7 +123,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
         collected[.size, default: 0] + collected[.entries, default: 0] + collected[.freeSpace, default: 0]
     }
 
-    /// Every count that is a single number, with the events that it adds up.
+    /// Every count that is a single number, with the events that it is the sum of.
     private static var fields: [(WritableKeyPath<CacheActivity, Int>, [StoreCounters.Event])] {
         [
             (\.memoryHits, [.memoryHit]), (\.diskHits, [.hit]), (\.staleHits, [.staleHit]),
@@ -164,11 +163,12 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     /// Whether a larger limit would save many misses.
     ///
-    /// True if half of the evicted values had been in use shortly before, and a tenth of the misses were of values that had
-    /// just been evicted.
+    /// True if at least half of the evicted values had been used shortly before, and at least a tenth of the misses were of
+    /// keys that had been evicted shortly before.
     ///
-    /// Neither alone means much. Values that are requested only once are evicted young, whatever the limit, and a value that is
-    /// requested again after a month need not be kept. With fewer than 4 misses actually seen, the estimate is chance.
+    /// Neither condition alone means much: values that are requested only once are evicted young, whatever the limit, and a
+    /// value that is requested again only after a month need not be kept. If the sample contains fewer than 4 misses, the
+    /// estimate is left to chance, and the result is false.
     public var isBelowWorkingSet: Bool {
         ghostMisses >= 4 * EvictedKeys.sample && ghostMisses >= misses / 10 && youngEvictions * 2 >= evictions
             && evictions > 0
@@ -176,7 +176,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     /// Returns the difference from `earlier`, an earlier reading.
     ///
-    /// A count that is lower than before was reset in between, and counts from 0.
+    /// A count that is lower than in `earlier` was reset in between; its difference is counted from 0.
     public func since(_ earlier: CacheActivity) -> CacheActivity {
         func difference(_ now: Int, _ before: Int) -> Int { now >= before ? now - before : now }
         var activity = self

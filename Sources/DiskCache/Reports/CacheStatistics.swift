@@ -10,8 +10,8 @@ public struct CacheStatistics: Sendable, Equatable, Codable {
     public internal(set) var entries = 0
     /// Entries whose metadata is missing or damaged, so that every get misses them.
     ///
-    /// The next collection removes them. A killed put leaves one; a copy of the directory without extended attributes
-    /// consists of them.
+    /// The next collection removes them. A killed put leaves one; in a copy of the directory without extended attributes
+    /// all entries are unreadable.
     public internal(set) var unreadableEntries = 0
     /// Bytes on disk of the entries' files.
     public internal(set) var entryBytes: Int64 = 0
@@ -23,11 +23,11 @@ public struct CacheStatistics: Sendable, Equatable, Codable {
     public internal(set) var objectBytes: Int64 = 0
     /// Bytes on disk of directories and the cache's own files.
     ///
-    /// Together with those of entries and values, this is what `du` shows.
+    /// Together with ``entryBytes`` and ``objectBytes`` this is what `du` shows.
     public internal(set) var overheadBytes: Int64 = 0
     /// The total length of the values of all keys, counting shared values once per key: the size without sharing.
     public internal(set) var logicalBytes: Int64 = 0
-    /// The oldest access, which is that of the next value to be evicted.
+    /// The least recent last access of any value: that of the next value to be evicted.
     public internal(set) var oldestAccess: Date?
     /// The use of the cache by this process since it opened the cache.
     public internal(set) var activity = CacheActivity()
@@ -40,7 +40,7 @@ public struct CacheStatistics: Sendable, Equatable, Codable {
 extension CacheStatistics {
     /// The use of a cache by all processes, including those that have ended, as added up in the control file.
     ///
-    /// No counts are lost when a process is killed: each one counts as it goes.
+    /// No counts are lost when a process is killed: each process counts every event immediately.
     public struct Totals: Sendable, Equatable, Codable {
         /// The use of the cache.
         public let activity: CacheActivity
@@ -48,7 +48,8 @@ extension CacheStatistics {
         public let usage: Usage
         /// The limits of the directory, as this process knows them: at most a second old while the janitor runs.
         public let limits: CacheLimits
-        /// How long the value that was last evicted to make space had been unused; nil if none was evicted.
+        /// How long the most recently used of the values that were last evicted to make space had been unused; nil if none
+        /// was evicted.
         public let evictionAge: Duration?
         /// When counting began: when the control file was created, or the counts were reset; nil if the control file was
         /// created by an earlier version, which does not record this.
@@ -67,7 +68,7 @@ extension CacheStatistics {
 
     /// The disk usage of a cache, as added up by the processes that use it.
     ///
-    /// This is an estimate, which every complete collection corrects; ``CacheDirectory/statistics(_:)`` counts exactly.
+    /// This is an estimate that every complete collection corrects; ``CacheDirectory/statistics(_:)`` counts exactly.
     public struct Usage: Sendable, Equatable, Codable {
         /// Bytes on disk of keys and values.
         public let bytes: Int64
@@ -80,7 +81,7 @@ extension CacheStatistics {
         /// Whether the numbers cover the whole directory.
         ///
         /// False if the control file was replaced while the cache was in use and no collection has counted since. Then the
-        /// numbers cover only later changes, and mean little.
+        /// numbers cover only the changes since the replacement, and mean little.
         public let isCounted: Bool
 
         init(_ usage: StoreUsage, overhead: Int64) {
@@ -111,7 +112,8 @@ extension CacheStatistics {
         public let entries: CollectionReport.Tally
         /// The remaining distinct values.
         public let objects: CollectionReport.Tally
-        /// By how much the processes' own counts exceeded the collection's (negative: fell short); nil if it did not count.
+        /// The difference between the processes' own counts and the collection's count, positive if the processes counted
+        /// too much; nil if the collection did not count.
         public let drift: CollectionReport.Tally?
         /// When the last complete collection of everything began; nil if there was none.
         public let lastFull: Date?

@@ -5,7 +5,7 @@ import Platform
 
 /// The result of closing a cache.
 public struct CloseReport: Sendable, Equatable {
-    /// Whether this was the last open cache of the directory, across all processes.
+    /// Whether this was the last open cache in the directory, across all processes.
     ///
     /// Caches that do not count as open are ignored (see ``CacheConfiguration/Janitor/joinsSession``).
     public internal(set) var wasLast = false

@@ -5,17 +5,17 @@ import Platform
 
 /// Options for a collection.
 ///
-/// By default a collection removes leftovers of killed processes, expired and damaged entries, bytes that no key names, and
-/// entries beyond the directory's own limits (``CacheLimits``). A limit given here replaces the directory's for this
-/// collection.
+/// By default a collection removes leftovers of killed processes, expired and damaged entries, values that no key refers
+/// to, and entries beyond the directory's own limits (``CacheLimits``). A limit that is set here replaces the directory's
+/// limit for this collection.
 public struct CollectionOptions: Sendable {
     /// The maximum size of the directory on disk, including the cache's own files.
     ///
-    /// Beyond it the least recently used entries are evicted.
+    /// If the directory is larger, the least recently used entries are evicted.
     public var maximumSize: ByteCount?
     /// The maximum number of entries.
     ///
-    /// Beyond it the least recently used ones are evicted.
+    /// If there are more, the least recently used ones are evicted.
     public var maximumEntries: Int?
     /// The maximum time since an entry was stored.
     public var maximumAge: Duration?
@@ -27,12 +27,12 @@ public struct CollectionOptions: Sendable {
     public var minimumFree: CacheLimits.FreeSpace?
     /// The keys that may be removed, for any reason; all others stay, but count towards the limits.
     ///
-    /// Damaged entries, bytes that no key names and leftovers are removed in any case.
+    /// Damaged entries, values that no key refers to, and leftovers of killed processes are removed in any case.
     public var selection = KeySelection.all
-    /// Whether to remove only expired entries and their bytes, and temporary files of killed processes, whatever the limits
-    /// are.
+    /// Whether to remove only expired entries with their values, and temporary files of killed processes, whatever the
+    /// limits are.
     public var expiredOnly = false
-    /// Whether to only determine what would be removed, and delete nothing.
+    /// Whether to delete nothing and only report what would be removed.
     public var isDryRun = false
     /// How long to wait while another process collects; zero to not wait.
     public var patience: Duration = .seconds(60)
@@ -44,16 +44,18 @@ public struct CollectionOptions: Sendable {
 
     /// How fast to work.
     public var pace = Pace.full
-    /// A callback that returns true to end the collection early, as if its time was up; nil to never end it early.
+    /// A callback that returns true to end the collection early, as if its time limit had passed; nil to never end it
+    /// early.
     ///
     /// It is called from time to time, on any thread.
     public var isCancelled: (@Sendable () -> Bool)?
 
     /// A callback for each key that is removed, with the reason, or that would be removed in a dry run; nil for none.
     ///
-    /// It is called on any thread of the collection, several at a time, once the key is removed; it should return quickly
-    /// and must not use the cache. ``LoggedRemoval/key`` is nil if the key is not stored (``CacheConfiguration/KeyNames``)
-    /// or longer than 1 KiB, or its metadata is damaged. Each removal takes one more system call.
+    /// It is called after the removal, on any thread of the collection, and on several threads at the same time. It should
+    /// return quickly and must not use the cache. ``LoggedRemoval/key`` is nil if the key is not stored
+    /// (``CacheConfiguration/KeyNames``) or longer than 1 KiB, or its metadata is damaged. Each removal takes one more
+    /// system call.
     public var onRemoval: (@Sendable (LoggedRemoval) -> Void)?
 
     /// How fast a collection works.

@@ -17,7 +17,7 @@ public struct KeyExplanation: Sendable, Equatable {
         case unfinished
         /// Metadata that cannot be read.
         case damagedMetadata
-        /// A record that there is no value, as a computation has found.
+        /// A record that the key has no value, as a closure has decided (``Computed/nothing(for:)``).
         case nothing
         /// A value that has expired but is available as a stale one.
         case stale
@@ -35,7 +35,7 @@ public struct KeyExplanation: Sendable, Equatable {
     public let entry: CacheEntry?
     /// SHA-256 of the key.
     public let keyDigest: Digest
-    /// The last removal of the key, if there is no entry now and the event log has that removal.
+    /// The last removal of the key, if there is no entry now and the event log still contains the removal; otherwise nil.
     public let lastRemoval: LoggedRemoval?
     /// The process that is computing the value, according to its lock file; nil if none is.
     ///

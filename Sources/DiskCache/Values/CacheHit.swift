@@ -8,8 +8,7 @@ import Platform
 public struct CacheHit<Value: Sendable>: Sendable {
     /// The origin of the value.
     public let source: HitSource
-    /// Whether the value has expired, which is possible only if the caller accepts stale values, or allows them as a
-    /// fallback.
+    /// Whether the value has expired: only if the caller accepts stale values, or allows them as a fallback.
     public let isStale: Bool
     /// A single reference, so that creating, inspecting and dropping a hit changes no other reference count.
     let held: MemoryValue<Value>
@@ -30,10 +29,10 @@ public struct CacheHit<Value: Sendable>: Sendable {
 
     /// The metadata of the value.
     ///
-    /// For a value that is not stored, the metadata that it would have.
+    /// For a value that is not stored, the metadata that it would be stored with.
     public var entry: CacheEntry { held.entry(at: moment) }
 
-    /// The age of the value when it was found, since it was stored; never negative.
+    /// The time from storing the value to finding it; never negative.
     public var age: Duration { max(.zero, moment - created) }
 
     /// The hit as returned to another call in this process that waited for this one.
@@ -42,7 +41,7 @@ public struct CacheHit<Value: Sendable>: Sendable {
     /// When the value was stored.
     var created: Timestamp { held.record.created }
 
-    /// Returns whether the value was stored before `oldest`; nil is before all times.
+    /// Returns whether the value was stored before `oldest`; false if that is nil.
     @inline(__always)
     func isOlder(than oldest: Timestamp?) -> Bool {
         guard let oldest else { return false }
@@ -69,6 +68,6 @@ public enum HitSource: String, Sendable {
     case remote
     /// The closure of this call.
     case computed
-    /// The closure of another call in this process, for which this call waited.
+    /// The closure of another call in this process, for whose result this call waited.
     case joined
 }

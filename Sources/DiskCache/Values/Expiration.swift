@@ -5,8 +5,8 @@ import Platform
 
 /// When a value expires.
 ///
-/// This is an upper bound: a value may be evicted earlier, but no reader gets it after it has expired. On disk it is stored
-/// to the millisecond, rounded down.
+/// This is an upper bound: a value may be evicted earlier, but after it has expired only readers that accept stale values
+/// get it. On disk the time is stored to the millisecond, rounded down.
 public enum Expiration: Sendable, Equatable {
     /// The value never expires.
     case never
@@ -16,7 +16,7 @@ public enum Expiration: Sendable, Equatable {
     case days(Int)
     /// This long from now.
     case after(Duration)
-    /// At this time; a time in the past expires at once.
+    /// At this time; if it is past, the value expires at once.
     case at(Date)
     /// At once.
     case expired
@@ -47,7 +47,7 @@ public enum Expiration: Sendable, Equatable {
         }
     }
 
-    /// More seconds than a `Timestamp` can hold from now on.
+    /// More seconds from now than a `Timestamp` can represent.
     private static let longest = 1e10
 
     private static func negative(_ span: String) -> CacheError {
@@ -94,8 +94,8 @@ extension Timestamp {
             self = .distantPast
         } else {
             let whole = seconds.rounded(.down)
-            // Rounded to the microsecond: a `Date` of these years has no finer resolution, and truncating its error would
-            // make a whole millisecond one less.
+            // Rounded to the microsecond: a `Date` has no finer resolution in these years, and truncating its rounding
+            // error would turn a whole millisecond into the previous one.
             let microseconds = Int64(((seconds - whole) * 1e6).rounded())
             self.init(nanoseconds: Int64(whole) * 1_000_000_000 + microseconds * 1000)
         }

@@ -8,17 +8,18 @@ import CacheStore
 /// try cache.put(data, forKey: key, options: PutOptions(expires: .days(7), tags: ["thumbs"]))
 /// ```
 ///
-/// The key and the metadata that is stored with the value take at most 64 KiB together.
+/// The key and the metadata may take at most 64 KiB together.
 public struct PutOptions: Sendable, Equatable {
     /// When the value expires; nil for the configuration's default.
     public var expires: Expiration?
     /// The effect of an access on the expiration; nil for the configuration's default.
     public var onAccess: Expiration.OnAccess?
-    /// How long after its expiration the value is still returned to callers that accept stale values.
+    /// How long after its expiration the value is still returned to callers that accept stale values; nil for no such
+    /// period.
     ///
     /// Rounded down to the millisecond. Stored even if the value never expires, in case it is given an expiration later.
     public var staleFor: Duration?
-    /// How long computing the value took, stored to about 6 percent.
+    /// How long it took to compute the value, stored accurate to about 6 percent.
     ///
     /// If it is nil, `value(forKey:orCompute:)` measures it.
     public var computeTime: Duration?
@@ -41,13 +42,13 @@ public struct PutOptions: Sendable, Equatable {
     public var keeps: CacheConfiguration.Keeping?
     /// The maximum time that the value stays in this process's memory; nil for the configuration's default.
     ///
-    /// Counted from the put. It is not stored on disk: a value that is read from disk later has the default of the process
-    /// that reads it. A negative one counts as 0.
+    /// Counted from the put. It is not stored on disk: for a value that is read from disk later, the default of the reading
+    /// process applies. A negative time counts as 0.
     public var memoryLifetime: Duration?
     /// The cost of the value in this process's memory; nil for the configuration's default.
     ///
-    /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative one counts as 0. It is not stored on disk either.
-    /// If the unit is not the byte, set ``CacheConfiguration/Memory/countLimit`` too.
+    /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative cost counts as 0. It is not stored on disk
+    /// either. If you count costs in another unit than bytes, set ``CacheConfiguration/Memory/countLimit`` too.
     public var memoryCost: Int?
     /// Whether neither the value nor its removal is ever sent to remote servers.
     ///

@@ -19,9 +19,9 @@ public struct ReadOptions: Sendable, Equatable {
     ///
     /// Default: false.
     public var acceptsStale = false
-    /// The maximum age of the value since it was stored; an older one is a miss.
+    /// The maximum age of the value, counted from when it was stored; an older value is a miss.
     ///
-    /// The age is measured at the beginning of the call, however long the call waits. Default: nil, any age.
+    /// The age is that at the beginning of the call, however long the call waits. Default: nil, any age.
     public var maximumAge: Duration?
     /// Where to look.
     ///
@@ -32,8 +32,8 @@ public struct ReadOptions: Sendable, Equatable {
 
     /// Whether to compute the value even if there is one, unless another caller is already computing it.
     ///
-    /// A value stored after the call began is accepted. Until the new value is stored the old one stays, also as a fallback
-    /// (``staleIfError``). A plain get ignores this option. Default: false.
+    /// A value stored after the call began is accepted. Until the new value is stored the old one stays, and can serve as a
+    /// fallback (``staleIfError``). A plain get ignores this option. Default: false.
     public var recomputes = false
     /// How long after its expiration the old value is returned at once, while one background computation across all
     /// processes replaces it (RFC 5861, section 3).
@@ -46,23 +46,23 @@ public struct ReadOptions: Sendable, Equatable {
     /// If this is positive, an unexpired value that was to be replaced (``recomputes``) is returned too. Default: zero,
     /// never.
     public var staleIfError = Duration.zero
-    /// How eagerly a value is recomputed before it expires, at random and in the background, so that no caller waits when it
-    /// does.
+    /// How eagerly a value is recomputed at random, in the background, before it expires, so that no caller waits when it
+    /// expires.
     ///
     /// This is the β of Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention" (VLDB 2015).
     /// A computation becomes more likely the longer the last one took and the nearer the expiration is; 1 suits most cases,
     /// larger numbers recompute earlier. It has no effect on values with a sliding expiration. Default: 0, never.
     public var earlyRefresh = 0.0
-    /// How long the error of a computation in this process is thrown again, without computing, to callers that request the
-    /// same key.
+    /// How long callers in this process that request the same key get the error of a failed computation, without computing
+    /// again.
     ///
     /// Cancellations are not remembered. Default: zero, never.
     public var failureMemory = Duration.zero
     /// How long to wait for another caller's computation before computing anyway, or failing (``failsAtWaitLimit``).
     ///
-    /// Callers of one process that have waited this long share one computation; those that have waited twice as long start
-    /// another. The computation itself is not limited. Default: nil, wait indefinitely, even for a stopped process (SIGSTOP,
-    /// a debugger).
+    /// The callers in one process that have waited this long share one computation; callers that have waited twice as long
+    /// start another. The computation itself is not limited. Default: nil, wait indefinitely, even for a stopped process
+    /// (SIGSTOP, a debugger).
     public var waitLimit: Duration?
     /// Whether `hit` and `values` throw an error at the ``waitLimit`` instead of computing.
     ///
@@ -83,7 +83,7 @@ public struct ReadOptions: Sendable, Equatable {
         case cache
         /// In the memory of this process only, without any system call.
         ///
-        /// A value that must be looked up on disk is a miss; in a directory without a control file that is every value.
+        /// A value that must be looked up on disk is a miss; in a directory without a control file every value must be.
         /// `value(forKey:)` treats this as ``anywhere``.
         case memory
     }
@@ -115,14 +115,14 @@ public struct ReadOptions: Sendable, Equatable {
 }
 
 extension ReadOptions {
-    /// Returns options that accept any value on this machine, of any age.
+    /// Returns options that accept values of any age, from this machine only.
     package static func here(acceptsStale: Bool = false) -> ReadOptions {
         var options = ReadOptions(acceptsStale: acceptsStale)
         options.asksRemote = false
         return options
     }
 
-    /// The same options without remote servers.
+    /// The same options, but remote servers are not asked.
     var withoutOthers: ReadOptions {
         var options = self
         options.asksRemote = false

@@ -7,9 +7,9 @@ import Platform
 package struct Arguments {
     package private(set) var operands: [String]
     private var values: [String: [String]] = [:]
-    /// The command line of another program, as bytes, if the operands contain one; else all operands.
+    /// The command line of another program, as bytes, if the operands contain one; otherwise all operands.
     var commandLine: [[UInt8]]
-    /// The command's name, a prefix of its messages.
+    /// The command's name, which precedes its messages.
     package let command: String
     private let globalDirectory: String?
     /// The access to other machines; nil in `diskcache`.
@@ -28,7 +28,7 @@ package struct Arguments {
     /// Parses a command line.
     ///
     /// - Parameters:
-    ///   - command: The command's name; empty for the words before it.
+    ///   - command: The command's name; empty for words that precede the command.
     ///   - operandsBeforeCommand: The number of operands before another program's command line; nil if there is no such
     ///     command line.
     init(
@@ -49,14 +49,14 @@ package struct Arguments {
             let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
             throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
         }
-        // Paths and the words of another program are bytes; all other words are text.
+        // Paths and the other program's command line are bytes; all other words must be text.
         let count = operandsBeforeCommand.map { max(0, scanned.operands.count - $0) }
         let texts =
             scanned.operands.dropLast(count ?? 0)
             + scanned.options.compactMap { found in
                 options[found.index].isPath ? nil : found.value
             }
-        // Valid text may contain the code points that represent bytes.
+        // Valid text may itself contain the code points that stand for bytes.
         let isText = words.allSatisfy { String(validating: $0, as: UTF8.self) != nil }
         if !isText, texts.contains(where: \.hasForeignBytes) {
             throw .usage(
@@ -82,7 +82,7 @@ package struct Arguments {
         values[option] ?? []
     }
 
-    /// Returns an option's value, parsed; errors of `parse` are prefixed with the option's name.
+    /// Returns an option's value, parsed by `parse`, whose errors get the option's name as a prefix.
     package func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure)
         -> Value?
     {
@@ -103,10 +103,10 @@ package struct Arguments {
         }
     }
 
-    /// Returns the arguments with the first operand as the value of `option`, if that was given without a value.
+    /// Returns the arguments with the first operand moved to `option`, if that option was given without a value.
     ///
-    /// It must be the only operand. If the operands are another program's command line, it must precede the `--` of that,
-    /// and be a value.
+    /// The operand is moved only if it is the only one. If the operands contain another program's command line, it is
+    /// moved only if `isValue` accepts it and the `--` of the command line follows it.
     ///
     /// - Parameter isValue: Distinguishes values from program names; nil if the operands are not a command line.
     func takingOperand(for option: String, beforeCommand isValue: ((String) -> Bool)? = nil) -> Arguments {
@@ -135,7 +135,7 @@ package struct Arguments {
 
     /// Prints a result, as JSON if requested.
     ///
-    /// - Parameter words: Beginnings of lines that are coloured on a terminal.
+    /// - Parameter words: Words that are colored on a terminal if a line begins with them.
     package func print(
         _ text: @autoclosure () throws -> String,
         painting words: [(word: String, colour: Colour)] = [],
@@ -148,7 +148,7 @@ package struct Arguments {
     /// Returns the directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
     func directory() throws(Failure) -> String {
         if let named = try namedDirectory() { return named }
-        // The specification requires that relative paths in XDG_CACHE_HOME are ignored.
+        // The XDG specification requires that a relative path is ignored.
         if let base = Self.pathInEnvironment("XDG_CACHE_HOME"), base.hasPrefix("/") {
             return base + "/diskcache"
         }
@@ -168,7 +168,7 @@ package struct Arguments {
             return Self.trimmed(given)
         }
         if let given = Self.pathInEnvironment("DISKCACHE_DIR") {
-            // Not treated as unset: a user who set it did not mean the cache that all programs share.
+            // An empty value does not count as unset: a user who set the variable does not want the default cache.
             if given.isEmpty { throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR") }
             return Self.trimmed(given)
         }
@@ -196,12 +196,12 @@ package struct Arguments {
 
     /// Returns the configuration, including `$DISKCACHE_METADATA`.
     ///
-    /// That variable is for tests, and for directories that are copied with tools that lose extended attributes.
+    /// The variable is for tests, and for directories that are copied with tools that lose extended attributes.
     package func configuration() throws(Failure) -> CacheConfiguration {
         var configuration = CacheConfiguration()
-        // A command uses each value once.
+        // A command reads each value once, so a memory tier would not help.
         configuration.memory = .none
-        // A command does its own work only, and no maintenance.
+        // A command only does its own work, and leaves maintenance to other processes.
         configuration.janitor.isEnabled = false
         configuration.janitor.joinsSession = false
         switch try Self.environment("DISKCACHE_METADATA") {
@@ -216,7 +216,7 @@ package struct Arguments {
         return configuration
     }
 
-    /// Returns the command's key: the scope followed by the first operand.
+    /// Returns the full key of the first operand: the scope followed by the operand.
     func key() throws(Failure) -> String {
         try key(operands.first ?? "")
     }
@@ -227,13 +227,13 @@ package struct Arguments {
         return try scope() + name
     }
 
-    /// Returns the prefix of every key: `--scope`, else `$DISKCACHE_SCOPE`, else the empty text.
+    /// Returns the prefix of every key: `--scope`, else `$DISKCACHE_SCOPE`, else the empty string.
     func scope() throws(Failure) -> String {
         if let given = value("scope") { return given }
         return try Self.environment("DISKCACHE_SCOPE") ?? ""
     }
 
-    /// Throws for an empty key, before anything is opened or created.
+    /// Throws if the key is empty, before anything is opened or created.
     func check(_ key: String) throws(Failure) {
         if key.isEmpty { throw .usage("\(command): the key is empty: give a key") }
     }
@@ -255,14 +255,14 @@ package struct Arguments {
         return texts
     }
 
-    /// Returns the cache, and creates it if it is missing.
+    /// Opens the cache, and creates it if it is missing.
     ///
-    /// - Parameter sharing: Whether it is shared with other machines, if its `config.json` says so.
+    /// - Parameter sharing: Whether to share values with other machines if `config.json` says so.
     package func openCache(sharing: Bool = false) throws -> SharedCache {
         try open(directory(), configuration(), sharing: sharing)
     }
 
-    /// Returns the cache at a path, and creates it if it is missing.
+    /// Opens the cache at a path, and creates it if it is missing.
     func open(
         _ path: String,
         _ configuration: CacheConfiguration,
@@ -272,7 +272,7 @@ package struct Arguments {
         return try SharedCache(at: path, configuration: configuration)
     }
 
-    /// Returns the cache; nil if the directory is missing or empty, which then stays empty.
+    /// Opens the cache; returns nil, and creates nothing, if the directory is missing or empty.
     func openExistingCache(sharing: Bool = false) throws -> SharedCache? {
         let path = try directory()
         let configuration = try configuration()
@@ -280,12 +280,12 @@ package struct Arguments {
             if try Directory(opening: path).names().isEmpty { return nil }
         } catch {
             if error == .noEntry { return nil }
-            // Other errors are reported by the attempt to open it as a cache.
+            // The attempt to open the cache reports other errors.
         }
         return try open(path, configuration, sharing: sharing)
     }
 
-    /// Returns the cache, which must exist.
+    /// Opens the cache; throws if it does not exist.
     package func requireCache(sharing: Bool = false) throws -> SharedCache {
         if let cache = try openExistingCache(sharing: sharing) { return cache }
         throw Failure(.configuration, "there is no cache at \(try directory()): `diskcache put` creates one")
@@ -293,10 +293,13 @@ package struct Arguments {
 }
 
 extension ScannedOptions {
-    /// Scans a command line; options may precede or follow the operands before another program's command line, but not be in
-    /// it.
+    /// Scans a command line.
     ///
-    /// - Parameter operandsBeforeCommand: The number of these operands; nil if there is no such command line.
+    /// Options may precede or follow the operands, but options within another program's command line belong to that
+    /// program.
+    ///
+    /// - Parameter operandsBeforeCommand: The number of operands before another program's command line; nil if there is
+    ///   no such command line.
     init(_ words: [String], _ options: [Option], operandsBeforeCommand: Int?) throws(OptionError) {
         let stops = operandsBeforeCommand != nil
         self = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stops)

@@ -13,9 +13,9 @@ enum ExpirationOptions {
 
     static let exclusive = [["ttl", "expires-at"]]
 
-    /// Returns the expiration set by the options; nil if none was given.
+    /// Returns the expiration that the options set.
     ///
-    /// - Parameter usual: Called if no option was given.
+    /// - Parameter usual: Returns the expiration if no option was given.
     static func expiration(
         _ arguments: Arguments,
         usual: () throws(Failure) -> Expiration? = { nil }
@@ -31,8 +31,8 @@ enum ExpirationOptions {
         return expiration
     }
 
-    /// Returns the expiration that `$DISKCACHE_TTL` sets for values stored without one of the options; nil if the variable
-    /// is not set or empty.
+    /// Returns the expiration in `$DISKCACHE_TTL`, which applies if no option is given; nil if the variable is not set or
+    /// empty.
     static func usual(
         as parse: (String) throws(Failure) -> Expiration = ExpirationOptions.lifetime
     ) throws(Failure) -> Expiration? {
@@ -44,7 +44,7 @@ enum ExpirationOptions {
         }
     }
 
-    /// The last second that 64 bits of nanoseconds since 1970 can hold: 2262-04-11T23:47:16Z.
+    /// The last second that fits into 64 bits of nanoseconds since 1970: 2262-04-11T23:47:16Z.
     private static let latest = Date(timeIntervalSince1970: 9_223_372_036)
 
     /// Parses a span as ``Quantity/duration(_:)`` does, or "never".
@@ -62,12 +62,12 @@ enum ExpirationOptions {
         return .after(span)
     }
 
-    /// Parses a time in ISO 8601: a date, or a date, a time and a zone.
+    /// Parses a time in ISO 8601: a date alone, or a date with a time and a time zone.
     static func moment(_ text: String) throws(Failure) -> Date {
         let full = text.utf8.count == 10 ? text + "T00:00:00Z" : text
         let wallClock = full.prefix(19) + "Z"
         let zone = full.dropFirst(19).drop { $0 == "." || $0.isASCII && $0.isNumber }
-        // The parser accepts the 31st of February, and any text after the zone. So the zone is checked here, and the result
+        // The parser accepts February 31, and any text after the time zone. So the zone is checked here, and the result
         // must format to the same digits.
         guard zone.wholeMatch(of: /Z|[+-][0-9]{2}:[0-9]{2}/) != nil,
             let wall = try? Date(String(wallClock), strategy: .iso8601),

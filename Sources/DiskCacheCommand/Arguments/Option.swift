@@ -2,22 +2,22 @@
 
 import Platform
 
-/// An option as the user sees it.
+/// An option as help texts show it.
 struct Option {
     let specification: OptionSpecification
-    /// The placeholder of the value in the help; nil if the option takes no value.
+    /// The placeholder of the value in help texts; nil if the option takes no value.
     let placeholder: String?
-    /// Whether the value is a path: bytes, which need not be UTF-8.
+    /// Whether the value is a path, which is a sequence of bytes that need not be UTF-8.
     var isPath: Bool { placeholder == "DIR" || placeholder == "FILE" }
     /// The allowed values; empty if any value is allowed.
     let choices: [String]
     let isRepeatable: Bool
     let help: String
 
-    /// Parses a line of a help text: "-t, --ttl SPAN  how long until it expires".
+    /// Parses a line of a help text, such as "-t, --ttl SPAN  how long until it expires".
     ///
-    /// "[=SPAN]" is an optional value, "TAG…" one that can be given several times, and "ORDER{key, size}" one of the listed
-    /// choices.
+    /// "[=SPAN]" means an optional value, "TAG…" a value that can be given several times, and "ORDER{key, size}" a choice
+    /// of the listed values.
     init(_ line: Substring) {
         let parts = line.split(separator: "  ", maxSplits: 1)
         var words = parts[0].split { " ,[]{}".contains($0) }[...]
@@ -38,11 +38,11 @@ struct Option {
         Option("-d, --dir DIR  the cache directory (see `diskcache --help`)"),
         Option("-h, --help  show help"),
     ]
-    /// Lines for the commands that have these options.
+    /// The line for commands that can print JSON.
     static let json = "--json  print JSON instead of text"
     static let scope = "--scope TEXT  prefix KEY with TEXT (default $DISKCACHE_SCOPE)"
 
-    /// Returns the text after the name, such as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
+    /// Returns the part after the name, such as "[=SPAN]", " SPAN" or nothing, with a styled placeholder.
     func value(_ style: (String) -> String) -> String {
         guard let placeholder else { return "" }
         return specification.argument == .optional ? "[=\(style(placeholder))]" : " " + style(placeholder)

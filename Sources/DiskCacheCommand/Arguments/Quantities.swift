@@ -3,9 +3,9 @@
 package import DiskCache
 import FoundationEssentials
 
-/// Sizes and times in the notation for users.
+/// Sizes and times as users write and read them.
 package enum Quantity {
-    /// Parses "512", "64K", "1.5M", "2G", "1T": powers of 1024; "KiB" and "KB" are the same.
+    /// Parses "512", "64K", "1.5M", "2G" or "1T", in powers of 1024; "KiB" and "KB" mean the same as "K".
     package static func size(_ text: String) throws(Failure) -> ByteCount {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let unit = text.dropFirst(number.count).uppercased()
@@ -45,7 +45,7 @@ package enum Quantity {
 
     /// Parses "90", "90s", "15m", "12h", "7d", "2w", "500ms", "1.5h" or "1h30m"; a bare number is seconds.
     ///
-    /// Each of several units must be smaller than the one before it.
+    /// If there are several units, each must be smaller than the one before it.
     package static func duration(_ text: String) throws(Failure) -> Duration {
         let units = ["ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800]
         var rest = text[...]
@@ -58,7 +58,7 @@ package enum Quantity {
             let isBare = letters.isEmpty && rest.isEmpty && smallest == .infinity
             guard let value = Double(number), let unit = isBare ? 1 : units[String(letters)], unit < smallest
             else { throw .usage("invalid time span '\(text)': write it like 90s, 15m, 1h30m or 7d") }
-            // The limit keeps a time that far before or after now within 64 bits of nanoseconds.
+            // The limit ensures that a time that far before or after now fits into 64 bits of nanoseconds.
             if value * unit < 9e9 { span += .seconds(value * unit) }
             guard value * unit < 9e9, span < .seconds(9e9) else {
                 throw .usage("\(text) is too long: the maximum is 104166d")
@@ -68,7 +68,7 @@ package enum Quantity {
         return span
     }
 
-    /// Parses a SHA-256 as printed by `sha256sum`, in lower or upper case, with an optional "sha256:" in front.
+    /// Parses a SHA-256 as `sha256sum` prints it, in lower or upper case, with an optional prefix "sha256:".
     package static func digest(_ text: String) throws(Failure) -> Digest {
         let lower = text.lowercased()
         let digits = lower.hasPrefix("sha256:") ? String(lower.dropFirst(7)) : lower
@@ -87,7 +87,7 @@ package enum Quantity {
         return count
     }
 
-    /// Returns the two leading units: "2d 3h", "45s".
+    /// Returns the two largest units: "2d 3h", "45s".
     package static func text(_ duration: Duration) -> String {
         let seconds = duration.components.seconds
         if seconds < 0 { return "-" + text(.zero - duration) }
@@ -104,9 +104,9 @@ package enum Quantity {
         text(.seconds(end.timeIntervalSince(start)))
     }
 
-    /// Returns "3d ago"; "in 3d" for a future time, which can have been recorded before the clock was set back.
+    /// Returns "3d ago", or "in 3d" for a future time, which may have been recorded before the clock was set back.
     static func ago(_ moment: Date, _ now: Date) -> String {
-        // Clocks differ by fractions of a second, which do not count as the future.
+        // Fractions of a second are differences between clocks, and do not count as future.
         if moment.timeIntervalSince(now) < 1 { return text(from: min(moment, now), to: now) + " ago" }
         return "in \(text(from: now, to: moment))"
     }
@@ -121,7 +121,7 @@ package enum Quantity {
         guard bytes >= 1024 else { return "\(bytes) B" }
         var value = Double(bytes)
         var unit = ""
-        // From 1023.95 on it would be rounded to 1024.0 of the smaller unit.
+        // 1023.95 and more would be rounded to 1024.0 of the smaller unit.
         for next in ["KiB", "MiB", "GiB", "TiB", "PiB"] where value >= 1023.95 {
             value /= 1024
             unit = next
@@ -129,7 +129,7 @@ package enum Quantity {
         return "\(tenths(value)) \(unit)"
     }
 
-    /// Returns one digit after the point: "1.5".
+    /// Returns the number with one digit after the decimal point: "1.5".
     static func tenths(_ value: Double) -> String {
         let tenths = Int(saturating: value * 10)
         return "\(tenths / 10).\(tenths % 10)"

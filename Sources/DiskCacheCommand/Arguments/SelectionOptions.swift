@@ -11,20 +11,20 @@ package enum SelectionOptions {
         """
     static let exclusive = [["prefix", "glob", "tag"]]
 
-    /// The section on these options in the commands' help texts.
+    /// The section about these options in help texts.
     static let help = """
         --prefix and --glob match the full key, including the scope. In PATTERN, * matches any text, ? any one
         character, [a-z] any of these characters, [!a-z] any other character, and \\ makes the next character
         literal. A slash is an ordinary character.
         """
 
-    /// Returns the selection of the options in ``list``; all keys if none was given.
+    /// Returns the selection by the options in ``list``; all keys if none was given.
     static func selection(_ arguments: Arguments) throws(Failure) -> KeySelection {
         for option in ["prefix", "glob", "tag"] { try checkOnce(option, arguments) }
         return try selections(arguments).last ?? .all
     }
 
-    /// Throws if an option was given with several values but only one can be used, so that none is silently ignored.
+    /// Throws if an option was given with several values although only one can be used; none is silently ignored.
     private static func checkOnce(_ option: String, _ arguments: Arguments) throws(Failure) {
         guard Set(arguments.all(option)).count > 1 else { return }
         throw .usage("\(arguments.command): --\(option) was given several times: give it once")

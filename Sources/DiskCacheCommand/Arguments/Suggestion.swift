@@ -2,7 +2,7 @@
 
 /// Suggestions for mistyped words.
 package enum Suggestion {
-    /// Names of the commands in other programs; by distance `set` would match `get`.
+    /// Names of commands in other programs; by edit distance, `set` would match `get`.
     private static let otherNames = [
         "set": "put", "add": "put", "store": "put", "delete": "rm", "del": "rm", "remove": "rm", "list": "ls",
         "keys": "ls", "exists": "has", "flush": "clear", "purge": "clear", "prune": "gc",
@@ -14,14 +14,14 @@ package enum Suggestion {
         return " (did you mean \(meant)?)"
     }
 
-    /// Returns the only candidate that begins with the word, or the first of those with the fewest mistakes: at most one per
-    /// three letters.
+    /// Returns the candidate that the user probably meant, or nil.
     ///
-    /// Upper case is not a mistake.
+    /// It is the only candidate that begins with the word, or else the first of those with the fewest mistakes, if there
+    /// is at most one mistake per three letters. Case does not matter.
     static func nearest(to word: String, among candidates: [String]) -> String? {
         if let meant = otherNames[word.lowercased()], candidates.contains(meant) { return meant }
         let letters = Array(word.lowercased().utf8)
-        // No command has a name of that length, and the time to compare grows with the length.
+        // No command's name is longer, and the time for the comparison grows with the length.
         guard (2...40).contains(letters.count) else { return nil }
         let longer = candidates.filter { $0.utf8.starts(with: letters) }
         if longer.count == 1 { return longer[0] }
@@ -31,8 +31,9 @@ package enum Suggestion {
         return nearest.word
     }
 
-    /// Returns the number of letters omitted, inserted, replaced or swapped with their neighbour: the optimal string
-    /// alignment distance.
+    /// Returns the number of letters that are omitted, inserted, replaced or swapped with their neighbor.
+    ///
+    /// This is the optimal string alignment distance.
     private static func mistakes(_ word: [UInt8], _ meant: [UInt8]) -> Int {
         var (older, last) = ([Int](), Array(0...meant.count))
         for row in 0..<word.count {

@@ -4,31 +4,33 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// The error if a signal has ended the benchmark.
+/// The error that is thrown if a signal ends the benchmark.
 struct Interrupted: Error {
     let signal: Signal
 }
 
-/// The program of the worker processes.
+/// The program that worker processes execute.
 struct WorkerProgram: Sendable {
     var executable = CurrentProcess.executable
     /// Variables to add to this process's environment.
     var environment: [String: String] = [:]
 }
 
-/// A benchmark on one directory: fills it, runs worker processes on it, kills some if requested, and checks the resulting
-/// directory.
+/// A benchmark of one directory.
+///
+/// It fills the directory, runs worker processes on it, kills some of them if requested, and checks the remaining
+/// contents.
 struct Bench {
-    /// The interval at which progress is shown and signals are checked.
+    /// The interval at which progress is shown and signals are noticed.
     private static let tick: Duration = .milliseconds(100)
-    /// The longest time that a worker may take to end; a call waits for a lock for at most 10 s, so a slower worker hangs.
+    /// The longest time that a worker may take to end; a call waits at most 10 s for a lock, so a slower worker hangs.
     private static let patience: Duration = .seconds(60)
 
     private let plan: BenchPlan
     private let cache: SharedCache
     private let program: WorkerProgram
     private var workers: [Worker] = []
-    /// The reports of workers that have ended, including killed ones.
+    /// The sum of the reports of workers that have ended, including killed ones.
     private var past = BenchReport()
     private var started: UInt32 = 0
     private var kills = 0
@@ -43,7 +45,7 @@ struct Bench {
     /// Runs the benchmark.
     ///
     /// - Parameters:
-    ///   - interruption: Returns a signal that has arrived, if any; called periodically.
+    ///   - interruption: Returns the signal that has arrived, if any; called periodically.
     ///   - onProgress: Called periodically with a line of progress.
     mutating func run(
         interruption: () -> Signal? = { nil },
@@ -67,7 +69,7 @@ struct Bench {
         }
         let elapsed = ContinuousClock.now - begin
         try stop()
-        // A signal from the terminal also went to the workers, and their end must not look like a crash.
+        // The terminal sends a signal to the workers, too, so their end is not a crash.
         if let signal = interruption() { throw Interrupted(signal: signal) }
         onProgress("collecting and verifying")
         return BenchResult(
@@ -80,7 +82,7 @@ struct Bench {
         )
     }
 
-    /// Stores a value for every key, so that without removals there are no misses.
+    /// Stores a value for every key, so that misses occur only after removals.
     private func fill(_ interruption: () -> Signal?, _ onProgress: (String) -> Void) throws {
         let values = SelfProvingValues(size: plan.size)
         for index in 0..<plan.keys {
@@ -118,7 +120,7 @@ struct Bench {
         workers.append(try Worker(plan, asCollector ? 0 : started, on: cache.path, program))
     }
 
-    /// Waits for reports, at most until `limit`, and records which workers have ended.
+    /// Waits for reports, at most for `limit`, and records which workers have ended.
     private mutating func listen(_ limit: Duration, replacesKilled: Bool) throws {
         let readable = Set(try Readiness.wait(for: workers.map(\.output), limit: limit))
         for worker in workers where readable.contains(worker.output) {
@@ -135,8 +137,8 @@ struct Bench {
     }
 
     private mutating func killSomebody() {
-        // Not a worker that has done nothing yet: on a busy machine, where starting or collecting can take longer than the
-        // kill interval, there would be no progress.
+        // Only workers that have done something are killed: on a busy machine, starting or collecting can take longer
+        // than the kill interval, and there would be no progress.
         let victims = workers.filter { worker in
             !worker.isKilled && worker.report.operations + worker.report.counts.collections > 0
         }
@@ -145,7 +147,7 @@ struct Bench {
         kills += 1
     }
 
-    /// Lets all workers finish their current operation.
+    /// Lets all workers finish their current operations, and waits for them.
     private mutating func stop() throws {
         for worker in workers { worker.process.closeInput() }
         let end = ContinuousClock.now + Self.patience
@@ -159,7 +161,7 @@ struct Bench {
     }
 }
 
-/// One worker process, as seen by the process that started it.
+/// A worker process, as its parent process sees it.
 private final class Worker {
     let isCollector: Bool
     /// The latest report.
@@ -183,7 +185,7 @@ private final class Worker {
     func receive() throws -> Bool {
         let bytes = try process.output.readAvailable()
         unread += bytes
-        // A line without an end is one that a killed worker did not finish.
+        // The text after the last newline is incomplete, or was left by a killed worker.
         let lines = unread.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         if lines.count > 1 {
             report = try JSONDecoder().decode(BenchReport.self, from: Data(lines[lines.count - 2]))

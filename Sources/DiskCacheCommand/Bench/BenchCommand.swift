@@ -52,7 +52,7 @@ enum BenchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let plan = try BenchPlan(arguments)
         let place = try arguments.directory()
-        // First, so that no signal can end this process while the directory exists.
+        // Before the directory exists, so that no signal can end this process and leave the directory behind.
         let signals = try HeldSignals([.hangup, .interrupt, .terminate])
         let directory = try BenchDirectory(near: place, isDefault: arguments.namedDirectory() == nil)
         let outcome = Result {

@@ -3,15 +3,16 @@
 import FoundationEssentials
 import Platform
 
-/// The new directory that a benchmark uses; never the user's cache.
+/// A new directory for a benchmark; the user's cache is never used.
 struct BenchDirectory {
     let path: String
 
-    /// Creates `diskcache-bench-PID-RANDOM` on the file system to be measured: inside `place` if that is a directory but not
-    /// a cache, otherwise next to it.
+    /// Creates `diskcache-bench-PID-RANDOM` on the file system to measure.
     ///
-    /// - Parameter isDefault: Whether `place` is the default. Then the parent directory of all caches (`~/.cache`) is
-    ///   created if it is missing, as any program that uses it may do.
+    /// The new directory is inside `place` if that is a directory but not a cache, otherwise next to it.
+    ///
+    /// - Parameter isDefault: Whether `place` is the default directory. Its parent (`~/.cache`) is then created if it is
+    ///   missing, as any program may do.
     init(near place: String, isDefault: Bool = false) throws(Failure) {
         let base = Self.base(near: place)
         let random = String(UInt32.random(in: 0 ... .max), radix: 36)
@@ -22,7 +23,7 @@ struct BenchDirectory {
             }
             try Directory.make(path, mode: 0o700)
         } catch {
-            // The parent is not created: it would have to be removed again, and other processes may use it by then.
+            // The parent is not created: it would have to be removed again, while other processes may already use it.
             throw .init(
                 .cannotCreate,
                 "bench: create \(path): \(error): create \(base), or give another --dir"
@@ -36,7 +37,7 @@ struct BenchDirectory {
         let isCache = FileManager.default.fileExists(atPath: place + "/format")
         if isThere, isDirectory, !isCache { return place }
         let parts = place.split(separator: "/")
-        // The parent of such a path would be a different directory.
+        // The last component of such a path does not name the directory, so removing it would give a wrong parent.
         if ["", ".", ".."].contains(parts.last ?? "") { return place }
         let parent = (place.hasPrefix("/") ? "/" : "") + parts.dropLast().joined(separator: "/")
         return parent.isEmpty ? "." : parent

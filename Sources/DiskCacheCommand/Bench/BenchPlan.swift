@@ -7,14 +7,14 @@ import Platform
 struct BenchPlan: Codable, Sendable {
     var workers = 4
     var seconds = 5.0
-    /// The total number of operations after which to stop; nil to stop after a time.
+    /// The total number of operations after which the benchmark stops; nil to stop after a time.
     var operations: Int?
     var size = 4096
     var keys = 1000
-    /// The percentage of puts; removals are another, and the rest are gets.
+    /// The percentage of puts; ``removals`` is the percentage of removals, and the rest are gets.
     var puts = 10
     var removals = 0
-    /// The percentage of puts that store a value stored before.
+    /// The percentage of puts that store a value that was stored before.
     var repeats = 0
     var isCollecting = false
     /// The time between two kills; nil to kill no process.
@@ -50,8 +50,8 @@ struct BenchPlan: Codable, Sendable {
         return Int(bytes)
     }
 
-    /// The maximum number of bytes that all workers write.
+    /// The maximum number of bytes that all workers together write.
     ///
-    /// Replaced values stay until a collection, and a fast disk must not fill up within seconds.
+    /// Replaced values stay until a collection, so without a limit a fast disk would fill up within seconds.
     static let writeLimit = 2 << 30
 }

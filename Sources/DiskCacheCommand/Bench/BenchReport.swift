@@ -4,7 +4,7 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// The counts of workers.
+/// The counts of one or several workers.
 struct BenchCounts: Codable, Sendable, Equatable {
     var misses = 0
     /// The number of wrong values.
@@ -17,7 +17,7 @@ struct BenchCounts: Codable, Sendable, Equatable {
     /// The number of collections; ``collected`` is the number of files that they removed.
     var collections = 0
     var collected = 0
-    /// Descriptions of wrong values and failed calls: the first few of each worker.
+    /// Descriptions of wrong values and failed calls; the first few of each worker.
     var problems: [String] = []
 }
 
@@ -27,7 +27,7 @@ struct BenchReport: Codable, Equatable {
     var puts = LatencyHistogram()
     var counts = BenchCounts()
 
-    /// The number of calls that have returned, including failed ones but not collections.
+    /// The number of calls that have returned, including failed calls but not collections.
     var operations: Int { gets.count + puts.count + counts.removals + counts.failures }
 
     mutating func merge(_ other: BenchReport) {

@@ -15,7 +15,7 @@ struct BenchResult {
 
     var operationsPerSecond: Double { Double(report.operations) / seconds }
 
-    /// The exit status: wrong bytes take precedence, then problems that may have hidden some.
+    /// The exit status: wrong bytes take precedence over problems that may have hidden wrong bytes.
     var status: ExitStatus {
         if report.counts.wrong > 0 || !leftovers.isClean { return .dataError }
         return !crashes.isEmpty ? .internal : report.counts.failures > 0 ? .inputOutput : .done
@@ -78,7 +78,7 @@ struct BenchResult {
     }
 }
 
-/// The content of the directory after the workers have ended and one collection.
+/// The contents of the directory after the workers have ended and a collection was made.
 struct BenchLeftovers: Encodable {
     /// The collection, which removes replaced values and leftovers of killed workers.
     let collection: CollectionReport
@@ -90,7 +90,7 @@ struct BenchLeftovers: Encodable {
     init(in cache: SharedCache) throws {
         collection = try cache.directory.collect()
         verify = try cache.directory.verify()
-        // The directory is created only if it is needed.
+        // The directory may be missing: it is created on first use.
         temporaries = (try? Directory(opening: cache.path + "/tmp").names().count) ?? 0
     }
 

@@ -4,15 +4,15 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// A worker process: uses the cache and checks every value that it gets, until its standard input ends.
+/// A worker process: it uses the cache, and checks every value that it gets, until its standard input ends.
 struct BenchWorker {
-    /// The number of recurring values per key: few, so that they repeat soon.
+    /// The number of values per key that are stored again and again; few, so that they recur soon.
     private static let recurringValues: UInt64 = 4
-    /// The maximum number of reported problems; more would add no information.
+    /// The maximum number of reported problems; more of them would tell nothing new.
     private static let problemLimit = 10
 
     private let plan: BenchPlan
-    /// The number of this worker, unique within a run; 0 for the collector.
+    /// The number of this worker, unique within a benchmark; 0 for the collector.
     private let stream: UInt32
     private let cache: SharedCache
     private let values: SelfProvingValues
@@ -38,7 +38,7 @@ struct BenchWorker {
             }
             let now = ContinuousClock.now
             if stream != 0, now < next { continue }
-            // More often if workers are killed: unreported results of a killed worker are lost.
+            // Shorter if workers are killed, because the unreported results of a killed worker are lost.
             next = now + .milliseconds(plan.killSeconds == nil ? 100 : 20)
             try send()
             // Standard input also ends when the parent process has ended.
@@ -50,7 +50,7 @@ struct BenchWorker {
         try Output.print(JSON.line(report))
     }
 
-    /// Reports a problem at once, because this process may be killed at any moment.
+    /// Records a problem and reports it at once, because this process may be killed at any moment.
     private mutating func tell(_ problem: String) throws {
         guard report.counts.problems.count < Self.problemLimit else { return }
         report.counts.problems.append(problem)
@@ -84,7 +84,7 @@ struct BenchWorker {
         report.counts.bytesWritten += value.count
     }
 
-    /// Returns a version that no other put uses, unless this put must repeat a value.
+    /// Returns a version that no other put uses, or a recurring version if this put must repeat a value.
     private mutating func nextVersion() -> UInt64 {
         if Int.random(in: 0..<100, using: &generator) < plan.repeats {
             return SelfProvingValues.recurring(.random(in: 0..<Self.recurringValues, using: &generator))

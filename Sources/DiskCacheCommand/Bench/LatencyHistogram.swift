@@ -2,9 +2,9 @@
 
 /// The durations of calls, counted in buckets.
 ///
-/// The width of a bucket is at most 1/64 of its durations, so a percentile is off by less than 1 %.
+/// A bucket spans at most 1/64 of its durations, so a percentile is off by less than 1 %.
 struct LatencyHistogram: Codable, Sendable, Equatable {
-    /// The counts by the bucket number of ``bucket(of:)``.
+    /// The counts by ``bucket(of:)``.
     private var counts: [Int: Int] = [:]
 
     /// The number of calls.
@@ -19,7 +19,7 @@ struct LatencyHistogram: Codable, Sendable, Equatable {
         counts.merge(other.counts, uniquingKeysWith: +)
     }
 
-    /// Returns the time in microseconds within which `share` (0 to 1) of the calls completed; nil without calls.
+    /// Returns the time in microseconds within which `share` (0 to 1) of the calls returned; nil if there are no calls.
     func microseconds(atShare share: Double) -> Double? {
         var left = max(1, Int((share * Double(count)).rounded(.up)))
         for (bucket, number) in counts.sorted(by: { $0.key < $1.key }) {
@@ -29,7 +29,7 @@ struct LatencyHistogram: Codable, Sendable, Equatable {
         return nil
     }
 
-    /// The number of low bits to drop: the exponent and the six leading bits of a Double give 64 buckets per power of two.
+    /// The number of low bits to drop; the exponent and six leading bits of a Double give 64 buckets per power of two.
     private static let droppedBits = UInt64(Double.significandBitCount - 6)
 
     private static func bucket(of nanoseconds: Int64) -> Int {

@@ -3,12 +3,12 @@
 import DiskCache
 import Platform
 
-/// The possible words for an operand or an option's value.
+/// The possible words for an operand or for an option's value.
 struct Completion: Equatable {
-    /// The placeholder in the help, such as KEY or FILE.
+    /// The placeholder in help texts, such as KEY or FILE.
     ///
-    /// Only KEY, FILE, DIR and CMD (the command line of another program) can be completed; all others are a number, a span
-    /// or a text that only the user knows.
+    /// Only KEY, FILE, DIR and CMD (another program's command line) can be completed. All other placeholders stand for a
+    /// number, a span or a text that only the user knows.
     var placeholder = ""
     /// The possible words; empty if any word is allowed.
     var choices: [String] = []
@@ -18,7 +18,7 @@ extension Option {
     /// The possible values.
     var completion: Completion { Completion(placeholder: placeholder ?? "", choices: choices) }
 
-    /// The spellings: "-t", "--ttl".
+    /// The spellings of the option: "-t", "--ttl".
     var spellings: [String] {
         (specification.letter.map { ["-\($0)"] } ?? []) + ["--\(specification.name)"]
     }
@@ -27,7 +27,7 @@ extension Option {
 extension Command {
     /// Returns the possible words for the operand at a position, counted from 0.
     ///
-    /// The words after a program's name, as in "[--] CMD [ARG]…", are that program's concern.
+    /// For words after a program's name, as in "[--] CMD [ARG]…", the completion is that of the program.
     static func completion(ofOperand place: Int) -> Completion {
         var kinds = operandChoices.map { Completion(choices: $0) }
         if kinds.isEmpty {
@@ -39,25 +39,25 @@ extension Command {
     }
 }
 
-/// The response to a shell that requests completions for the last word of a command line.
+/// The response to a shell that requests completions of the last word of a command line.
 struct Proposals {
-    /// The completion that the shell does itself, in addition to ``words``.
+    /// The completion that the shell adds to ``words``.
     ///
-    /// It is `files` or `directories`, each with the number of characters before the name in the last word; `command`, with
-    /// the position of its name among the words; or `words`.
+    /// One of `words` (nothing is added); `files` or `directories`, each followed by the number of characters before the
+    /// name in the last word; and `command`, followed by the position of its name among the words.
     private(set) var kind = "words"
-    /// One line each: a complete word, and after a tab its meaning.
+    /// The proposed words, one per line; a tab and an explanation may follow a word.
     private(set) var words: [String] = []
     /// The incomplete word.
     private let last: String
 
-    /// A stand-in for an option, which every command accepts.
+    /// An option that every command accepts, as a substitute for the last word.
     private static let probe = "--help"
 
     /// Creates the proposals for a command line.
     ///
     /// - Parameters:
-    ///   - line: The words after the program's name; the last one is incomplete, and may be empty.
+    ///   - line: The words after the program's name; the last word is incomplete, and may be empty.
     ///   - commands: The subcommands.
     init(for line: [String], among commands: [any Command.Type]) {
         last = line.last ?? ""
@@ -65,8 +65,8 @@ struct Proposals {
     }
 
     private mutating func complete(_ line: [String], _ commands: [any Command.Type]) {
-        // Scanned as the command itself would, with an option in place of the last word: the result shows which kind of word
-        // is possible there.
+        // Scans the line as the command would, with an option in place of the last word; the result shows what kind of
+        // word is possible there.
         var options = Overview.options
         let probed = Array(line.dropLast()) + [Self.probe]
         guard var scanned = Self.scan(probed, options, operandsBeforeCommand: 0) else { return }
@@ -95,14 +95,14 @@ struct Proposals {
         let place = scanned.operands.count - (isEnded ? 1 : 0)
         let completion = command.completion(ofOperand: place)
         if completion.placeholder == "CMD" {
-            // Other operands may precede its name.
+            // Other operands may precede the program's name.
             let first = (0..<place).first { command.completion(ofOperand: $0) == completion } ?? place
             kind = "command \(line.count - 1 - (place - first))"
         }
         add(completion, arguments, afterEnd: isEnded)
     }
 
-    /// Scans words; returns nil if they contain an error, so that no continuation is valid.
+    /// Scans words; returns nil if they contain an error, so that no continuation would be valid.
     private static func scan(
         _ words: [String],
         _ options: [Option],
@@ -111,7 +111,8 @@ struct Proposals {
         try? ScannedOptions(words, options, operandsBeforeCommand: operandsBeforeCommand)
     }
 
-    /// Adds the options that the last word may become, or the values of an option that it begins with.
+    /// Adds the options that the last word may become, or the values of an option if the last word begins with that
+    /// option.
     private mutating func add(_ options: [Option], _ scanned: ScannedOptions, _ arguments: Arguments) {
         for option in options where option.placeholder != nil {
             for spelling in option.spellings {
@@ -126,7 +127,7 @@ struct Proposals {
         }
     }
 
-    /// Adds those of `words` that begin with the last word.
+    /// Adds the elements of `words` that begin with the last word.
     private mutating func add(_ words: [String], _ help: String = "") {
         let found = words.filter { $0.utf8.starts(with: last.utf8) }
         self.words += help.isEmpty ? found : found.map { "\($0)\t\(help)" }
@@ -136,7 +137,7 @@ struct Proposals {
     ///
     /// - Parameters:
     ///   - lead: The text before the value in the last word: "--key=".
-    ///   - afterEnd: Whether words that begin with a dash are not options.
+    ///   - afterEnd: Whether words that begin with a dash are operands, because "--" precedes them.
     private mutating func add(
         _ completion: Completion,
         to lead: String = "",
@@ -155,16 +156,19 @@ struct Proposals {
     }
 }
 
-/// Proposed keys: few enough for a screen, found fast enough for a keystroke, and none that could control the terminal or be
-/// read as two.
+/// Proposed keys.
+///
+/// There are few enough for a screen, they are found fast enough for a keystroke, and none of them can control the
+/// terminal or look like two keys.
 enum KeyCandidates {
-    /// The maximum number of keys, which is more than a shell shows without asking (bash asks from 100 on).
+    /// The maximum number of keys; shells ask before they show that many (bash from 100 on).
     static let limit = 200
 
-    /// The time limit, after which a keystroke seems to hang; listing a cache of a million keys takes seconds.
+    /// The time limit, beyond which the shell would seem to hang; listing a cache of a million keys takes seconds.
     static let patience: Duration = .milliseconds(250)
 
-    /// Returns keys of the cache on the command line; none if it can't be read, because completion can't report errors.
+    /// Returns keys of the cache that the command line names; none if it can't be read, because completion can't report
+    /// errors.
     static func keys(beginning prefix: String, _ arguments: Arguments) -> [String] {
         let end = ContinuousClock.now + patience
         guard let scope = try? arguments.scope(),
@@ -177,14 +181,14 @@ enum KeyCandidates {
         return keys(beginning: prefix, among: names) { .now >= end }
     }
 
-    /// Returns the name of a key for a command with this scope; nil if the key is outside of the scope.
+    /// Returns the name that a command with this scope needs for a key; nil if the key is outside of the scope.
     static func name(of key: String, in scope: String) -> String? {
         if scope.isEmpty { return key }
         guard key.utf8.starts(with: scope.utf8), key.utf8.count > scope.utf8.count else { return nil }
         return String(decoding: key.utf8.dropFirst(scope.utf8.count), as: UTF8.self)
     }
 
-    /// Returns those of `keys` that begin with `prefix` and fit on a line unescaped, sorted.
+    /// Returns the elements of `keys` that begin with `prefix` and need no escaping on a line, sorted.
     static func keys(
         beginning prefix: String,
         among keys: some Sequence<String?>,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The supported shells, whose scripts call `diskcache complete` with the line up to the cursor.
+/// The supported shells; their scripts call `diskcache complete` with the line up to the cursor.
 enum Shell {
     static let scripts = ["bash": bashScript, "zsh": zshScript, "fish": fishScript]
 
-    /// The script for bash, which needs only bash 4.3, not the package bash-completion.
+    /// The script for bash, which requires only bash 4.3, and not the package bash-completion.
     ///
-    /// It neither expands nor executes any word of the line, and quotes the proposals for the shell.
+    /// It does not expand or execute any word of the line, and it quotes the proposals for the shell.
     private static let bashScript = #"""
         # Completes the words of diskcache in bash. Written by `diskcache completions bash`.
 

@@ -6,9 +6,9 @@ import Platform
 
 /// The policy of `doctor`: a table of checks, each with its level, subject, condition, state and advice.
 ///
-/// For each subject the first check that applies is reported.
+/// For each subject, `doctor` reports the first check that applies.
 extension DirectoryInspection {
-    /// The first check that applies, for each subject.
+    /// The first check that applies to each subject.
     var findings: [Finding] {
         let checks = [
             directoryChecks, fileChecks, fileSystemChecks, machineChecks, controlChecks, clockChecks,
@@ -76,7 +76,7 @@ extension DirectoryInspection {
     }
 
     private var fileSystemChecks: [Finding?] {
-        // If the directory can't be written, another finding reports that.
+        // If the directory isn't writable, another finding reports that.
         let isUntried = !isWritable || space.isReadOnly
         let name = fileSystem.name
         return [

@@ -8,26 +8,26 @@ import Platform
 extension DirectoryInspection {
     /// The largest clock skew that is acceptable.
     ///
-    /// The kernel's time stamps lag by up to 10 ms, and network file systems use their server's clock. A collection is
-    /// correct with any skew, but it distorts ages and the order of eviction.
+    /// The kernel's file times lag by up to 10 ms, and network file systems use their server's clock. Collections are
+    /// correct with any skew, but it distorts ages and the order of evictions.
     private static let tolerableSkew: Duration = .seconds(2)
 
     /// The longest normal duration of a collection.
     ///
-    /// It works in slices with pauses in between, which takes many minutes for millions of entries.
+    /// A collection works in slices with pauses, which takes many minutes for millions of entries.
     private static let longestCollection: Duration = .seconds(3600)
 
     /// The longest normal time between collections.
     ///
-    /// A process with a janitor collects every minute, the example timer every quarter of an hour, so after a day without a
-    /// collection no process is collecting.
+    /// A process with a janitor collects every minute, the example timer every quarter of an hour. After a day without a
+    /// collection, no process is collecting.
     private static let longestPause: Duration = .seconds(86400)
 
     var clockChecks: [Finding?] {
         let skew = clockSkew ?? .zero
         let size = max(skew, .zero - skew)
         let relation = "\(Quantity.text(size)) \(skew < .zero ? "behind" : "ahead of")"
-        // Change times can't be set: if one is ahead of the clock, the clock was ahead when it was written.
+        // Programs can't set change times: if one is ahead of the clock, the clock was ahead when the file was changed.
         let lead = newestChange - max(skew, .zero)
         let early =
             "a clock that was \(Quantity.text(newestValue)) ahead stored values; they are misses until then"
@@ -73,10 +73,10 @@ extension DirectoryInspection {
 
     // MARK: Space, limits and evictions
 
-    /// The share of free space below which it may run out before the user notices.
+    /// The share of free space below which the disk may fill up before the user notices.
     private static let lowShare = 0.05
 
-    /// The number of bytes by which the cache may grow.
+    /// The number of bytes by which the cache may still grow.
     private var growth: Int64 {
         let limit = configuration.limits.maximumSize.map { max(0, $0.bytes - (usedBytes ?? 0)) }
         return min(space.availableBytes, limit ?? .max)

@@ -4,50 +4,50 @@ import CacheStore
 import DiskCache
 import Platform
 
-/// The facts about a cache directory that `doctor` gathers once.
+/// The facts about a cache directory, which `doctor` gathers once.
 ///
-/// ``findings`` depends only on them. The defaults are those of a healthy directory.
+/// ``findings`` depends only on these facts. The default values describe a healthy directory.
 struct DirectoryInspection {
     /// The process that is collecting.
     struct Collector {
-        /// The process; nil if this process can't see it: it may be in another container.
+        /// The process ID; nil if this process can't see the collecting process, which may run in another container.
         var process: Int32?
         /// The time since its collection began.
         var duration: Duration
-        /// Whether a signal or a debugger has stopped it, if this process can determine that.
+        /// Whether a signal or a debugger has stopped the collecting process, as far as this process can tell.
         var isStopped: Bool
     }
 
     // MARK: The directory
 
-    /// Whether the path still leads to the directory that was opened.
+    /// Whether the path still leads to the opened directory.
     var isCurrent = true
-    /// Whether this process can write to it.
+    /// Whether this process may write to the directory.
     var isWritable = true
     var owner: UInt32
     /// The effective user of this process.
     var user = CurrentProcess.effectiveUser
     /// The permission bits of the directory and its parts, combined.
     var permissions: UInt32 = 0
-    /// Names of parts and files that belong to another user than the directory.
+    /// Names of subdirectories and files that don't belong to the directory's owner.
     var foreignFiles: [String] = []
-    /// Names of parts and files of the wrong kind: a pipe, a link, a directory in place of a file.
+    /// Names of subdirectories and files of the wrong kind: a pipe, a link, a directory in place of a file.
     var misplacedFiles: [String] = []
-    /// Bytes on disk of everything but entries and objects.
+    /// The space on disk, in bytes, of everything but entries and objects.
     var overhead: Int64 = 0
-    /// The number of entries in the sample; ``entriesWithoutRecord`` is the number of those without a record.
+    /// The number of entries in the sample; ``entriesWithoutRecord`` counts the entries among them that lack a record.
     var sampledEntries = 0
     var entriesWithoutRecord = 0
-    /// Whether the file of rules is usable: not damaged, missing or unreadable for this process.
+    /// Whether the file with removal rules is usable: not damaged, missing or unreadable.
     var rulesAreKnown = true
-    /// The layout of another version's control file, which opening the cache replaced.
+    /// The layout version of a foreign control file that opening the cache replaced.
     var replacedControlVersion: UInt64?
 
     // MARK: The file system and the kernel
 
     var fileSystem: FileSystemKind
     var space: FileSystemSpace
-    /// Whether `config.json` declares the file system local although it doesn't look so.
+    /// Whether `config.json` declares the file system local although it seems to be remote.
     var isAssumedLocal = false
     /// Whether files can have extended attributes.
     var hasAttributes = true
@@ -67,11 +67,11 @@ struct DirectoryInspection {
 
     // MARK: Time
 
-    /// The lead of the file system's clock over the system's; nil if the directory could not be written.
+    /// How far the file system's clock is ahead of the system's clock; nil if the directory is not writable.
     var clockSkew: Duration?
-    /// The lead of a part's or file's latest change time over the system's clock; negative if it is in the past.
+    /// How far the latest change time of any subdirectory or file is ahead of the system's clock; negative if it is past.
     var newestChange = Duration.zero
-    /// The lead of the latest creation time of any value over the system's clock; negative if it is in the past.
+    /// How far the latest creation time of any value is ahead of the system's clock; negative if it is past.
     var newestValue = Duration.zero
     var collector: Collector?
     /// Whether the last collection was interrupted.
@@ -86,7 +86,7 @@ struct DirectoryInspection {
     var configuration = DirectoryConfiguration()
     /// Why `config.json` can't be used; nil if it is usable or missing.
     var configurationProblem: String?
-    /// The cache's size on disk as counted by its processes; nil if unknown.
+    /// The cache's size on disk, as its processes have counted it; nil if unknown.
     var usedBytes: Int64?
     /// The activity of its processes; nil if unknown.
     var activity: CacheActivity?
@@ -95,8 +95,8 @@ struct DirectoryInspection {
 extension DirectoryInspection {
     /// Gathers the facts about an open cache.
     ///
-    /// It makes about 800 system calls in half a millisecond, regardless of the cache's size: it reads some 100 entries and
-    /// no objects. It sets the times of one file of the cache (`locks/format`), to read the file system's clock.
+    /// Makes about 800 system calls in half a millisecond, whatever the cache's size: reads about 100 entries and no
+    /// objects. Sets the times of one file of the cache (`locks/format`), in order to read the file system's clock.
     init(of cache: SharedCache) throws(CacheError) {
         let totals = try cache.directory.totals()
         self = try cache.withStore { (store, _) throws(CacheError) in
@@ -106,7 +106,7 @@ extension DirectoryInspection {
             }
             facts.isCurrent = isCurrent
             facts.control = store.control.condition
-            // Missing shards are counted too, as for the limits.
+            // Missing shards count as existing, as they do for the limits.
             facts.overhead = max(facts.overhead, store.overhead)
             facts.rulesAreKnown = try store.control.rulesAreKnown()
             facts.sampleEntries(of: store)
@@ -132,7 +132,7 @@ extension DirectoryInspection {
         hasUnnamedFiles = directory.capabilities.unnamedFiles
         hasLocks = Self.tryLock(Self.probe, in: directory.root).map { $0 != .failed }
         isAssumedLocal = directory.fileSystem.isAssumedLocal
-        // nil if the file's times can't be set, which other checks explain.
+        // Nil if the times of the file can't be set, which other checks explain.
         clockSkew = try? isWritable ? Self.clockSkew(directory.root) : nil
         hasAttributeCalls = KernelSupport.attributeCallsAt
         hasEmptyPathLinks = KernelSupport.emptyPathLinks
@@ -149,7 +149,7 @@ extension DirectoryInspection {
         for (name, status) in files {
             if status.owner != owner { foreignFiles.append(name) }
             if let kind = Self.kind(of: name), status.kind != kind { misplacedFiles.append(name) }
-            // The permissions of a link have no meaning.
+            // The permissions of a symbolic link have no effect.
             if [".", "objects", "entries", "locks"].contains(name), status.kind == .directory {
                 permissions |= status.permissions
             }
@@ -161,7 +161,7 @@ extension DirectoryInspection {
         newestChange = newest - .now
     }
 
-    /// Returns the kind of file that the cache creates under a name; nil if it creates none.
+    /// Returns the kind of file that the cache creates under a name; nil if it creates none of that name.
     private static func kind(of name: String) -> FileStatus.Kind? {
         let parts = name.split(separator: "/")
         if parts.count == 2 { return ["locks", "tmp"].contains(parts[0]) ? .regular : .directory }
@@ -169,7 +169,7 @@ extension DirectoryInspection {
         return StoreLayout.ownNames.contains(name) ? .regular : nil
     }
 
-    /// The sample size: enough to distinguish a copy without records from killed puts.
+    /// The sample size, large enough to distinguish a copy that lost all records from a few killed puts.
     private static let sampleSize = 100
 
     /// Examines the first entries of the cache.
@@ -182,7 +182,7 @@ extension DirectoryInspection {
                     if stored.bytes.isEmpty { entriesWithoutRecord += 1 }
                 }
             } catch {
-                // Unreadable entries are reported by the check of owners and by `verify`.
+                // The check of owners, and `verify`, report unreadable entries.
                 continue
             }
         }
@@ -193,11 +193,11 @@ extension DirectoryInspection {
         let now = Timestamp.now
         let last = SweepRecord.last(in: store.directory)
         sinceCollection = last?.lastFull.map { now - $0.began }
-        // The file is written once, when the cache is created; without it the age is unknown, and assumed to be 0.
+        // This file is written once, when the cache is created. If it is missing, the age is unknown, and 0 is assumed.
         age = (try? now - store.directory.root.status(of: "format").modified) ?? .zero
         guard let last, last.isUnfinished else { return }
         wasInterrupted = true
-        // The check takes the lock for a moment, so it is made only if the lock is likely to be held.
+        // The check takes the lock for a moment, so it is made only if the lock is probably held.
         guard last.ended == nil, Self.tryLock("locks/janitor", in: store.directory.root) == .held
         else { return }
         let process = store.visibleSweeper(last)
@@ -210,21 +210,21 @@ extension DirectoryInspection {
 
     // MARK: Locks and clocks
 
-    /// A lock file that exists as long as the cache.
+    /// A lock file that always exists in a cache.
     private static let probe: RelativePath = "locks/format"
 
     private enum LockOutcome {
         case free, held, failed
     }
 
-    /// Takes a lock for a moment; returns nil if its file can't be opened, which other checks explain.
+    /// Takes a lock for a moment; returns nil if the lock file can't be opened, which other checks explain.
     private static func tryLock(_ path: RelativePath, in root: borrowing Directory) -> LockOutcome? {
         guard let file = try? root.open(path, .readOnly) else { return nil }
         // Closing the file releases the lock.
         return (try? file.tryLock(.shared)).map { $0 ? .free : .held } ?? .failed
     }
 
-    /// Returns the file system's current time minus the system's.
+    /// Returns how far the file system's clock is ahead of the system's clock.
     private static func clockSkew(_ root: borrowing Directory) throws(Errno) -> Duration {
         try root.touch(probe)
         return try root.status(of: probe).changed - .now

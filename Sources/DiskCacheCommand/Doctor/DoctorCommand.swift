@@ -35,7 +35,7 @@ enum DoctorCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         if arguments.has("remote"), arguments.network == nil { throw arguments.restartWithNetwork() }
-        // Before opening the cache, which replaces another version's control file.
+        // Before the cache is opened, because that replaces another version's control file.
         let version = ControlVersion.foreign(in: try arguments.directory())
         let cache = try arguments.requireCache()
         var facts = try DirectoryInspection(of: cache)

@@ -6,13 +6,13 @@ package struct Finding: Encodable {
     package enum Level: String, Encodable {
         /// No problem was found.
         case fine
-        /// It works, but takes more time or space than necessary.
+        /// The cache works, but needs more time or space than necessary.
         case fallback
-        /// Action is needed.
+        /// The user should act.
         case risk
     }
 
-    /// "file system".
+    /// What was checked, such as "file system".
     package let subject: String
     package let level: Level
     /// The observed state.

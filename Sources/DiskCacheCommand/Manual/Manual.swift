@@ -2,14 +2,14 @@
 
 import Platform
 
-/// The manual page, made from the help texts.
+/// The manual page, generated from the help texts.
 enum Manual {
-    /// Returns the page about these commands.
+    /// Returns the page for these commands.
     static func page(of commands: [any Command.Type]) -> String {
         let lines = [
-            // No date: the same sources make the same page.
+            // Without a date, so that the same sources produce the same page.
             ".TH DISKCACHE 1 \"\" \(quoted("diskcache \(Overview.version)")) \(quoted("User Commands"))",
-            // Hyphenation is off, so that searches find words. The macros restore it from HY at each heading.
+            // Without hyphenation, so that searches find words. The macros restore it from HY at each heading.
             ".nr HY 0", ".nh", ".ad l", ".SH NAME",
             Roff.escaped("diskcache") + " \\- "
                 + Roff.escaped("a cache directory for all processes on a machine"),
@@ -89,13 +89,13 @@ enum Manual {
         CACHEDIR.TAG A tag that tells backup tools to skip the directory.
         """
 
-    /// Exit statuses from the overview's text: "0 done; 1 a miss".
+    /// Returns one line per exit status, from the overview's text "0 done; 1 a miss".
     private static var statuses: String {
         let text = Overview.statuses.split(separator: "\n").joined(separator: " ")
         return text.split(separator: "; ").map { "\($0)." }.joined(separator: "\n")
     }
 
-    /// Returns an item for each line of a name and its meaning.
+    /// Returns an item for each line, which consists of a name and its meaning.
     private static func items(_ lines: String, _ style: (String) -> String) -> [String] {
         lines.split(separator: "\n").flatMap { line in
             let words = line.split(separator: " ", maxSplits: 1).map(String.init)

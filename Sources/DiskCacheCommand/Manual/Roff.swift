@@ -2,10 +2,10 @@
 
 /// Text for the macros of man(7).
 enum Roff {
-    /// Returns text that is rendered unchanged within a line.
+    /// Returns text that roff renders unchanged within a line.
     ///
-    /// A plain hyphen would be rendered as another character, which can't be pasted into a shell, and so would some quotes
-    /// and accents.
+    /// Unescaped, a hyphen, some quotes and some accents would be rendered as other characters, which can't be pasted
+    /// into a shell.
     static func escaped(_ text: String) -> String {
         text.unicodeScalars.reduce(into: "") { result, scalar in
             switch scalar {
@@ -25,7 +25,7 @@ enum Roff {
         }
     }
 
-    /// Returns text that is rendered unchanged as whole lines: no line is treated as a macro.
+    /// Returns text that roff renders unchanged as a whole line: it is not treated as a macro.
     static func line(_ text: String) -> String {
         guarded(escaped(text))
     }
@@ -44,12 +44,12 @@ enum Roff {
 
     static func italic(_ text: String) -> String { "\\fI\(escaped(text))\\fR" }
 
-    /// Returns a paragraph with a hanging tag, which is already roff.
+    /// Returns a paragraph with a hanging tag; the tag is already roff.
     static func item(_ tag: String, _ text: String) -> [String] {
         [".TP", guarded(tag), prose(text)]
     }
 
-    /// Converts a help text: paragraphs are separated by empty lines; indented lines are examples, and stay unchanged.
+    /// Converts a help text: empty lines separate paragraphs; indented lines are examples, which stay unchanged.
     static func paragraphs(_ text: String) -> [String] {
         let blocks = text.split(separator: "\n", omittingEmptySubsequences: false).split(
             whereSeparator: \.isEmpty
@@ -57,7 +57,7 @@ enum Roff {
         return blocks.flatMap { block in [".PP"] + pieces(of: block).flatMap(lines(of:)) }
     }
 
-    /// Splits a block into pieces that are all examples or all prose.
+    /// Splits a block into pieces that consist only of examples or only of prose.
     private static func pieces(of block: ArraySlice<Substring>) -> [[Substring]] {
         block.reduce(into: []) { pieces, line in
             if let last = pieces.last?.last, last.hasPrefix("  ") == line.hasPrefix("  ") {
@@ -73,7 +73,7 @@ enum Roff {
         return [".RS 4", ".EX"] + piece.map { line(String($0.dropFirst(2))) } + [".EE", ".RE"]
     }
 
-    /// Protects a line whose first character, a dot or a quote, would make it a macro.
+    /// Protects a line whose first character, a dot or a quote, would turn it into a macro.
     private static func guarded(_ line: String) -> String {
         line.first == "." || line.first == "'" || line.hasPrefix("\\(aq") ? "\\&" + line : line
     }

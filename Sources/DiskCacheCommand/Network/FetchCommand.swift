@@ -27,7 +27,7 @@ enum FetchCommand: Command {
         \(Option.json)
         """
     static let exclusive = [["mode", "offline"]]
-    /// The values of `--mode`: the raw values of `FetchMode`, which `diskcache` does not link.
+    /// The values of `--mode`, which are the raw values of `FetchMode`; `diskcache` does not link that type.
     static let modes = "default, revalidate, reload, only-if-cached, cache-first, offline"
     static let details = """
         fetch is a private HTTP cache (RFC 9111). It uses a fresh response without contacting the server, and

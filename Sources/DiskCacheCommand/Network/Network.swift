@@ -2,20 +2,20 @@
 
 package import DiskCache
 
-/// The access to other machines that commands of this machine need.
+/// The access to other machines, for commands that need it.
 ///
-/// `diskcache-net` provides it. `diskcache` has none: a static program can't load libcurl, and starts sooner without it. All
-/// functions block the calling thread.
+/// `diskcache-net` provides it. `diskcache` does not: a static program can't load libcurl, and starts faster without it.
+/// All functions block the calling thread.
 package protocol Network: Sendable {
-    /// Opens a cache as its initializer does, together with the remote stores that its `config.json` names: gets also query
-    /// them, and stored values are also uploaded.
+    /// Opens a cache, together with the remote stores in its `config.json`: gets also query them, and puts are uploaded
+    /// to them.
     func open(_ path: String, _ configuration: CacheConfiguration) throws -> SharedCache
 
-    /// Queries each server of a configuration, stores, reads and removes a small object there, and returns the findings.
+    /// Tests each server of a configuration with a small object, and returns the findings.
     func examine(_ remote: CacheConfiguration.Remote) throws(CacheError) -> [Finding]
 
-    /// Gives the pending uploads of caches that this has opened one second to complete.
+    /// Waits up to one second for the pending uploads of caches that ``open(_:_:)`` has opened.
     ///
-    /// Uploads that are still pending wait on disk for the next process.
+    /// Uploads that are still pending stay on disk for the next process.
     func finish()
 }

@@ -2,18 +2,19 @@
 
 import Platform
 
-/// `diskcache-net`: the same commands, in a program that can load libcurl.
+/// The program `diskcache-net`, which has the same commands and can load libcurl.
 enum NetworkProgram {
     static let name = "diskcache-net"
 
-    /// Returns its possible paths, in order: next to the program at `path`, or in the directory used by `make install`.
+    /// Returns the possible paths of the program, in order: next to the program at `path`, then where `make install` puts
+    /// it.
     static func places(beside path: String) -> [String] {
         guard let slash = path.lastIndex(of: "/") else { return [] }
         let folder = path[..<slash]
         return ["\(folder)/\(name)", "\(folder)/../libexec/diskcache/\(name)"]
     }
 
-    /// Whether it exists at one of these paths.
+    /// Whether the program exists at one of these paths.
     ///
     /// C: `readlink`, `open`.
     static var isThere: Bool {
@@ -23,7 +24,7 @@ enum NetworkProgram {
         }
     }
 
-    /// Replaces this process by it, with the same command line; returns the error if that fails.
+    /// Replaces this process by the program, with the same command line; returns the error if that fails.
     ///
     /// C: `readlink`, `execv`.
     static func become() -> Failure {
@@ -45,7 +46,7 @@ enum NetworkProgram {
 }
 
 extension Arguments {
-    /// Restarts a command that needs other machines in `diskcache-net`; returns the error if that fails.
+    /// Restarts a command that needs other machines in `diskcache-net`; if that fails, returns the error.
     func restartWithNetwork() -> Failure {
         let failure = NetworkProgram.become()
         return Failure(failure.status, "\(command): \(failure.message)")
@@ -53,10 +54,10 @@ extension Arguments {
 
     /// Restarts the command in `diskcache-net` if its directory is shared with other machines.
     ///
-    /// The cache of that program (``openCache(sharing:)``) queries and updates them. If the restart fails, the command
-    /// continues without them: other machines never make a command fail. `doctor` reports the problem.
+    /// The restarted command queries and updates them (``openCache(sharing:)``). If the restart fails, the command
+    /// continues without other machines, which never make a command fail; `doctor` reports the problem.
     func shareIfConfigured() {
-        // A problem with the path is reported when the cache is opened.
+        // Opening the cache reports a problem with the path.
         guard network == nil, let path = try? directory(), RemoteNotice.isPresent(in: path) else { return }
         _ = NetworkProgram.become()
     }

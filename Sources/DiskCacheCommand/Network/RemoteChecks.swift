@@ -2,7 +2,7 @@
 
 import DiskCache
 
-/// The checks of the stores shared with other machines.
+/// The checks of the remote stores.
 enum RemoteChecks {
     /// Returns the findings; empty if `config.json` names no servers.
     static func findings(of cache: SharedCache, _ arguments: Arguments) throws -> [Finding] {
@@ -13,7 +13,7 @@ enum RemoteChecks {
             return [.risk("remote", error.message, "correct it with `diskcache config`")]
         }
         guard let remote else {
-            // With --remote, the missing servers are reported.
+            // With --remote, the user expects an answer even if there are no servers.
             return arguments.has("remote") ? [.fine("remote", "config.json names no servers")] : []
         }
         guard arguments.has("remote"), let network = arguments.network, remote.isActive else {
@@ -22,7 +22,7 @@ enum RemoteChecks {
         return try [configured(remote, isReachable: true)] + network.examine(remote)
     }
 
-    /// Whether the program that queries them is installed.
+    /// Whether `diskcache-net`, which queries the servers, is installed.
     private static var isInstalled: Bool { NetworkProgram.isThere }
 
     /// Returns the finding about the servers' configuration, without querying them.

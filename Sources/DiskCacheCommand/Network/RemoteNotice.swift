@@ -3,17 +3,17 @@
 import CacheStore
 import Platform
 
-/// A cheap check whether a directory is shared with other machines.
+/// A cheap check of whether a directory is shared with other machines.
 enum RemoteNotice {
-    /// The maximum length of a configuration; longer files are not one.
+    /// The maximum length of a configuration in bytes; longer files are not configurations.
     private static let longest = 64 * 1024
 
     /// Whether `config.json` in the directory at `path` contains the word `"remote"`.
     ///
-    /// It takes three system calls if the file is missing, else seven. The code that uses the file interprets it.
+    /// Takes three system calls if the file is missing, else seven. The file is parsed later, by the code that uses it.
     static func isPresent(in path: String) -> Bool {
         do throws(Errno) {
-            // Opened like every file of a cache: symbolic links are not followed, and the call does not block.
+            // Opened like every file of a cache: without following symbolic links, and without blocking.
             let file = try Directory(opening: path).open(StoreLayout.configuration, .readOnly)
             return try file.readToEnd(limit: longest).map(mentionsRemote) ?? false
         } catch {

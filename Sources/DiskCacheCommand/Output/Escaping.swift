@@ -5,26 +5,26 @@ import Platform
 extension String {
     /// The text on one line, with control and format characters and backslashes escaped.
     ///
-    /// They are escaped as in C (`\n`, `\t`, `\r`, `\\`, otherwise `\x` and two digits for each byte); all other characters
-    /// are unchanged. So each key is one line, and no key can control the terminal.
+    /// The escapes are those of C (`\n`, `\t`, `\r`, `\\`, otherwise `\x` and two digits for each byte); all other
+    /// characters are unchanged. So each key takes one line, and no key can control the terminal.
     var escaped: String {
         escaping(backslashes: true) { $0.escape }
     }
 
-    /// The text on one line without escaped backslashes, for messages.
+    /// The text on one line for messages, escaped like ``escaped`` but with unchanged backslashes.
     package var singleLine: String {
         escaping { $0.escape }
     }
 
     /// The text escaped like ``singleLine``, except that newlines are kept.
     ///
-    /// ``Output`` applies this to all text, in case a caller forgot to escape it. Escaped text is unchanged.
+    /// ``Output`` applies this to all text, in case that a caller forgot to escape. Escaped text does not change.
     var harmless: String {
         unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
             .map { String($0).singleLine }.joined(separator: "\n")
     }
 
-    /// The text escaped for JSON, where such characters are written as `\u` and four digits (RFC 8259).
+    /// The text with those characters escaped for JSON, as `\u` and four digits (RFC 8259).
     var escapedJSON: String {
         if utf8.span.isPlainASCII { return self }
         return escaping { scalar in
@@ -53,7 +53,7 @@ extension String {
 }
 
 extension Span<UInt8> {
-    /// Whether it contains only printable ASCII, spaces and newlines, as most lines do, so that no escaping is needed.
+    /// Whether the bytes are only printable ASCII, spaces and newlines, as in most lines, so that nothing needs escaping.
     var isPlainASCII: Bool {
         for index in indices where !(0x20..<0x7F ~= self[index] || self[index] == UInt8(ascii: "\n")) {
             return false
@@ -65,12 +65,13 @@ extension Span<UInt8> {
 extension Unicode.Scalar {
     /// Whether a terminal only displays the character, visibly.
     ///
-    /// Excluded are C0, DEL and C1, which terminals interpret; U+2028 and U+2029, which end lines; and format characters
-    /// (Cf), which are invisible but change the text around them, such as U+202E. Two kinds of format characters are needed:
-    /// the joiners, in the scripts from Arabic to those of India and in emoji, and tags, in the flags of regions.
+    /// C0, DEL and C1 are excluded, because terminals interpret them, and so are U+2028 and U+2029, which end lines.
+    /// Format characters (Cf) such as U+202E are excluded, because they are invisible but change the text around them.
+    /// Two kinds of them are allowed where they are needed: joiners, in the scripts from Arabic to those of India and in
+    /// emoji; and tags, in the flags of regions.
     func isHarmless(after previous: Unicode.Scalar?, before next: Unicode.Scalar?) -> Bool {
         if value < 0x7F { return value >= 0x20 }
-        // A code point that represents a byte of a path.
+        // Such a code point stands for a byte of a path.
         if String(self).hasForeignBytes { return false }
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: return false
@@ -86,7 +87,9 @@ extension Unicode.Scalar {
 
     private var isTag: Bool { 0xE0020...0xE007F ~= value }
 
-    /// Whether it belongs to those scripts, or may be part of an emoji; no emoji precedes the arrows.
+    /// Whether a joiner may follow or precede this character: it belongs to those scripts, or may be part of an emoji.
+    ///
+    /// No emoji has a lower number than the arrows.
     private var isJoined: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .format: false

@@ -12,18 +12,18 @@ package enum ExitStatus: Int32 {
     case usage = 64
     /// Corrupt data was found.
     case dataError = 65
-    /// A server, or the program that accesses it, can't be used.
+    /// A server, or the program that accesses it, is unavailable.
     case unavailable = 69
     case `internal` = 70
     case cannotCreate = 73
     case inputOutput = 74
-    /// A lock is held, or a limit leaves no space: try again.
+    /// A lock is held, or the limits leave no space: a later attempt may succeed.
     case temporary = 75
     case permission = 77
     case configuration = 78
-    /// The program that should replace this process can't be executed: as with env(1).
+    /// The program that should replace this process can't be executed; the same status as env(1)'s.
     case notExecutable = 126
-    /// The program does not exist: as with env(1).
+    /// The program does not exist; the same status as env(1)'s.
     case notFound = 127
 
     package init(_ code: CacheError.Code) {
@@ -40,10 +40,10 @@ package enum ExitStatus: Int32 {
     }
 }
 
-/// An error that ends the command, reported in one line.
+/// An error that ends the command and is reported in one line.
 package struct Failure: Error, CustomStringConvertible {
     package let status: ExitStatus
-    /// The failure, its cause, and a remedy.
+    /// What failed, why, and what the user can do.
     package let message: String
 
     package var description: String { message }
@@ -59,7 +59,7 @@ package struct Failure: Error, CustomStringConvertible {
     }
 }
 
-/// Runs system calls that concern neither the cache nor the output, and adds the operation to a failure.
+/// Runs system calls on files other than the cache and the output, and adds the operation to the message of a failure.
 func doing<Value: ~Copyable>(
     _ operation: String,
     _ body: () throws(Errno) -> Value

@@ -4,7 +4,7 @@ import FoundationEssentials
 
 /// The JSON format of all commands.
 ///
-/// It is one value on one line with sorted keys and times in UTC to the millisecond; strings contain no characters that a
+/// A value takes one line, with sorted keys, and times in UTC with milliseconds. Strings contain no characters that a
 /// terminal interprets.
 package enum JSON {
     /// Returns the value as one line, including the newline.
@@ -12,7 +12,7 @@ package enum JSON {
         String(decoding: try encoder.encode(value), as: UTF8.self).escapedJSON + "\n"
     }
 
-    /// An object with the fields of other values and additional fields; nil fields are omitted.
+    /// An object that combines the fields of other values with additional fields; nil fields are omitted.
     package struct Object: Encodable, ExpressibleByDictionaryLiteral {
         private var parts: [any Encodable]
         private var fields: [(name: String, value: any Encodable)] = []
@@ -47,10 +47,10 @@ package enum JSON {
     private static var encoder: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // The built-in strategy omits the milliseconds, which expirations have.
+        // The built-in strategy omits the milliseconds that expirations have.
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
-            // As a Double a whole millisecond may be slightly too small, and the style rounds down.
+            // The Double of a whole millisecond may be slightly too small, and the style rounds down.
             let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
             try container.encode(date.addingTimeInterval(1e-6).formatted(style))
         }

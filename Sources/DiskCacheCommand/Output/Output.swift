@@ -4,28 +4,28 @@ package import Platform
 
 /// The only code that writes to standard output and standard error.
 ///
-/// It writes only printable characters and newlines, except through `writeRaw` and `draw`.
+/// It writes only printable characters and newlines, except in `writeRaw` and `draw`.
 package struct Output {
-    /// The buffer size, so that a million keys take a thousand writes; on a terminal the delay is imperceptible.
+    /// The size of the buffer in bytes: a thousand writes for a million keys, and no noticeable delay on a terminal.
     private static let pieceSize = 64 * 1024
 
     private var bytes: [UInt8] = []
 
-    /// Adds lines.
+    /// Appends lines to the buffer.
     mutating func write(_ text: String) throws(Errno) {
         try write(text.utf8Span.span)
     }
 
-    /// Adds lines, given as bytes.
+    /// Appends lines, given as bytes, to the buffer.
     mutating func write(_ text: Span<UInt8>) throws(Errno) {
         if text.isPlainASCII { return try writeRaw(text) }
         try writeRaw(String(decoding: text).harmless.utf8Span.span)
     }
 
-    /// Adds bytes unchanged.
+    /// Appends bytes to the buffer, unchanged.
     mutating func writeRaw(_ text: Span<UInt8>) throws(Errno) {
         if text.count >= Self.pieceSize {
-            // A large value is written without another copy.
+            // A large value is written directly, without another copy.
             try flush()
             return try Self.writeOut(text)
         }
@@ -36,11 +36,11 @@ package struct Output {
     /// Writes the buffered bytes.
     mutating func flush() throws(Errno) {
         if bytes.isEmpty { return }
-        // Emptied first: bytes that could not be written once are not retried.
+        // The buffer is emptied first, so that bytes that could not be written are not written again.
         var piece: [UInt8] = []
         swap(&piece, &bytes)
         try Self.writeOut(piece.span)
-        // The memory is reused.
+        // Reuses the memory.
         piece.removeAll(keepingCapacity: true)
         swap(&piece, &bytes)
     }
@@ -51,7 +51,7 @@ package struct Output {
         }
     }
 
-    /// Runs `body` and writes all text that it has added, even if it throws.
+    /// Runs `body`, and writes all text that it added, even if it throws.
     static func toStandardOutput<Value>(_ body: (inout Output) throws -> Value) throws -> Value {
         var output = Output()
         let result = Result { try body(&output) }
@@ -64,7 +64,7 @@ package struct Output {
         try Terminal.write(text.harmless, to: Terminal.standardOutput)
     }
 
-    /// Writes lines; on a terminal a word at the beginning of a line gets its colour.
+    /// Writes lines; on a terminal, a word at the beginning of a line gets its color.
     static func print(_ text: String, painting words: [(word: String, colour: Colour)]) throws(Errno) {
         guard Colour.isWanted(on: Terminal.standardOutput) else { return try print(text) }
         let lines = text.harmless.split(separator: "\n", omittingEmptySubsequences: false).map {
@@ -75,7 +75,7 @@ package struct Output {
         try draw(lines.joined(separator: "\n"), to: Terminal.standardOutput)
     }
 
-    /// Writes text unchanged: control sequences, and text that the caller has escaped.
+    /// Writes text unchanged: control sequences, or text that is already escaped.
     package static func draw(_ text: String, to descriptor: Int32) throws(Errno) {
         try Terminal.write(text, to: descriptor)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What `diskcache --help` and the manual page say about the whole command.
+/// The texts about the whole command in `diskcache --help` and the manual page.
 enum Overview {
     static let version = "0.1.0"
 

@@ -3,11 +3,11 @@
 import DiskCache
 import Platform
 
-/// A line on standard error that shows the progress of long work, if that is a terminal.
+/// A line that shows the progress of long work on standard error, if that is a terminal.
 package final class ProgressLine: Sendable {
-    /// The update interval; ten times a second is as fast as a user can read.
+    /// The interval between updates; users can't read faster than ten times a second.
     ///
-    /// It also delays the first line, so that short work shows none.
+    /// The first line appears after this interval, so that short work shows none.
     private static let interval: Duration = .milliseconds(100)
 
     /// Whether standard error is a terminal.
@@ -33,18 +33,18 @@ package final class ProgressLine: Sendable {
     func show(_ progress: CacheProgress) {
         guard isShown else { return }
         let now = ContinuousClock.now
-        // Unconditionally, because it must register the beginning of each phase.
+        // Even if no update is due, because the text must register the start of each phase.
         text.withLock { $0.hear(progress, at: now) }
         if isDue(now) { write("diskcache: \(text.withLock { $0.line(progress, at: now) })") }
     }
 
-    /// Writes a line to standard output, above this one if both are on the same terminal.
+    /// Writes a line to standard output; if both are on the same terminal, it appears above the progress line.
     func print(_ text: String, painting words: [(word: String, colour: Colour)] = []) throws(Errno) {
         clear()
         try Output.print(text + "\n", painting: words)
     }
 
-    /// Updates the line with any text, if an update is due.
+    /// Updates the line with other text, if an update is due.
     package func show(_ text: String) {
         if isShown, isDue(.now) { write("diskcache: \(text)") }
     }
@@ -59,11 +59,11 @@ package final class ProgressLine: Sendable {
 
     private func write(_ text: String) {
         guard isShown else { return }
-        // After the last column some terminals begin a new line, and the previous line can't be erased any more.
+        // Some terminals wrap after the last column, and then the previous line can't be erased.
         let columns = Terminal.size(Terminal.standardError).map { $0.columns - 1 }
-        // Return to the first column, and erase to the end of the line (ECMA-48 EL).
+        // Moves to the first column, and erases to the end of the line (ECMA-48 EL).
         let line = text.singleLine.fitted(to: columns)
-        // The work continues even if its progress can't be shown.
+        // If progress can't be shown, the work continues.
         try? Output.draw("\r\u{1B}[K\(line)", to: Terminal.standardError)
     }
 }

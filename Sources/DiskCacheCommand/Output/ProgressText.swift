@@ -4,12 +4,12 @@ import DiskCache
 
 /// The text of a progress line: the progress, the rate, and the estimated time left.
 ///
-/// It is a pure function of the reports and their times.
+/// It depends only on the reports and their times.
 struct ProgressText {
-    /// The time and progress of the current phase's first report.
+    /// The time and the progress in the current phase's first report.
     private var begin: (instant: ContinuousClock.Instant, progress: CacheProgress)?
 
-    /// The shortest time for a rate; over less time it predicts nothing.
+    /// The shortest time for which a rate is shown; a rate over less time predicts nothing.
     private static let shortest: Duration = .seconds(1)
 
     /// Records the beginning of a phase.

@@ -19,13 +19,13 @@ struct Table {
         rows.append(cells + Array(repeating: "", count: max(0, columns.count - cells.count)))
     }
 
-    /// The lines, with two spaces between columns and none at the end.
+    /// The rows as lines, with two spaces between columns and no trailing spaces.
     var text: String {
         let widths = columns.indices.map { column in rows.map { $0[column].columns }.max() ?? 0 }
         return rows.map { Self.line($0, columns, widths: widths) }.joined()
     }
 
-    /// Returns a line that ends with a key, whose trailing spaces are kept.
+    /// Returns a line with a key as the last cell, whose trailing spaces are kept.
     static func line(_ cells: [String], key: String, _ columns: [Alignment], widths: [Int]) -> String {
         line(cells + ["|"], columns + [.left], widths: widths + [0]).dropLast(2) + key.escaped + "\n"
     }

@@ -39,7 +39,7 @@ enum LockCommand: Command {
           diskcache lock download --permits 3 -- curl -sfO https://example.org/large.iso
         """
 
-    /// How long a wait is silent, even on a terminal.
+    /// How long a wait lasts before it is shown on a terminal.
     private static let patience: Duration = .seconds(1)
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
@@ -57,7 +57,7 @@ enum LockCommand: Command {
         return try refuse(arguments.operands[1], error)
     }
 
-    /// Returns the permit, once it is free.
+    /// Waits for a permit, and returns it.
     private static func wait(
         for name: String,
         permits: Int,
@@ -90,7 +90,7 @@ enum LockCommand: Command {
         return "waiting for the lock \(name): process \(holder.processIdentifier) has held it for \(span)"
     }
 
-    /// Returns an exit status like env(1) and shells do.
+    /// Reports that the program can't be executed; returns the same exit status as env(1) and shells.
     private static func refuse(_ program: String, _ error: Errno) throws -> ExitStatus {
         let advice =
             switch error {

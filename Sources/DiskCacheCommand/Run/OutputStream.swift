@@ -7,17 +7,17 @@ enum OutputStream: UInt8, Sendable {
     case output = 1
     case errors = 2
 
-    /// The number of bytes that a writable pipe accepts without blocking: PIPE_BUF, pipe(7).
+    /// The number of bytes that a writable pipe accepts without blocking: PIPE_BUF in pipe(7).
     private static let pipePiece = 4096
 
-    /// The interval at which to check whether to continue, while the output has no reader.
+    /// How often to check whether to continue while nothing reads the output.
     private static let patience: Duration = .milliseconds(500)
 
     /// Writes all of `bytes` to the same stream of this process.
     ///
     /// - Parameters:
-    ///   - interruption: A descriptor that interrupts waiting when it becomes readable.
-    ///   - isAbandoned: Called then, and periodically; returns whether to drop the rest.
+    ///   - interruption: A descriptor that interrupts a wait when it becomes readable.
+    ///   - isAbandoned: Called after an interruption, and periodically; returns whether to drop the remaining bytes.
     func write(
         _ bytes: Span<UInt8>,
         interruption: Int32? = nil,
@@ -41,7 +41,7 @@ enum OutputStream: UInt8, Sendable {
                 do throws(Errno) {
                     written += try file.writeSome(piece)
                 } catch {
-                    // Another process has written to the same pipe in between.
+                    // Another process has written to the same pipe since the check.
                     if error != .wouldBlock { throw error }
                 }
             }

@@ -4,15 +4,15 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// A recording in progress.
+/// A recording of a running command's output.
 ///
-/// Short output stays in memory; longer output goes to an unnamed file, which disappears if this process is killed.
+/// Short output stays in memory. Longer output goes to an unnamed file, which disappears if this process is killed.
 ///
-/// If recording fails, the command continues: the failure is kept, and the result is not stored.
+/// If recording fails, the command continues; the failure is remembered, and the result is not stored.
 struct Recorder: ~Copyable {
-    /// The maximum size in memory: more than most commands write.
+    /// The maximum number of bytes in memory, more than most commands write.
     private static let bufferSize = 256 * 1024
-    /// How long to make space on a full disk for the buffer; the command's output is blocked meanwhile.
+    /// How long to make space for the buffer on a full disk; the command's output is blocked during that time.
     private static let roomPatience: Duration = .seconds(1)
 
     private var buffer = RecordingFormat.header
@@ -20,12 +20,12 @@ struct Recorder: ~Copyable {
     private(set) var failure: Errno?
     private let cache: SharedCache
 
-    /// Creates a recorder whose file is in the directory of `cache`, which can then adopt it without copying.
+    /// Creates a recorder whose file is in the directory of `cache`, so that the cache can adopt it without copying.
     init(in cache: SharedCache) {
         self.cache = cache
     }
 
-    /// Adds output of the command.
+    /// Records output of the command.
     mutating func add(_ bytes: [UInt8], of stream: OutputStream) {
         if failure != nil { return }
         buffer += RecordingFormat.frame(of: stream, count: bytes.count)
@@ -44,9 +44,9 @@ struct Recorder: ~Copyable {
         buffer.removeAll(keepingCapacity: true)
     }
 
-    /// Stores the recording with this exit status.
+    /// Ends the recording with this exit status, and stores it.
     consuming func store(_ status: Int32, forKey key: String, options: PutOptions) throws {
-        // Copied before `self` is consumed.
+        // Copied here, because the call consumes `self`.
         let cache = cache
         buffer += RecordingFormat.end(status: status)
         if file != nil { flush() }

@@ -4,19 +4,19 @@ import Platform
 
 /// A stored recording.
 enum Recording {
-    /// The error if the recording could not be read.
+    /// The error that a recording can't be read.
     struct Unreadable: Error, CustomStringConvertible {
         let reason: Errno
 
         var description: String { "read what is stored: \(reason)" }
     }
 
-    /// Passes the command's output to `body`, the same bytes of the same streams in the same order, and returns its exit
-    /// status; nil if the recording is incomplete, or the value is not a recording.
+    /// Passes the recorded output to `body`, with the same bytes on the same streams in the same order.
     ///
     /// - Complexity: O(*n*) time; the recording is not kept in memory.
     ///
     /// - Parameter descriptor: An open value of the cache, whose bytes have been verified.
+    /// - Returns: The exit status; nil if the recording is incomplete, or if the value is not a recording.
     static func parse(
         _ descriptor: Int32,
         _ body: (OutputStream, Span<UInt8>) throws -> Void = { _, _ in }

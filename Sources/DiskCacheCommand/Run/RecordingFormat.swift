@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The stored form of a command's output and exit status: a header, frames in the order of arrival, an end.
+/// The format of a recording, which stores a command's output and exit status: a header, frames in the order of arrival,
+/// an end.
 ///
 ///     "diskcache run 1\n"
 ///     01 00000003 "ab\n"     three bytes of standard output
 ///     02 00000002 "x\n"      two bytes of standard error
 ///     00 00000007            it exited with 7; nothing follows
 ///
-/// Lengths and the status are 32-bit big-endian numbers. A value that does not end like this is not a recording.
+/// Lengths and the status are 32-bit big-endian numbers. A value without such an end is not a recording.
 enum RecordingFormat {
     static let header = Array("diskcache run 1\n".utf8)
     static let frameHeaderSize = 5
     static let end: UInt8 = 0
-    /// The content type that `info` shows for a recording.
+    /// The content type of recordings, which `info` shows.
     static let contentType = "application/vnd.diskcache.run; version=1"
 
-    /// Returns the bytes before a frame's content.
+    /// Returns the header of a frame, which precedes its content.
     static func frame(of stream: OutputStream, count: Int) -> [UInt8] {
         [stream.rawValue] + bytes(UInt32(count))
     }
@@ -30,19 +31,19 @@ enum RecordingFormat {
     }
 }
 
-/// A parser of a recording that is read in pieces of any size.
+/// A parser for a recording that is read in pieces of any size.
 struct RecordingParser {
-    /// The exit status, once all of a valid recording has been consumed; nil before, and for anything else.
+    /// The exit status after a complete, valid recording; nil before its end, and for any other value.
     private(set) var status: Int32?
     /// Whether the value is damaged or not a recording.
     private var isRefused = false
     private var hasBegun = false
-    /// The incomplete header: the recording's or a frame's.
+    /// The incomplete header of the recording or of a frame.
     private var pending: [UInt8] = []
-    /// The stream of the next bytes, and their number.
+    /// The stream of the current frame, and the number of bytes that it still lacks.
     private var frame = (stream: OutputStream.output, left: 0)
 
-    /// Consumes the next bytes and passes the command's output to `body` in pieces.
+    /// Parses the next bytes, and passes the command's output to `body` in pieces.
     mutating func consume<Failure: Error>(
         _ chunk: Span<UInt8>,
         _ body: (OutputStream, Span<UInt8>) throws(Failure) -> Void

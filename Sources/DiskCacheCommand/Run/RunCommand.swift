@@ -73,7 +73,7 @@ enum RunCommand: Command {
         }
         let order = try RunOrder(arguments)
         Signal.brokenPipe.ignore()
-        // A forced result is also for other machines.
+        // Other machines need the result of a forced run, too.
         if order.isForced { arguments.shareIfConfigured() }
         var session = RunSession(.valueInTime, order, cache(order, arguments)) {
             arguments.shareIfConfigured()
@@ -83,7 +83,7 @@ enum RunCommand: Command {
         RunCommand.end(end)
     }
 
-    /// Returns the cache; nil if it can't be used for any reason, because the command runs anyway.
+    /// Returns the cache; nil if it can't be used for any reason, because the command must run nevertheless.
     private static func cache(_ order: RunOrder, _ arguments: Arguments) -> SharedCache? {
         do {
             if let obstacle = order.obstacle { throw obstacle }
@@ -94,7 +94,7 @@ enum RunCommand: Command {
         }
     }
 
-    /// Ends this process in the same way as the command.
+    /// Ends this process in the same way as the command ended.
     static func end(_ end: SpawnedProcess.End) -> Never {
         switch end {
         case .exited(let status): CurrentProcess.exit(status)
@@ -102,15 +102,15 @@ enum RunCommand: Command {
         }
     }
 
-    /// Starts a process that renews a result, unless one is already running.
+    /// Starts a process that renews a result, unless a process already computes it.
     private static func renew(_ order: RunOrder, in cache: SharedCache, _ arguments: Arguments) {
         do {
             let lock = try cache.flightLock(forKey: order.key)
             guard try cache.attempt(lock) == .acquired else { return }
-            // The new process takes the lock: if several are started, the first renews the result for all.
+            // The new process takes the lock itself: if several are started, the first one renews the result for all.
             lock.release()
             var request = SpawnRequest(bytes: order.refreshing(in: cache.path, arguments))
-            // It inherits no descriptor that another process may be waiting to see closed, and no terminal.
+            // The new process inherits no terminal, and no descriptor whose end another process may be waiting for.
             request.input = .null
             request.output = .null
             request.errors = .null
@@ -122,7 +122,7 @@ enum RunCommand: Command {
     }
 }
 
-/// The background command of `run --stale`.
+/// The command of the background process that `run --stale` starts.
 enum RefreshCommand: Command {
     static let name = RunOrder.refreshCommand
     static let operands = RunCommand.operands

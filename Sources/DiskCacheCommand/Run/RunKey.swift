@@ -5,11 +5,11 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// The inputs that distinguish a command's results from those of all other commands.
+/// The inputs that distinguish a command's result from the results of all other commands.
 struct RunKey: Equatable {
-    /// The command and its arguments: bytes.
+    /// The command and its arguments, as bytes.
     var words: [[UInt8]]
-    /// Values by name; nil for a variable that isn't set.
+    /// Values of environment variables by name; nil for a variable that is not set.
     var environment: [String: [UInt8]?] = [:]
     var workingDirectory: [UInt8]?
     /// Modification times by path; nil for a file that doesn't exist.
@@ -17,13 +17,14 @@ struct RunKey: Equatable {
     /// Digests of contents by path; nil for a file that doesn't exist.
     var contents: [String: Digest?] = [:]
 
-    /// The key: `run:`, 128 bits of a digest of all inputs, and the command for users who list keys.
+    /// The key: `run:`, 128 bits of a digest of all inputs, and the readable command for users who list keys.
     var text: String {
         let digest = Digest(of: Data(encoded)).description.prefix(32)
         return "run:\(digest) \(Self.readable(words))"
     }
 
-    /// All inputs, each part preceded by its kind and length, so that different command lines give different bytes.
+    /// The encoded inputs; each part is preceded by its kind and its length, so that different inputs give different
+    /// bytes.
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         func add(_ kind: Character, _ part: some Collection<UInt8>) {
@@ -46,14 +47,14 @@ struct RunKey: Equatable {
         return bytes
     }
 
-    /// The length of the readable part: enough to recognize a command.
+    /// The maximum length in bytes of the readable part, long enough to recognize a command.
     ///
-    /// The whole key stays far below 1 KiB, the longest that is stored.
+    /// The whole key stays far below 1 KiB, the maximum length of a key.
     private static let longestText = 200
 
-    /// Returns the command as it would be typed into a shell, truncated if it is long.
+    /// Returns the command as a user would type it into a shell, truncated if it is long.
     ///
-    /// A key is text, so invalid UTF-8 is replaced; the digest before it distinguishes such commands.
+    /// Keys are text, so invalid UTF-8 is replaced; the digest in the key still distinguishes such commands.
     static func readable(_ words: [[UInt8]]) -> String {
         let text = words.map { quoted(String(decoding: $0, as: UTF8.self)) }.joined(separator: " ")
         if text.utf8.count <= longestText { return text }
@@ -75,14 +76,15 @@ struct RunKey: Equatable {
 }
 
 extension RunKey {
-    /// Creates the key for the options, reading the named inputs now.
+    /// Creates the key for the options, and reads the named inputs.
     ///
-    /// - Throws: A mistake on the command line, with the command's name in front; any other error is an obstacle, which
-    ///   ``Notice`` reports.
+    /// - Throws: A usage error for a mistake on the command line, with the command's name as a prefix. Any other error
+    ///   means that an input can't be read; ``Notice`` reports it.
     init(_ arguments: Arguments) throws(Failure) {
         self.init(words: arguments.commandLine)
         for name in arguments.all("env") {
-            // A list would be read as the name of an unset variable, whatever the values of the listed ones are.
+            // "A,B" or "A B" would name a single variable, which is never set, so the values of A and B would have no
+            // effect.
             if name.isEmpty || name.contains(where: { "=, ".contains($0) }) {
                 let advice = "give one name alone, and repeat --env for others"
                 throw .usage("run: --env: \"\(name)\" is not the name of a variable: \(advice)")
@@ -101,7 +103,7 @@ extension RunKey {
         for path in arguments.all("hash") {
             var name = path
             if try Self.isUnnamedPipe(path) {
-                // The shell's choice of the descriptor carries no information.
+                // The shell chooses the number of the descriptor, so the path carries no information.
                 pipes += 1
                 name = "<(\(pipes))"
             }
@@ -119,15 +121,15 @@ extension RunKey {
         }
     }
 
-    /// Whether the path is an unnamed pipe, like a shell's `<(…)`.
+    /// Returns whether the path is an unnamed pipe, such as a shell's `<(…)`.
     ///
-    /// Such a pipe has an end, while a named pipe may not have a writer yet.
+    /// An unnamed pipe can be read to its end; a named pipe may have no writer yet.
     private static func isUnnamedPipe(_ path: String) throws(Failure) -> Bool {
         do throws(Errno) {
             guard try FileStatus.of(path).kind == .other else { return false }
             return try FileDescriptor(opening: path, [.readOnly, .nonBlocking]).isUnnamedPipe()
         } catch {
-            // The error is reported when the file is read.
+            // The read of the file reports the error.
             return false
         }
     }
@@ -136,7 +138,7 @@ extension RunKey {
         if path.isEmpty { throw .usage("run: --hash: the file name is empty: give FILE") }
         var isRegular = true
         do throws(Errno) {
-            // A device may have no end.
+            // A device may be endless.
             isRegular = isPipe ? true : try FileStatus.of(path).kind == .regular
             if !isRegular { throw .invalidArgument }
             let file = try FileDescriptor(opening: path, .readOnly)

@@ -4,22 +4,22 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// The request of a command line of `run`.
+/// What a command line of `run` requests.
 struct RunOrder {
     /// The name of ``RefreshCommand``.
     static let refreshCommand = "run-refresh"
 
-    /// The key; empty if it could not be made.
+    /// The key; empty if it could not be determined.
     let key: String
-    /// Why the key could not be made: one of its inputs can't be read.
+    /// Why the key could not be determined: one of its inputs can't be read.
     let obstacle: Failure?
-    /// The command and its arguments: bytes.
+    /// The command and its arguments, as bytes.
     let words: [[UInt8]]
     /// How long a result is valid: ``Expiration/after(_:)`` or ``Expiration/never``.
     let lifetime: Expiration
-    /// How long after that it is still replayed, while it is renewed.
+    /// How long after expiration the result is still returned, while it is renewed in the background.
     let staleFor: Duration?
-    /// How long a failure is valid; nil if failures are not stored.
+    /// How long a failure is valid; nil if failures must not be stored.
     let failures: Expiration?
     let isForced: Bool
     /// How long to wait for another process that runs the command; nil to wait without limit.
@@ -37,7 +37,7 @@ struct RunOrder {
         do throws(Failure) {
             key = try Self.key(arguments)
         } catch {
-            // A mistake on the command line is reported; other errors must not prevent CMD from running.
+            // A mistake on the command line is an error; other errors must not prevent CMD from running.
             if error.status == .usage { throw error }
             obstacle = error
         }
@@ -45,7 +45,7 @@ struct RunOrder {
             key = try arguments.scope() + key
             if lifetime == nil { lifetime = try ExpirationOptions.usual(as: Self.lifetime) }
         } catch {
-            // Nor must a mistake in the environment.
+            // A mistake in the environment must not prevent CMD from running either.
             obstacle = obstacle ?? error
         }
         self.obstacle = obstacle
@@ -55,7 +55,7 @@ struct RunOrder {
         if staleFor != nil, self.lifetime == .never {
             throw .usage("run: --stale needs results that expire: give --ttl a time span instead of never")
         }
-        // The value is empty if the option was given without one.
+        // The option was given without a value if the text is empty.
         let isAsLong = arguments.value("cache-failures") == ""
         failures = try isAsLong ? self.lifetime : arguments.value("cache-failures", as: Self.lifetime)
         isForced = arguments.has("force")
@@ -63,7 +63,7 @@ struct RunOrder {
         isSilent = arguments.has("warm")
     }
 
-    /// Returns the key without the scope.
+    /// Returns the key without its scope.
     private static func key(_ arguments: Arguments) throws(Failure) -> String {
         guard let key = arguments.value("key") else { return try RunKey(arguments).text }
         try arguments.check(key)
@@ -84,12 +84,12 @@ struct RunOrder {
         return span
     }
 
-    /// The permitted use of a stored result.
+    /// How a stored result may be used.
     enum Verdict: Equatable {
         case fresh, stale, useless
     }
 
-    /// Judges a result by its age and by the options with which it was stored; both must permit its use.
+    /// Judges a stored result by its age, and by the options with which it was stored.
     ///
     /// Both must allow its use.
     func judge(_ entry: CacheEntry, status: Int32, now: Date = .now) -> Verdict {
@@ -102,7 +102,7 @@ struct RunOrder {
         return .stale
     }
 
-    /// Returns the options for storing a result with this status; nil if it is not stored.
+    /// Returns the options for storing a result with this exit status; nil if it must not be stored.
     func options(status: Int32, computeTime: Duration) -> PutOptions? {
         guard let lifetime = status == 0 ? lifetime : failures else { return nil }
         var options = PutOptions(computeTime: computeTime, contentType: RecordingFormat.contentType)
@@ -114,7 +114,7 @@ struct RunOrder {
     /// Returns the command line of the process that renews this result, in `directory`.
     func refreshing(in directory: String, _ arguments: Arguments) -> [[UInt8]] {
         var words = [CurrentProcess.executable, "--dir", directory, Self.refreshCommand]
-        // The scope is already part of this key, and the environment may set one.
+        // The key already includes the scope, but the environment may set another one.
         words += ["--key", key, "--scope", ""]
         for option in ["ttl", "stale"] {
             if let value = arguments.value(option) { words += ["--\(option)", value] }

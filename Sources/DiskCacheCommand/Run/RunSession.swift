@@ -4,24 +4,25 @@ import CacheStore
 import DiskCache
 import Platform
 
-/// One run of `run`: executes a flight course whose computation is the command.
+/// One execution of `run`: a single flight whose computation is the command.
 struct RunSession: ~Copyable {
     private let order: RunOrder
-    /// The cache; nil if it can't be used, which was reported.
+    /// The cache; nil if it is unusable, which was already reported.
     private let cache: SharedCache?
-    /// Called before the command is run, because another machine may have the result.
+    /// Restarts this process with access to other machines if needed; called before the command runs, because another
+    /// machine may have the result.
     private let share: () -> Void
     private var course: FlightStateMachine
     private var lock: FlightLock?
     private var waiting: RunWaiting?
-    /// The outcome of the command; nil if it was not run.
+    /// The outcome of the command; nil if the command did not run.
     private var outcome: RunningCommand.Outcome?
-    /// The recording of its output; nil if the result will not be stored.
+    /// The recording of the output; nil if the result will not be stored.
     private var recorder: Recorder?
     private var computeTime = Duration.zero
-    /// Why the wait has ended without a result; nil if it has not.
+    /// Why the wait ended without a result; nil if it did not.
     private var hindrance: Failure?
-    /// How this process will end.
+    /// How this process must end.
     private var end = SpawnedProcess.End.exited(0)
 
     init(
@@ -36,7 +37,7 @@ struct RunSession: ~Copyable {
         course = FlightStateMachine(kind)
     }
 
-    /// Replays the result or runs the command, and returns how this process must end.
+    /// Returns the stored result or runs the command; returns how this process must end.
     ///
     /// - Parameter renew: Starts the renewal of a stale result.
     mutating func run(renew: (SharedCache) -> Void) throws -> SpawnedProcess.End {
@@ -45,7 +46,7 @@ struct RunSession: ~Copyable {
             do {
                 course.proceed(try carryOut())
             } catch {
-                // Part of the result may have been written, or the command has run.
+                // A part of the result may already have been written, or the command may have run.
                 if error is Failure || course.action == .compute || course.kind == .refresh { throw error }
                 Notice.warnUncached(error)
                 lock = nil
@@ -70,9 +71,9 @@ struct RunSession: ~Copyable {
         case (.store, nil): return .stored
         case (.compute, _): return try compute()
         case (.release(let isStored), _): lock?.release(isStored: isStored)
-        // This process has no other callers.
+        // Only one caller exists in this process, so it always leads.
         case (.enter, _), (.wait, _): return .leads
-        // A failure of the command is its result.
+        // If the command fails, that failure is the result.
         case (.fallBack, _): return .miss
         case (.refresh, _), (.handOver, _), (.finish, _): break
         }
@@ -123,12 +124,12 @@ struct RunSession: ~Copyable {
     private func lookAgain(in cache: SharedCache) throws -> FlightStateMachine.Event {
         if order.isForced { return .miss }
         guard try find(in: cache, body: { _ in })?.verdict == .fresh else { return .miss }
-        // In a refresh no caller waits for a replay.
+        // A background renewal has no caller that waits for output.
         return course.kind == .refresh ? .hit : .storedMeanwhile
     }
 
     private mutating func replay(from cache: SharedCache) throws -> FlightStateMachine.Event {
-        // From here on signals have their normal effect.
+        // From here on, signals have their normal effect.
         waiting = nil
         if order.isForced { return .miss }
         do {
@@ -139,15 +140,16 @@ struct RunSession: ~Copyable {
             end = .exited(found.status)
             return found.verdict == .stale ? .agingHit : .hit
         } catch let error as Errno where error == .brokenPipe {
-            // The command itself would have ended this way.
+            // The command would have ended in the same way.
             end = .killed(.brokenPipe)
             return .hit
         }
     }
 
-    /// Writes a result's output.
+    /// Writes the output of a stored result.
     ///
-    /// After the first byte the command can't be run instead, because the origin of the bytes would be ambiguous.
+    /// After the first byte, the command can't be run as a substitute, because nobody could tell where the bytes come
+    /// from.
     private func emit(_ descriptor: Int32) throws {
         if order.isSilent { return }
         do {
@@ -193,7 +195,7 @@ struct RunSession: ~Copyable {
         }
         if course.kind == .refresh { cache?.count(.refresh) }
         let began = ContinuousClock.now
-        // Without a lock the result is not stored: the cache can't be used, or can't keep it.
+        // Without the lock the result is not stored: the cache is unusable, or can't store it.
         var recorder = course.isHolding ? cache.map { Recorder(in: $0) } : nil
         let command: RunningCommand
         do throws(Errno) {
@@ -218,7 +220,7 @@ struct RunSession: ~Copyable {
         return .computed
     }
 
-    /// Replaces this process by the command: without a free descriptor, or signals, its output can't be read.
+    /// Replaces this process by the command, because without a free descriptor or signals its output can't be recorded.
     private mutating func computeUnheard(_ error: Errno) -> FlightStateMachine.Event {
         Notice.warn(
             "the result is not stored: read the command's output: \(error): \(CacheError.advice(on: error))"
@@ -234,7 +236,7 @@ struct RunSession: ~Copyable {
         return unstartable(request.replaceProcess())
     }
 
-    /// Reports why the command could not be started, with the exit statuses of env(1) and shells.
+    /// Reports why the command can't be started, with the exit statuses of env(1) and shells.
     private mutating func unstartable(_ error: Errno) -> FlightStateMachine.Event {
         let advice =
             switch error {
@@ -247,7 +249,7 @@ struct RunSession: ~Copyable {
         return .failed
     }
 
-    /// Stores the result if it qualifies; returns false if that failed.
+    /// Stores the result if it may be stored; returns false if that fails.
     private mutating func store(in cache: SharedCache) -> Bool {
         guard let outcome, outcome.isComplete,
             case .exited(let status) = outcome.end,

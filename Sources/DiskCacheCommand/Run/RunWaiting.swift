@@ -3,22 +3,22 @@
 import CacheStore
 import Platform
 
-/// The wait for another process that runs the same command.
+/// A wait for another process that runs the same command.
 ///
-/// It reports that process: on a terminal after a second, elsewhere once, after five. Signals are blocked for the lifetime
-/// of this value.
+/// The wait is shown on a terminal after one second; without a terminal, it is reported once, after five seconds. Signals
+/// are blocked while this value exists.
 struct RunWaiting: ~Copyable {
-    /// The longest pause between two attempts at the lock, in milliseconds.
+    /// The longest pause between two attempts to take the lock, in milliseconds.
     private static let longestPause: Int64 = 4
-    /// How long a wait is silent, even on a terminal.
+    /// How long a wait lasts before it is shown on a terminal.
     private static let patience: Duration = .seconds(1)
 
-    /// When a wait is reported without a terminal, so that a log explains the delay.
+    /// How long a wait lasts before it is reported without a terminal, so that a log explains the delay.
     private static let longPatience: Duration = .seconds(5)
 
     private let signals: HeldSignals
     private let began = ContinuousClock.now
-    /// How long to wait; nil to wait without limit.
+    /// The maximum duration of the wait; nil for no limit.
     private let limit: Duration?
     private var isReported = Terminal.isInteractive(Terminal.standardError)
     /// The number of pauses so far.
@@ -38,15 +38,16 @@ struct RunWaiting: ~Copyable {
     /// Whether the limit has passed.
     var isOver: Bool { limit.map { ContinuousClock.now - began >= $0 } ?? false }
 
-    /// Whether to check for a wait of this process for itself: once, after the time by which the lock file must name its
-    /// holder.
+    /// Returns whether to check now if this process waits for itself.
+    ///
+    /// Returns true only once, when the lock file must have named its holder for a while.
     mutating func isSuspicious() -> Bool {
         guard !wasSuspicious, ContinuousClock.now - began >= Self.patience else { return false }
         wasSuspicious = true
         return true
     }
 
-    /// Pauses before the next attempt at `lock`; returns the signal that asks this process to end, if any.
+    /// Pauses before the next attempt to take `lock`; returns the signal that asks this process to end, if one arrived.
     mutating func pause(before lock: FlightLock) throws(Errno) -> Signal? {
         let waited = ContinuousClock.now - began
         if waited >= Self.patience {

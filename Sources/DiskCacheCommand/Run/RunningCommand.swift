@@ -2,37 +2,37 @@
 
 import Platform
 
-/// A running command: forwards and records its output, forwards signals to it, and returns how it ended.
+/// A running command, whose output is recorded and forwarded, and to which signals are forwarded.
 final class RunningCommand {
     /// The outcome of a run.
     struct Outcome {
         let end: SpawnedProcess.End
-        /// Whether all output of the command was read and forwarded, and it was not asked to end early.
+        /// Whether all output was read and forwarded, and no signal asked the command to end early.
         let isComplete: Bool
-        /// Why the output could not be written, if that should be reported.
+        /// Why the output could not be written; nil if that succeeded, or if the output has no reader.
         let outputFailure: Errno?
     }
 
-    /// The signals that ask a process to end or to perform an action.
+    /// The signals to forward: those that ask a process to end or to do something.
     ///
-    /// The signals by which a terminal stops a process need no forwarding.
+    /// Signals by which a terminal stops a process reach the command without help.
     static let passedOn: [Signal] = [.hangup, .interrupt, .quit, .terminate, .user1, .user2]
 
     private var process: SpawnedProcess
     private var output: FileDescriptor?
     private var errors: FileDescriptor?
-    /// Whether the output is only recorded.
+    /// Whether the output is only recorded, and not forwarded.
     private let isSilent: Bool
     private var isInterrupted = false
-    /// Whether the output has no reader, and the command has ended.
+    /// Whether the rest of the output is dropped, because nothing reads it and the command has ended.
     private var isAbandoned = false
     private var isComplete = true
     private var outputFailure: Errno?
 
-    /// The signals that ``follow(_:_:)`` must notice.
+    /// The signals that must interrupt the waits of ``follow(_:_:)``.
     static let heard = passedOn + [.child]
 
-    /// Starts the command with an empty standard input: its output is for all callers, whatever their own input is.
+    /// Starts the command with an empty standard input, because its output is shared by callers with different inputs.
     init(_ words: [[UInt8]], isSilent: Bool) throws(Errno) {
         let out = try Pipe()
         let err = try Pipe()
@@ -47,9 +47,9 @@ final class RunningCommand {
         self.isSilent = isSilent
     }
 
-    /// Forwards and records output until the command has ended and no process has its output open.
+    /// Forwards and records output until the command has ended and no process holds its output open.
     ///
-    /// If the command was asked to end and has ended, processes that it left running are not waited for.
+    /// If a signal asked the command to end, processes that the command leaves behind are not waited for.
     func follow(
         _ signals: borrowing HeldSignals,
         _ record: (OutputStream, [UInt8]) -> Void
@@ -76,14 +76,14 @@ final class RunningCommand {
                 let isWhole = isComplete && !isInterrupted && openStreams.isEmpty
                 return Outcome(end: end, isComplete: isWhole, outputFailure: outputFailure)
             }
-            // SIGCHLD ends the wait.
+            // SIGCHLD interrupts the wait.
             _ = try Readiness.wait(for: [signals.descriptor], limit: Self.longestWait)
             passOn(signals)
         }
     }
 
     private static let longestWait: Duration = .seconds(3600)
-    /// How many times to read the remaining output of an ended command, to whose pipes other processes may still write.
+    /// The maximum number of reads after the command has ended; other processes may continue to write to its pipes.
     private static let lastRounds = 16
 
     private var openStreams: [(stream: OutputStream, descriptor: Int32)] {
@@ -97,8 +97,8 @@ final class RunningCommand {
         while let received = signals.next() {
             if received.signal == .child { continue }
             if received.signal != .user1, received.signal != .user2 { isInterrupted = true }
-            // The command has received a terminal key's signal itself, as it is in the same group. When a terminal
-            // disappears, the kernel signals only the session leader.
+            // A signal from a terminal key goes to the whole process group, so the command has already received it. When
+            // a terminal disappears, the kernel signals only the session leader.
             if !received.isFromKernel || received.signal == .hangup { process.send(received.signal) }
         }
     }
@@ -128,7 +128,8 @@ final class RunningCommand {
                 }
             )
         } catch {
-            // The output has no reader any more. The command receives SIGPIPE, as it would without this process.
+            // The output has no reader. The closed pipe makes the command receive SIGPIPE, as it would without this
+            // process.
             isComplete = false
             if error != .brokenPipe { outputFailure = error }
             close(stream)

@@ -3,36 +3,36 @@
 import FoundationEssentials
 import Platform
 
-/// Lines on standard input, and bytes between them, as they arrive.
+/// Standard input as lines, and byte sequences between them.
 ///
-/// Before it waits for more input it flushes the output, because the client may be waiting for it.
+/// Output is flushed before each wait for input, because the client may be waiting for it.
 struct LineInput {
-    /// The maximum length of a line; the input can't continue after a longer one.
+    /// The maximum length of a line in bytes; after a longer one, the input is unusable.
     static let longestLine = 1 << 20
 
     private static let separator = UInt8(ascii: "\n")
 
     private let end: ShutdownSignal
     private var buffer: [UInt8] = []
-    /// The offset of the first byte in the buffer that was not consumed yet.
+    /// The offset of the first unconsumed byte in the buffer.
     private var start = 0
-    /// Whether the last returned line lacks its end, because the input ended there.
+    /// Whether the last returned line has no newline, because the input ended there.
     private(set) var isCut = false
-    /// Whether the process was asked to end; then no more input is read.
+    /// Whether a signal asked the process to end, so that no more input is read.
     private(set) var isStopped = false
 
     /// Creates the input.
     ///
-    /// - Parameter end: The request that ends the input early.
+    /// - Parameter end: The signal that ends the input early.
     init(until end: ShutdownSignal) {
         self.end = end
     }
 
-    /// Returns the next line without its end; nil at the end of the input.
+    /// Returns the next line without its newline; nil at the end of the input.
     ///
-    /// After a request to end, it returns the complete lines that were read before it.
+    /// After the signal, it returns the complete lines that were already read.
     ///
-    /// - Throws: ``TooLong``; ``Failure`` if the input can't be read, `Errno` if the output can't be written.
+    /// - Throws: ``TooLong``; ``Failure`` if the input can't be read; `Errno` if the output can't be written.
     mutating func line(flushing output: inout Output) throws -> Data? {
         var searched = start
         while true {
@@ -54,7 +54,7 @@ struct LineInput {
         }
     }
 
-    /// Passes the next `count` bytes to `body` in pieces; returns false if the input ends before them.
+    /// Passes the next `count` bytes to `body` in pieces; returns false if the input ends early.
     mutating func bytes(
         _ count: Int,
         flushing output: inout Output,
@@ -71,7 +71,7 @@ struct LineInput {
         }
     }
 
-    /// The error for a line of more than ``LineInput/longestLine`` bytes.
+    /// The error for a line that is longer than ``LineInput/longestLine``.
     struct TooLong: Error {}
 
     /// Waits for more input and reads it; returns false at the end of the input.
@@ -94,7 +94,7 @@ struct LineInput {
         return !piece.isEmpty
     }
 
-    /// Waits until input is available; returns true if no more must be read.
+    /// Waits until input is available; returns true if the process was asked to end.
     private func isToldToEnd() throws(Errno) -> Bool {
         while true {
             let places = [Terminal.standardInput, end.descriptor]

@@ -3,12 +3,12 @@
 import FoundationEssentials
 import Platform
 
-/// The output buffer of the answers of `diskcache serve`.
+/// The buffered answers of `diskcache serve`.
 struct ServeAnswers {
-    /// The output, which is flushed when no more input is available, or when it is large.
+    /// The output; flushed when it is large, and before each wait for input.
     var output = Output()
 
-    /// Adds one answer: its fields, the request's identifier, and the bytes that follow it.
+    /// Appends an answer: its fields, the request's identifier, and the bytes that follow the line.
     mutating func send(
         _ fields: JSON.Object,
         to id: ServeRequest.Identifier?,
@@ -16,7 +16,7 @@ struct ServeAnswers {
     ) throws {
         let common: JSON.Object = ["id": id, "length": bytes?.count]
         let line = try JSON.line(JSON.Object(fields, common))
-        // The line is already escaped; non-ASCII text needs no second check.
+        // The line is already escaped, so non-ASCII text needs no second check.
         try output.writeRaw(line.utf8Span.span)
         if let bytes { try output.writeRaw(bytes.span) }
     }

@@ -58,16 +58,16 @@ enum ServeCommand: Command {
             ?? min(.mebibytes(256), ByteCount(allowance / 4))
         var configuration = try arguments.configuration()
         configuration.memory = CacheConfiguration.Memory(costLimit: memory)
-        // The process lives as long as the program that it serves, so it maintains the directory like any such process.
+        // Lives as long as the program that it serves, so it maintains the directory as that program would.
         configuration.janitor = CacheConfiguration.Janitor()
-        // Requests behind a put that waits for space must not wait for a minute.
+        // While a put waits for space, later requests wait, too; a minute would be too long.
         configuration.roomPatience = .seconds(5)
-        // Before another thread starts that could receive a signal.
+        // Before other threads start, because a thread without blocked signals could receive them.
         let end = try doing("receive signals") { () throws(Errno) in try ShutdownSignal() }
-        // If the output has no reader, the cache must still be closed.
+        // If the output has no reader, the cache must still be closed properly.
         Signal.brokenPipe.ignore()
         let cache = try arguments.open(arguments.directory(), configuration, sharing: true)
-        // Less than the time left after a signal.
+        // Shorter than the time limit of `ShutdownSignal`.
         defer { cache.close(deadline: .seconds(3)) }
         let operations = ServeOperations(cache: cache, longestValue: Int(clamping: longest.bytes))
         var loop = ServeLoop(operations, until: end)

@@ -2,23 +2,23 @@
 
 import DiskCache
 
-/// The error of a request, as reported in the answer.
+/// The error of a request, as its answer reports it.
 struct ServeFault: Error, Equatable {
-    /// The codes in addition to those of ``CacheError/Code``.
+    /// Error codes in addition to those of ``CacheError/Code``.
     enum Code: String {
         /// A field is missing, has the wrong type, or has an invalid value.
         case badRequest
         /// The operation does not exist.
         case unknownOperation
-        /// Another failure of the cache.
+        /// The cache failed for another reason.
         case unavailable
-        /// The beginning of the next request can't be determined: this answer is the last one.
+        /// The start of the next request can't be determined, so this is the last answer.
         case malformed
     }
 
     let code: String
     let message: String
-    /// Whether this is the last answer.
+    /// Whether this answer is the last one.
     let isFatal: Bool
 
     init(_ code: Code, _ message: String) {
@@ -27,7 +27,7 @@ struct ServeFault: Error, Equatable {
         isFatal = code == .malformed
     }
 
-    /// Creates the answer to an error; nil if the error is not caused by the request, such as an output without a reader.
+    /// Creates the fault for an error; nil if the request did not cause it, such as an output without a reader.
     init?(_ error: any Error) {
         switch error {
         case let fault as ServeFault: self = fault
@@ -44,7 +44,7 @@ struct ServeFault: Error, Equatable {
         isFatal = false
     }
 
-    /// The object in the answer.
+    /// The error as an object in the answer.
     var json: JSON.Object {
         let fatal: Bool? = isFatal ? true : nil
         return ["code": code, "message": message, "fatal": fatal]

@@ -6,7 +6,7 @@ enum ServeField: String, CodingKey {
     case ttl, expiresAt, renew, staleFor, ifAbsent, etag, lastModified, contentType, tags, metadata
 }
 
-/// The fields of a request, with the first error among them.
+/// The fields of a request, and the first error in them.
 struct ServeFields {
     private let container: KeyedDecodingContainer<ServeField>
     private(set) var fault: ServeFault?
@@ -27,7 +27,7 @@ struct ServeFields {
         }
     }
 
-    /// Returns the number of bytes after the line; negative if it is invalid.
+    /// Returns the number of bytes that follow the line; negative if the field is invalid.
     func length() -> Int? {
         do {
             return try container.decodeIfPresent(Int.self, forKey: .length)

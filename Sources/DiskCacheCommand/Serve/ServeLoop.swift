@@ -2,7 +2,7 @@
 
 import FoundationEssentials
 
-/// Answers the requests on standard input in sequence, until the input ends.
+/// Answers the requests on standard input one after the other, until the input ends.
 struct ServeLoop {
     private let operations: ServeOperations
     private let decoder = JSONDecoder()
@@ -16,7 +16,7 @@ struct ServeLoop {
 
     /// Answers all requests.
     ///
-    /// - Returns: `done` once the input has ended or a signal has requested that; `dataError` for an invalid input.
+    /// - Returns: `done` when the input has ended or a signal has arrived; `dataError` if the input is invalid.
     /// - Throws: If the input can't be read or the output can't be written.
     mutating func run() throws -> ExitStatus {
         do {
@@ -37,7 +37,7 @@ struct ServeLoop {
         return .done
     }
 
-    /// Returns the next request and the bytes after it; nil at the end.
+    /// Returns the next request and the bytes that follow it; nil at the end of the input.
     ///
     /// - Throws: ``ServeFault`` if the end of the request can't be determined.
     private mutating func next() throws -> (ServeRequest, Data)? {
@@ -55,7 +55,7 @@ struct ServeLoop {
         let isTooLong = length > operations.longestValue
         var bytes = Data()
         let isWhole = try input.bytes(length, flushing: &answers.output) { piece in
-            // The bytes of a value that is too long are skipped, and the next request is answered.
+            // A value that is too long is skipped, so that the next request can be answered.
             if !isTooLong { bytes.append(contentsOf: piece) }
         }
         guard isWhole else {
@@ -70,7 +70,7 @@ struct ServeLoop {
         return (request, bytes)
     }
 
-    /// Returns the next line that is not empty.
+    /// Returns the next nonempty line; nil at the end of the input.
     private mutating func nextLine() throws -> Data? {
         do {
             while let line = try input.line(flushing: &answers.output) {

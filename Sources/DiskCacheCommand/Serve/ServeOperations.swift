@@ -3,21 +3,21 @@
 import DiskCache
 import FoundationEssentials
 
-/// The operations of requests, executed on a cache in sequence, on the calling thread.
+/// The operations of `serve`, executed on a cache one after the other, on the calling thread.
 struct ServeOperations {
-    /// The version, which is incremented for changes that a client must know.
+    /// The version of the protocol, incremented for each change that clients must know.
     static let protocolVersion = 1
 
     let cache: SharedCache
-    /// The maximum length of an incoming value.
+    /// The maximum length of an incoming value in bytes.
     let longestValue: Int
 
-    /// Executes a request, and answers it.
+    /// Executes a request, and appends its answer.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - bytes: The bytes after its line.
-    /// - Throws: Errors that ``ServeFault`` converts to answers; or an error of the output.
+    ///   - bytes: The bytes that follow the request's line.
+    /// - Throws: Errors that ``ServeFault`` converts to answers, or an error of the output.
     func perform(_ request: ServeRequest, _ bytes: Data, _ answers: inout ServeAnswers) throws {
         if let fault = request.fault { throw fault }
         switch request.operation {
@@ -41,7 +41,9 @@ struct ServeOperations {
 
     // MARK: Reading
 
-    /// Answers with the value of a key; `extra` contains additional fields of the answer.
+    /// Answers with the value of a key.
+    ///
+    /// `extra` contains additional fields of the answer.
     ///
     /// - Returns: Whether the key has a value.
     @discardableResult
@@ -64,7 +66,7 @@ struct ServeOperations {
         return true
     }
 
-    /// Sends an answer for each key, so that only one value is in memory at a time, and a final one.
+    /// Sends an answer for each key and a final one, so that only one value is in memory at a time.
     private func getAll(_ request: ServeRequest, _ answers: inout ServeAnswers) throws {
         var hits = 0
         let keys = try request.theKeys()
@@ -129,12 +131,12 @@ struct ServeOperations {
         return try cache.setExpiration(expiration, onAccess: request.terms.onAccess, forKey: key)
     }
 
-    /// Removes a selection, which must be given: an unknown kind of selection must not be read as all keys.
+    /// Removes a selection; throws if none is given, so that an unknown kind of selection never means all keys.
     private func removeAll(_ request: ServeRequest) throws -> JSON.Object {
         var selections: [KeySelection] = request.all == true ? [.all] : []
         if let tag = request.tag { selections.append(.tagged(tag)) }
         if let prefix = request.prefix {
-            // It would select all keys, which must be requested explicitly.
+            // An empty prefix would select all keys, which must be requested explicitly.
             if prefix.isEmpty {
                 throw ServeFault(.badRequest, "prefix is empty: give a prefix, or \"all\": true")
             }

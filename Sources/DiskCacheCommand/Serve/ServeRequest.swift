@@ -2,13 +2,13 @@
 
 import DiskCache
 
-/// One request to `diskcache serve`, decoded from its line.
+/// A request to `diskcache serve`, decoded from its line.
 ///
-/// Each operation reads its own fields; all others are ignored, including those of future versions.
+/// Each operation reads the fields that it knows, and ignores all others, including those of future versions.
 struct ServeRequest: Decodable {
-    /// The identifier, which is repeated in the answers.
+    /// The identifier, which the answers repeat.
     let id: Identifier?
-    /// The number of bytes after the line; nil if it is not given, negative if it is invalid.
+    /// The number of bytes that follow the line; nil if the field is missing, negative if it is invalid.
     let length: Int?
     let operation: String?
     let key: String?
@@ -18,17 +18,17 @@ struct ServeRequest: Decodable {
     let prefix: String?
     let tag: String?
     let all: Bool?
-    /// Requests for optional behavior.
+    /// Flags for optional behavior.
     let stale: Bool?
     let entry: Bool?
     let scan: Bool?
     let terms: ServeTerms
-    /// An error found while decoding.
+    /// The first error in the fields; nil if they are valid.
     var fault: ServeFault?
 
     /// Decodes a request.
     ///
-    /// - Throws: Only if the line is not an object.
+    /// - Throws: Only if the line is not a JSON object.
     init(from decoder: any Decoder) throws {
         var fields = ServeFields(try decoder.container(keyedBy: ServeField.self))
         id = fields.read(.id, "a whole number or a string")
@@ -61,7 +61,7 @@ struct ServeRequest: Decodable {
 
     /// Returns the request's keys, one or several.
     ///
-    /// - Throws: ``ServeFault`` if they are missing, or one is empty.
+    /// - Throws: ``ServeFault`` if they are missing, or if one of them is empty.
     func theKeys() throws -> [String] {
         guard let keys else { return [try theKey()] }
         if key != nil { throw ServeFault(.badRequest, "key and keys can't be used together: give one") }
@@ -69,9 +69,9 @@ struct ServeRequest: Decodable {
         return keys
     }
 
-    /// Returns the file that the value is read from or written to; nil if none is given.
+    /// Returns the file to read the value from or to write it to; nil if none is given.
     ///
-    /// - Throws: ``ServeFault`` if its name is empty.
+    /// - Throws: ``ServeFault`` if the name is empty or contains a NUL.
     func theFile() throws -> String? {
         if file == "" { throw ServeFault(.badRequest, "file is empty: give the name of a file") }
         if file?.utf8.contains(0) ?? false {
@@ -80,7 +80,7 @@ struct ServeRequest: Decodable {
         return file
     }
 
-    /// An identifier that matches answers to requests.
+    /// An identifier by which clients match answers to requests.
     enum Identifier: Codable, Equatable {
         case number(Int)
         case text(String)

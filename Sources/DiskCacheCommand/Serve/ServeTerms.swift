@@ -3,7 +3,7 @@
 import DiskCache
 import FoundationEssentials
 
-/// The terms of a stored value, or its new expiration, in a request.
+/// The options of a put, or the new expiration of a value, in a request.
 struct ServeTerms {
     let ttl: ServeSpan?
     let expiresAt: String?
@@ -42,7 +42,7 @@ struct ServeTerms {
         return expiration
     }
 
-    /// The effect of an access on the expiration.
+    /// Whether an access renews the expiration.
     var onAccess: Expiration.OnAccess { renew == true ? .renew : .keep }
 
     /// Returns the options of a put.
@@ -63,7 +63,7 @@ struct ServeTerms {
     }
 }
 
-/// A time span: a number of seconds, or text as on the command line.
+/// A time span: a number of seconds, or text in the notation of the command line.
 enum ServeSpan: Decodable, Equatable {
     case seconds(Double)
     case words(String)
@@ -77,7 +77,7 @@ enum ServeSpan: Decodable, Equatable {
         }
     }
 
-    /// Returns the expiration after this span; "never" is allowed too.
+    /// Returns the expiration after this span, or never for "never".
     func expiration() throws -> Expiration {
         switch self {
         case .seconds: return .after(try duration())
@@ -89,7 +89,7 @@ enum ServeSpan: Decodable, Equatable {
         switch self {
         case .words(let text): return try Quantity.duration(text)
         case .seconds(let seconds):
-            // As for text: a time that far from now fits into 64 bits of nanoseconds.
+            // The same limit as for text: a time that far from now fits into 64 bits of nanoseconds.
             guard (0..<9e9).contains(seconds) else {
                 throw ServeFault(.badRequest, "a span of \(seconds) s is out of range: give 0 to 9e9")
             }

@@ -4,25 +4,25 @@ import Platform
 
 /// SIGTERM or SIGINT as a readable descriptor, for a program that mostly waits for input.
 ///
-/// Like ``StopSignal``, it must be created by the main thread before other threads start, and exists as long as the process.
+/// The main thread must create it before other threads start, as with ``StopSignal``. It lasts as long as the process.
 final class ShutdownSignal: Sendable {
-    /// The time limit for work in progress after the signal, such as writing to a client that no longer reads.
+    /// How long work in progress may continue after the signal, such as a write to a client that no longer reads.
     ///
-    /// It is well below the 10 s that container runtimes grant after SIGTERM.
+    /// Well below the 10 s that container runtimes grant after SIGTERM.
     private static let patience: Duration = .seconds(5)
 
     private let pipe: Pipe
 
-    /// Makes the first of these signals only cause ``descriptor`` to become readable.
+    /// Makes the first signal set ``descriptor`` readable instead of ending the process.
     ///
-    /// The next signal ends the process at once, and so does the end of the time limit.
+    /// A second signal, or the end of the time limit, ends the process at once.
     init() throws(Errno) {
         pipe = try Pipe()
         let signals = try StopSignal([.terminate, .interrupt])
         try DetachedThread.start("diskcache-end") { self.watch(signals) }
     }
 
-    /// The descriptor, which is readable once one of the signals has arrived.
+    /// The descriptor that becomes readable when a signal arrives.
     var descriptor: Int32 { pipe.reading.rawValue }
 
     private func watch(_ signals: StopSignal) {
@@ -32,7 +32,7 @@ final class ShutdownSignal: Sendable {
         do throws(Errno) {
             try pipe.writing.writeAll([0].span)
         } catch {
-            // An empty pipe accepts a byte, unless a sandbox forbids it.
+            // An empty pipe accepts a byte, so only a sandbox can prevent this write.
             CurrentProcess.end(like: signal)
         }
         sleepThread(for: Self.patience)

@@ -6,16 +6,16 @@ import Platform
 
 /// The counts in the Prometheus text format, version 0.0.4.
 ///
-/// See <https://prometheus.io/docs/instrumenting/exposition_formats/>, including its rules for names: base units, and
-/// `_total` after counters. There are no timestamps, because node_exporter's textfile collector rejects them. Counters are
-/// present from the start, at 0; unknown gauges are omitted.
+/// See <https://prometheus.io/docs/instrumenting/exposition_formats/>, and its rules for names: base units, and `_total`
+/// at the end of counters. There are no timestamps, because node_exporter's textfile collector rejects them. Counters
+/// start at 0 and are always present; unknown gauges are omitted.
 struct Exposition {
     private(set) var text = ""
     private let directory: String
 
     /// Creates the text.
     ///
-    /// - Parameter directory: The value of the label of every sample.
+    /// - Parameter directory: The value of the `directory` label, which every sample has.
     init(
         _ totals: CacheStatistics.Totals,
         _ last: CacheStatistics.LastCollection?,
@@ -48,7 +48,7 @@ struct Exposition {
         gauge("last_collection_removed_bytes", last.removedBytes)
     }
 
-    /// Adds the state of the remote stores.
+    /// Appends the state of the remote stores.
     private mutating func add(_ remote: CacheActivity.Remote) {
         gauge("remote_waiting", remote.waiting)
         if remote.servers.isEmpty { return }
@@ -62,7 +62,7 @@ struct Exposition {
         }
     }
 
-    /// The description of each gauge, after its name.
+    /// One line per gauge: its name and its description.
     private static let gauges = """
         entries Keys, as the processes have added them up.
         usage_bytes Bytes on disk, as the processes have added them up.
@@ -79,7 +79,7 @@ struct Exposition {
         last_collection_removed_bytes Bytes on disk that the last collection freed.
         """
 
-    /// Returns a time in seconds, rounded to the millisecond, which a Double of this size can represent.
+    /// Returns a time in seconds, rounded to milliseconds, the precision of a Double of this size.
     private func seconds(_ date: Date) -> Double {
         (date.timeIntervalSince1970 * 1000).rounded() / 1000
     }
@@ -103,9 +103,9 @@ struct Exposition {
         text += "diskcache_\(name){\(labels)} \(value)\n"
     }
 
-    /// Returns text for a label's value, in which only backslash, quote and line feed are escaped.
+    /// Escapes the value of a label, in which only backslash, quote and line feed have escapes.
     ///
-    /// Characters that a terminal interprets are written as in C, and the backslash of that is escaped.
+    /// Characters that a terminal interprets are first escaped as in C; the backslash of that escape is then escaped.
     static func escaped(_ value: String) -> String {
         value.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             String(line).singleLine.unicodeScalars.reduce(into: "") { text, scalar in

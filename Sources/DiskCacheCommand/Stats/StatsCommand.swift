@@ -15,7 +15,7 @@ enum StatsCommand: Command {
         --prefix TEXT  show only the number and size of the keys that begin with TEXT
         \(Option.json)
         """
-    // The Prometheus format is a separate output format.
+    // Prometheus text and JSON are alternative output formats.
     static let exclusive = [["quick", "watch", "prometheus", "reset", "prefix"], ["prometheus", "json"]]
     static let details = """
         stats scans the directory to count its contents. Sizes are those on disk; "length of all values"
@@ -59,7 +59,7 @@ enum StatsCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let interval = try arguments.value("watch", as: interval)
         let prefix = try SelectionOptions.prefix(arguments)
-        // The network program knows the servers and their state.
+        // The servers and their state are known only in `diskcache-net`.
         arguments.shareIfConfigured()
         if let interval { try StatsWatch.run(arguments, every: interval) }
         let cache = try arguments.requireCache(sharing: true)
@@ -107,11 +107,11 @@ enum StatsCommand: Command {
         try arguments.print("all counts are reset to 0; they had counted \(span)\n", json: description)
     }
 
-    /// Parses the interval; an empty one is a second, as with vmstat(8).
+    /// Parses the interval; an empty text means one second, as with vmstat(8).
     static func interval(_ text: String) throws(Failure) -> Duration {
         if text.isEmpty { return .seconds(1) }
         let span = try Quantity.duration(text)
-        // A shorter interval is unreadable, and a load in itself.
+        // More frequent output would be unreadable, and would load the machine.
         if span < .milliseconds(100) { throw .usage("\(text) is too short: the minimum is 100ms") }
         return span
     }

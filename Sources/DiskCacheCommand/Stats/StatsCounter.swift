@@ -2,11 +2,11 @@
 
 import DiskCache
 
-/// One count of ``CacheActivity``, as `stats` shows it to users and to Prometheus; its JSON is defined by the library.
+/// A count of ``CacheActivity`` as `stats` shows it to users and to Prometheus; the library defines its JSON.
 ///
-/// A new count is a row in ``all``, and its name in ``help``.
+/// A new count needs a row in ``all``, and its name in ``help``.
 struct StatsCounter {
-    /// The condition for showing a row, and its format.
+    /// When a row is shown, and in which format.
     enum Style {
         case always, alwaysAsBytes
         /// Shown only if it is not 0.
@@ -19,14 +19,14 @@ struct StatsCounter {
         let name: String
         /// The description.
         let help: String
-        /// The label that distinguishes it from other samples of the metric.
+        /// The label that distinguishes this sample from other samples of the metric.
         let label: (name: String, value: String)?
     }
 
     let row: String
     let count: (CacheActivity) -> Int
     let style: Style
-    /// The metric; nil if other counts add up to this one.
+    /// The metric; nil if the metrics of other counts add up to this count.
     private(set) var metric: Metric?
 
     init(_ row: String, _ count: @escaping (CacheActivity) -> Int, style: Style = .used) {
@@ -35,7 +35,7 @@ struct StatsCounter {
         self.style = style
     }
 
-    /// Returns the same count with a Prometheus metric.
+    /// Returns the count with a Prometheus metric.
     private func metric(_ name: String, _ help: String, _ label: (String, String)? = nil) -> StatsCounter {
         var counter = self
         counter.metric = Metric(name: name, help: help, label: label)
@@ -122,7 +122,7 @@ struct StatsCounter {
             ]
     }
 
-    /// The help text of `stats` on their names in JSON.
+    /// The section about the counts' names in JSON, in the help text of `stats`.
     static let help = """
         memoryHits, diskHits, staleHits, misses, negativeHits (of keys known to have no value), hitRatio, puts,
         removals, removalRules (of many at once), bytesRead, bytesWritten; roomWaits, roomFailures,
@@ -142,7 +142,7 @@ struct StatsCounter {
         metric("faults", "What went wrong without failing a call.", ("kind", kind))
     }
 
-    /// Returns the total of a count by reason, followed by a count for each reason with its `metric`.
+    /// Returns a count for the total, followed by a count with its `metric` for each reason.
     private static func sum<Reason: CaseIterable & Hashable & RawRepresentable<String>>(
         _ row: String,
         _ counts: @escaping (CacheActivity) -> [Reason: Int],
@@ -169,10 +169,10 @@ struct StatsCounter {
 
     // MARK: Rows
 
-    /// A formatted count, and its rate in an interval or an empty text.
+    /// A formatted count, and its rate, which is empty without an interval.
     typealias Row = (name: String, total: String, rate: String)
 
-    /// Returns the counts in order, without those that are unused or 0 and not always shown.
+    /// Returns the counts in order, except those that are 0 and not always shown.
     static func rows(_ activity: CacheActivity, _ interval: StatsInterval?) -> [Row] {
         var rows = all.filter { $0.style != .used || $0.count(activity) != 0 }.map { counter -> Row in
             let (total, rate) = (counter.count(activity), interval?.rate(counter.count))
@@ -189,18 +189,18 @@ struct StatsCounter {
         return rows
     }
 
-    /// Returns "92.5 %", rounded down, so that 100 % means no misses.
+    /// Returns a percentage such as "92.5 %", rounded down, so that 100 % means no misses at all.
     static func percent(_ ratio: Double) -> String {
         Quantity.tenths((ratio * 1000).rounded(.down) / 10) + " %"
     }
 
-    /// Returns a rate, with one digit after the point if that is significant.
+    /// Returns a rate, with one decimal place if it is below 99.95.
     private static func number(_ rate: Double) -> String {
         rate >= 99.95 ? Quantity.grouped(Int(saturating: rate * 10) / 10) : Quantity.tenths(rate)
     }
 }
 
-/// The activity between two readings of the counts.
+/// The activity in the interval between two readings.
 struct StatsInterval {
     let activity: CacheActivity
     /// The length of the interval, greater than 0.

@@ -4,7 +4,7 @@ import DiskCache
 import FoundationEssentials
 
 extension CacheStatistics {
-    /// The results of a scan, as `stats` writes them together with ``CacheStatistics/Totals/json``.
+    /// The results of a scan; `stats` adds ``CacheStatistics/Totals/json``.
     var json: JSON.Object {
         [
             "entries": entries, "entryBytes": entryBytes, "expiredEntries": expiredEntries,
@@ -16,7 +16,7 @@ extension CacheStatistics {
 }
 
 extension CacheStatistics {
-    /// The results for some of the keys, without the numbers that only a scan of all keys has.
+    /// The results of a scan of selected keys, without the numbers that only a scan of all keys provides.
     var partJSON: JSON.Object {
         [
             "entries": entries, "entryBytes": entryBytes, "expiredEntries": expiredEntries,
@@ -35,14 +35,14 @@ extension CacheStatistics.Totals {
         ]
     }
 
-    /// Only the counts.
+    /// The counts of all processes.
     var counts: JSON.Object {
         JSON.Object(activity, ["since": since, "hitRatio": activity.hitRatio] as JSON.Object)
     }
 }
 
 extension CacheStatistics.LastCollection {
-    /// The collection, with spans in seconds and derived values.
+    /// The collection, with durations in seconds and derived values.
     var json: JSON.Object {
         [
             "process": process, "began": began, "ended": ended,

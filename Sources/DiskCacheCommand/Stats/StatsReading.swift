@@ -3,7 +3,7 @@
 import DiskCache
 import FoundationEssentials
 
-/// The counts of all processes at one moment.
+/// The counts of all processes at one point in time.
 struct StatsReading {
     let path: String
     let instant = ContinuousClock.now
@@ -14,7 +14,7 @@ struct StatsReading {
 
     /// Reads the counts.
     ///
-    /// - Parameter sharing: The same directory, opened to share; nil if `cache` is.
+    /// - Parameter sharing: The same directory, opened with remote stores; nil if `cache` already has them.
     init(of cache: SharedCache, sharing: SharedCache? = nil) throws {
         path = cache.path
         guard let totals = try cache.directory.totals() else {
@@ -30,7 +30,7 @@ struct StatsReading {
 
     /// Returns the counts as an object.
     ///
-    /// - Parameter part: The fields specific to the form of the command.
+    /// - Parameter part: The additional fields of this form of the command.
     func json(_ part: JSON.Object = [:]) -> JSON.Object {
         JSON.Object(
             part,

@@ -4,7 +4,7 @@ import DiskCache
 
 /// The remote stores in the output of `stats`.
 extension CacheActivity.Remote {
-    /// A line for each server, in the columns of `stats`, and the number of pending uploads.
+    /// A row for each server, in the columns of `stats`, and a row for the number of pending uploads.
     var rows: [[String]] {
         if servers.isEmpty { return [] }
         return [["remote stores", "", ""]]
@@ -48,7 +48,7 @@ extension CacheActivity.Remote {
         return ["servers": servers, "waiting": waiting]
     }
 
-    /// The help text on the names in ``json``.
+    /// The section about the names in ``json``, in the help text.
     static let help = """
         remote (if config.json names remote stores and diskcache-net is installed: servers, each with
         name, breaker (closed, open or probing), answers, and medianSeconds, p99Seconds, longestSeconds

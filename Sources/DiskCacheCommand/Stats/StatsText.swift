@@ -5,7 +5,7 @@ import FoundationEssentials
 
 /// The text output of `diskcache stats`: sections of aligned rows.
 enum StatsText {
-    /// All sections have the same columns: name, count and, if there is an interval, the rate per second.
+    /// The columns of all sections: name, count and, if there is an interval, the rate per second.
     private static let columns: [Table.Alignment] = [.left, .right, .right]
     private static let widths = [24, 12, 14]
 
@@ -29,7 +29,7 @@ enum StatsText {
         return text + shared(remote) + "\n" + lastCollection(statistics.lastCollection, now: now)
     }
 
-    /// Returns the counts of all processes, in total and in an interval.
+    /// Returns the counts of all processes: totals, and rates if there is an interval.
     static func counts(_ reading: StatsReading, now: Date, _ interval: StatsInterval? = nil) -> String {
         let totals = reading.totals
         return "\(reading.path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
@@ -63,7 +63,7 @@ enum StatsText {
         ])
     }
 
-    /// Returns the results of a scan of some of the keys.
+    /// Returns the results of a scan of selected keys.
     static func part(_ statistics: CacheStatistics, now: Date) -> String {
         rows([
             ["keys", Quantity.grouped(statistics.entries)],
@@ -75,7 +75,7 @@ enum StatsText {
         ])
     }
 
-    /// Returns the directory's usage, as counted by the processes.
+    /// Returns the directory's usage, as its processes have counted it.
     static func usage(_ usage: CacheStatistics.Usage) -> String {
         guard usage.isCounted else { return rows([["keys", "?"], ["on disk", "?", "until gc counts"]]) }
         return rows([
@@ -83,7 +83,7 @@ enum StatsText {
         ])
     }
 
-    /// Returns the limits and the used share of each; empty without limits.
+    /// Returns the limits, and which share of each is used; empty without limits.
     static func limits(_ totals: CacheStatistics.Totals) -> String {
         let (limits, usage) = (totals.limits, totals.usage)
         let sizeShare = share(usage.bytes + usage.overheadBytes, of: limits.maximumSize?.bytes, usage)
@@ -103,7 +103,7 @@ enum StatsText {
         return StatsCounter.percent(Double(part) / Double(whole)) + " used"
     }
 
-    /// Returns advice about limits that are too low for the working set; otherwise empty.
+    /// Returns advice if the limits are too low for the working set; otherwise an empty text.
     static func advice(_ activity: CacheActivity) -> String {
         guard activity.isBelowWorkingSet else { return "" }
         let ratio = Double(activity.ghostMisses) / Double(max(1, activity.misses))
@@ -120,7 +120,7 @@ enum StatsText {
         since.map { "for \(Quantity.text(from: $0, to: now))" } ?? "since it was created"
     }
 
-    /// Returns the activity of all processes, in total and in an interval.
+    /// Returns the activity of all processes: totals, and rates if there is an interval.
     static func totals(_ totals: CacheStatistics.Totals, now: Date, _ interval: StatsInterval? = nil)
         -> String
     {
@@ -133,7 +133,7 @@ enum StatsText {
 
     // MARK: The last collection
 
-    /// Returns one line; `gc --last` shows details.
+    /// Returns one line about the last collection; `gc --last` shows details.
     static func lastCollection(_ last: CacheStatistics.LastCollection?, now: Date) -> String {
         guard let last else { return "last collection: none yet\n" }
         var text = "last collection: "
@@ -148,13 +148,13 @@ enum StatsText {
         return text + "\(end(of: last)), removed \(removed)\n"
     }
 
-    /// Returns how a collection ended.
+    /// Returns whether a collection is running, complete or incomplete.
     static func end(of last: CacheStatistics.LastCollection) -> String {
         if last.ended == nil { return "running, or killed" }
         return last.isComplete ? "complete" : "incomplete"
     }
 
-    /// Returns a span, to the millisecond if it is short, as for most collections.
+    /// Returns a duration; milliseconds below ten seconds, which most collections take.
     static func span(_ duration: Duration) -> String {
         if duration >= .seconds(10) { return Quantity.text(duration) }
         return "\(Int((duration.inSeconds * 1000).rounded())) ms"

@@ -4,29 +4,29 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// `diskcache stats --watch`: the counts at intervals, until a signal ends it.
+/// `diskcache stats --watch`: prints the counts at intervals, until a signal arrives.
 enum StatsWatch {
-    /// Prints the counts until a signal arrives, and ends by that signal as if it had not been handled.
+    /// Prints the counts until a signal arrives; the process then ends by that signal.
     static func run(_ arguments: Arguments, every interval: Duration) throws -> Never {
-        // Another thread fetches the signal, so that none arrives in the middle of a line.
+        // A separate thread receives the signal, so that the process never ends in the middle of a line.
         let stop = try StopSignal([.hangup, .interrupt, .terminate])
         let isJSON = arguments.has("json")
         let isScreen = !isJSON && Terminal.isInteractive(Terminal.standardOutput)
-        // Opened once, because it owns a sending thread.
+        // Opened only once, because it has a sending thread.
         let sharing = try arguments.requireCache(sharing: true)
         var before = try StatsReading(of: sharing)
         if isScreen {
-            // ECMA-48 ED: erase the whole screen.
+            // Erases the whole screen (ECMA-48 ED).
             try draw(before, nil, "\u{1B}[2J")
         } else if !isJSON {
             try Output.print(StatsLine.heading)
         }
         var due = before.instant
         while true {
-            // Counted from the time at which it was due, so that delays do not add up.
+            // Counted from the previous due time, so that delays do not accumulate.
             due = max(due + interval, .now)
             if let signal = stop.wait(until: due) { CurrentProcess.end(like: signal) }
-            // Opened again each time, because the directory or its control file may have been replaced.
+            // Reopened each time, because the directory or its control file may have been replaced.
             let reading = try StatsReading(of: arguments.requireCache(), sharing: sharing)
             let elapsed = max((reading.instant - before.instant).inSeconds, 0.001)
             let activity = reading.totals.activity.since(before.totals.activity)
@@ -50,17 +50,19 @@ enum StatsWatch {
         ])
     }
 
-    /// Draws over the previous output, which avoids flicker.
+    /// Overwrites the previous output, which avoids flicker.
     ///
-    /// It moves to the first column of the first line (CUP), erases the rest of each line (EL), and everything below (ED).
+    /// Moves to the first column of the first line (CUP), erases the rest of each line (EL), and then everything below
+    /// (ED).
     private static func draw(_ reading: StatsReading, _ done: StatsInterval?, _ start: String = "") throws {
         let text = StatsText.counts(reading, now: .now, done)
         let screen = screen(text, Terminal.size(Terminal.standardOutput))
         try Output.draw(start + screen, to: Terminal.standardOutput)
     }
 
-    /// Returns the part of a text that fits: a line that is too long would wrap, and too many lines would scroll the first
-    /// one away.
+    /// Returns the part of a text that fits on the screen.
+    ///
+    /// A longer line would wrap, and further lines would scroll the first line away.
     static func screen(_ text: String, _ size: Terminal.Size?) -> String {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         // The cursor occupies another line.
@@ -70,7 +72,7 @@ enum StatsWatch {
     }
 }
 
-/// One interval as a line of plain numbers, for awk as well as for users.
+/// One interval as a line of plain numbers, which both users and awk can read.
 enum StatsLine {
     private static let names = [
         "TIME", "HITS/S", "MISSES/S", "HIT%", "PUTS/S", "REMOVALS/S", "READ/S", "WRITTEN/S", "COMPUTED/S",
@@ -94,7 +96,7 @@ enum StatsLine {
         return Table.line(cells, columns, widths: widths)
     }
 
-    /// Returns a number with one digit after the point unless it is whole.
+    /// Returns a number with one decimal place unless it is whole.
     private static func number(_ value: Double) -> String {
         let text = Quantity.tenths(value)
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text

@@ -103,13 +103,13 @@ enum CollectCommand: Command {
         return found?.isClean ?? true ? .done : .dataError
     }
 
-    /// Collects once, with progress on a terminal, and returns the report and the duration in seconds.
+    /// Collects once, with progress on a terminal; returns the report and the duration in seconds.
     ///
-    /// It tries for a second at a time until the patience is exhausted, so that it can report which process it waits for.
-    /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the collecting process
-    /// makes no progress, for instance because it is stopped.
+    /// If another process is collecting, it waits in attempts of one second until the patience is exhausted, and shows
+    /// that process between attempts. If an attempt ends early, the other process makes no progress, for instance because
+    /// it is stopped; only if the user `insists` are further attempts made.
     ///
-    /// - Parameter list: Prints the removed keys.
+    /// - Parameter list: Prints the keys that are removed.
     static func collect(
         _ cache: SharedCache,
         _ request: CollectionOptions,
@@ -118,7 +118,7 @@ enum CollectCommand: Command {
     ) throws -> (report: CollectionReport, seconds: Double) {
         let start = ContinuousClock.now
         let report = try ProgressLine.during { line -> CollectionReport in
-            // Shows the keys found before a failure, too.
+            // Prints the keys that were found before a failure, too.
             defer { list?.show(above: line) }
             while true {
                 let begin = ContinuousClock.now
@@ -156,7 +156,7 @@ enum CollectCommand: Command {
         request.pace = arguments.has("nice") ? .sparing : .full
         if arguments.has("no-wait") { request.patience = .zero }
         if arguments.value("wait") == "" {
-            // Without limit.
+            // Practically no limit.
             request.patience = .seconds(9e9)
         } else if let patience = try arguments.value("wait", as: Quantity.duration) {
             request.patience = patience
@@ -184,7 +184,7 @@ enum CollectCommand: Command {
 }
 
 extension CollectionReport {
-    /// Returns the library's report with additional fields.
+    /// Returns the report as JSON, with additional fields.
     func json(seconds: Double, time: Date? = nil, verify: VerifyReport? = nil) -> JSON.Object {
         let rest: JSON.Object = [
             "removedBytes": removedBytes, "seconds": seconds, "time": time, "verify": verify,

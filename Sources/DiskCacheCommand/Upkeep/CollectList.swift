@@ -3,9 +3,9 @@
 import DiskCache
 import Platform
 
-/// The output of `diskcache gc --list`: a line for each key that is removed, or would be.
+/// The output of `diskcache gc --list`: a line for each key that is, or would be, removed.
 ///
-/// The threads of the collection add keys; the thread that waits for them prints.
+/// The threads of the collection add keys; the thread that waits for the collection prints them.
 final class CollectList: Sendable {
     private let isJSON: Bool
     private let unprinted = Locked<[LoggedRemoval]>([])
@@ -15,12 +15,12 @@ final class CollectList: Sendable {
         self.isJSON = isJSON
     }
 
-    /// Adds a key, on any thread.
+    /// Adds a key; may be called on any thread.
     func add(_ removal: LoggedRemoval) {
         unprinted.withLock { $0.append(removal) }
     }
 
-    /// Prints the keys added since the last call, above the progress line; called on one thread only.
+    /// Prints the keys that were added since the last call, above the progress line; always called on the same thread.
     func show(above line: ProgressLine) {
         let removals = unprinted.withLock { unprinted -> [LoggedRemoval] in
             defer { unprinted = [] }
@@ -31,12 +31,12 @@ final class CollectList: Sendable {
             let text = try removals.map { try isJSON ? Self.json($0) : Self.line($0) }.joined()
             try line.print(String(text.dropLast()))
         } catch {
-            // The collection continues even if the output can't be written; the exit status reports that.
+            // If the output can't be written, the collection continues, and the exit status reports the error.
             failure.withLock { $0 = $0 ?? error }
         }
     }
 
-    /// Throws the first error of printing, if any.
+    /// Throws the first error of a write, if there was one.
     func check() throws {
         if let failure = failure.withLock({ $0 }) { throw failure }
     }

@@ -4,30 +4,30 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// `diskcache gc --watch`: collections at intervals, until a signal ends it.
+/// `diskcache gc --watch`: collects at intervals, until a signal arrives.
 enum CollectWatch {
     static func run(_ arguments: Arguments, _ request: CollectionOptions, every interval: Duration) throws {
-        // A mistake on the command line is reported here, not at each interval.
+        // Checked once, so that a mistake on the command line is not reported at each interval.
         _ = try arguments.directory()
         let stop = try StopSignal([.terminate, .interrupt])
         var request = request
-        // Another collecting process does the same work, and a signal could not end the wait.
+        // If another process is collecting, it does the same work; and a signal could not interrupt the wait for it.
         request.patience = .zero
         request.isCancelled = { stop.hasArrived }
         var due = ContinuousClock.now
         repeat {
             try collect(arguments, request)
-            // Counted from the time at which it was due, so that delays do not add up.
+            // Counted from the previous due time, so that delays do not accumulate.
             due = max(due + interval, .now)
         } while stop.wait(until: due) == nil
     }
 
-    /// Collects once and prints the result, or the reason of a failure.
+    /// Collects once; prints the result, or why it failed.
     private static func collect(_ arguments: Arguments, _ request: CollectionOptions) throws {
         let start = ContinuousClock.now
         let report: CollectionReport
         do {
-            // Opened again each time: the directory may have been replaced, or not exist yet.
+            // Reopened each time, because the directory may have been replaced, or may not exist yet.
             report = try arguments.requireCache().directory.collect(request)
         } catch {
             return try Output.complain("\(error)")
@@ -49,7 +49,7 @@ enum CollectWatch {
         let what = count == 0 ? "nothing" : "\(count), \(Quantity.text(bytes: report.removedBytes))"
         let why = reasons.isEmpty ? "" : " (\(reasons.joined(separator: ", ")))"
         let left = CollectionText.words(left: report.entries, report.objects)
-        // An incomplete collection has not counted everything.
+        // An incomplete collection has not counted all that is left.
         let end = report.isComplete ? "left \(left)" : "stopped early"
         let time = Quantity.tenths(seconds)
         return "\(now.formatted(.iso8601)) \(verb) \(what)\(why); \(end); took \(time) s\n"

@@ -4,7 +4,7 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// Texts about collections, for several subcommands.
+/// Texts about collections, shared by several subcommands.
 enum CollectionText {
     /// Returns the number of removals by reason.
     static func table(_ removed: [RemovalReason: CollectionReport.Tally], heading: String) -> String {

@@ -105,7 +105,7 @@ enum ConfigCommand: Command {
 
     private static func set(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {
         let text = arguments.operands[2]
-        // An invalid value is rejected before a cache is created for it.
+        // Parsed first, so that no cache is created for an invalid value.
         let limits = try setting.parse(text)
         let isForced = arguments.has("force")
         if !isForced, limits.keepNothing { throw refusal(setting, text) }
@@ -119,7 +119,7 @@ enum ConfigCommand: Command {
     }
 
     private static func refusal(_ setting: Setting, _ text: String) -> Failure {
-        // The library rejects a limit of size or keys that allows no values, with --force too.
+        // The library rejects a size or a number of keys that allows no values, even with --force.
         let way = ["max-size", "max-entries"].contains(setting.name) ? "" : ", or give --force"
         return .usage(
             """
@@ -164,19 +164,19 @@ enum ConfigCommand: Command {
     }
 }
 
-/// One limit, as named by the command.
+/// One limit of the cache, with its name in `config`.
 struct Setting {
     let name: String
-    /// Sets the limit to the value of a text.
+    /// Parses a text, and sets the limit to its value.
     private let assign: (String, inout CacheLimits) throws(Failure) -> Void
-    /// Copies the limit from the first to the second argument.
+    /// Copies the limit from the first argument to the second one.
     let copy: (CacheLimits, inout CacheLimits) -> Void
-    /// Returns the value for users, and the exact one that `set` accepts; nil if the limit isn't set.
+    /// Returns the value as shown to users, and in the exact form that `set` accepts; nil if the limit isn't set.
     let texts: (CacheLimits) -> (shown: String, exact: String)?
 
     /// Creates a setting.
     ///
-    /// - Parameter unset: The value for no limit, if nil would leave the limit unchanged.
+    /// - Parameter unset: The value that means no limit, if nil would leave the limit unchanged.
     private init<Value>(
         _ name: String,
         _ path: WritableKeyPath<CacheLimits, Value?>,
@@ -223,7 +223,7 @@ struct Setting {
         throw .usage("invalid value '\(text)': give true or false")
     }
 
-    /// Returns limits with only this one set.
+    /// Returns limits of which only this one is set.
     func parse(_ text: String) throws(Failure) -> CacheLimits {
         var limits = CacheLimits()
         do throws(Failure) {
@@ -231,14 +231,14 @@ struct Setting {
         } catch {
             throw .usage("config: \(name): \(error.message)")
         }
-        // Size 0 means no log.
+        // A size of 0 means no log.
         if limits.eventLogSize?.bytes == 0 { limits.eventLogSize = nil }
         return limits
     }
 }
 
 extension CacheLimits {
-    /// Whether one of the limits allows no values.
+    /// Whether a limit is so low that no value can be stored.
     fileprivate var keepNothing: Bool {
         if case .percent(let share) = minimumFree, share >= 100 { return true }
         return maximumSize?.bytes == 0 || maximumEntries == 0 || maximumValueSize?.bytes == 0

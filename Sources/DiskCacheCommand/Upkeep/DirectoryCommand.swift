@@ -20,7 +20,7 @@ enum DirectoryCommand: Command {
         if Terminal.isInteractive(Terminal.standardOutput) {
             try Output.draw(path.singleLine + "\n", to: Terminal.standardOutput)
         } else {
-            // The exact bytes, because the reader may use the path.
+            // Writes the exact bytes, unescaped, because scripts use the path.
             try Output.toStandardOutput { output in
                 try output.writeRaw((path.pathBytes + [UInt8(ascii: "\n")]).span)
             }

@@ -16,11 +16,11 @@ enum LastCollectionText {
             table.add("last full collection", Quantity.moment(lastFull, now))
         }
         var text = table.text
-        // Known only after the end.
+        // The following is known only after the collection has ended.
         guard last.ended != nil else { return text }
         let isNothing = last.removed.isEmpty
         text += isNothing ? "removed nothing\n" : CollectionText.table(last.removed, heading: "REMOVED")
-        // An incomplete collection has not counted everything.
+        // An incomplete collection has not counted all that is left.
         guard last.isComplete else { return text }
         text += "left: \(CollectionText.words(left: last.entries, last.objects))\n"
         if let drift = last.drift, drift.count != 0 || drift.bytes != 0 {
@@ -31,7 +31,7 @@ enum LastCollectionText {
 
     private static func took(_ last: CacheStatistics.LastCollection, _ ended: Date) -> String {
         let took = Duration.seconds(ended.timeIntervalSince(last.began))
-        // Without pauses the work takes slightly longer than the time between the two time stamps.
+        // Without pauses, the measured work takes slightly longer than the time between the two time stamps.
         if last.worked >= took { return StatsText.span(took) }
         return "\(StatsText.span(took)), \(StatsText.span(last.worked)) of it without pauses"
     }

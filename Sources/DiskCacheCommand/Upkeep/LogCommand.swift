@@ -75,7 +75,7 @@ enum LogCommand: Command {
 }
 
 extension LoggedRemoval {
-    /// The reason, as written in JSON.
+    /// The reason of the removal, as JSON output names it.
     var reason: String {
         if case .collected(let why) = cause { why.rawValue } else { LogCommand.words(cause) }
     }

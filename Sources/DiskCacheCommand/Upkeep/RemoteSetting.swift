@@ -3,17 +3,17 @@
 import DiskCache
 import FoundationEssentials
 
-/// One setting of the remote stores, as named by `config`.
+/// One setting of the remote stores, with its name in `config`.
 struct RemoteSetting {
     typealias Texts = (shown: String, exact: String)
 
-    /// The name, including "remote.".
+    /// The name, which begins with "remote.".
     let name: String
-    /// Sets it to the value of a text.
+    /// Parses a text, and sets the setting to its value.
     let assign: (String, inout CacheConfiguration.Remote) throws(Failure) -> Void
-    /// Resets it to its default.
+    /// Resets the setting to its default.
     let unset: (inout CacheConfiguration.Remote) -> Void
-    /// Returns the value for users, and the exact one that `set` accepts; nil if it is the default.
+    /// Returns the value as shown to users, and in the exact form that `set` accepts; nil for the default.
     let texts: (CacheConfiguration.Remote) -> Texts?
 
     private init<Value: Equatable>(
@@ -51,7 +51,7 @@ struct RemoteSetting {
         ]
     }
 
-    /// The section on these settings in `config --help`.
+    /// The section about these settings in `config --help`.
     static let help = """
           remote.servers      servers shared with other machines: URL[,URL…]; a value goes to one of them.
                               A semicolon precedes the servers to ask next: 'redis://a;http://b:8080/'
@@ -85,7 +85,9 @@ struct RemoteSetting {
 
     // MARK: Parsing
 
-    /// Parses the URLs; weights and other properties, which no command sets, are taken from config.json: see
+    /// Parses the URLs.
+    ///
+    /// Weights and other properties, which no command sets, are copied from config.json by
     /// ``RemoteSetting/kept(_:from:)``.
     private static func servers(_ text: String) throws(Failure) -> [[CacheConfiguration.Remote.Server]] {
         var levels: [[CacheConfiguration.Remote.Server]] = []
@@ -130,7 +132,7 @@ struct RemoteSetting {
 }
 
 extension RemoteSetting {
-    /// Executes `config` for a name that begins with "remote.".
+    /// Executes `config` for a setting whose name begins with "remote.".
     static func run(_ verb: String, _ arguments: Arguments) throws -> ExitStatus {
         let setting = try named(arguments.operands[1])
         switch verb {
@@ -142,7 +144,7 @@ extension RemoteSetting {
             return texts == nil ? .miss : .done
         case "set":
             let text = arguments.operands[2]
-            // An invalid value is rejected before a cache is created for it.
+            // Parsed first, so that no cache is created for an invalid value.
             var probe = CacheConfiguration.Remote(levels: [])
             probe.maximumSize = .max
             try setting.parse(text, &probe)
@@ -152,7 +154,8 @@ extension RemoteSetting {
             var remote = before ?? CacheConfiguration.Remote(levels: [])
             try setting.parse(text, &remote)
             if let before { remote.levels = kept(remote.levels, from: before.levels) }
-            // If the existing settings are already inconsistent, they can be corrected one at a time.
+            // If the existing settings are inconsistent, they are not checked, so that they can be corrected one at a
+            // time.
             if isSound(before) { try check(remote) }
             try directory.setUncheckedRemoteConfiguration(remote)
             try arguments.print("", json: remote.described)
@@ -161,7 +164,7 @@ extension RemoteSetting {
             guard var remote = try directory.uncheckedRemoteConfiguration() else { break }
             let wasSound = isSound(remote)
             setting.unset(&remote)
-            // If all settings are defaults, they are removed from the file.
+            // If all settings have their defaults, the whole section is removed from the file.
             let isUsual = remote == CacheConfiguration.Remote(levels: [])
             if wasSound { try check(remote) }
             try directory.setUncheckedRemoteConfiguration(isUsual ? nil : remote)
@@ -201,7 +204,7 @@ extension RemoteSetting {
         }
     }
 
-    /// Returns the levels with the known servers unchanged: with their weights, kinds and regions.
+    /// Returns `levels`, in which each server that already existed keeps its weight, kind and region.
     static func kept(
         _ levels: [[CacheConfiguration.Remote.Server]],
         from before: [[CacheConfiguration.Remote.Server]]
@@ -212,7 +215,7 @@ extension RemoteSetting {
 }
 
 extension CacheConfiguration.Remote {
-    /// The object that `config --json` writes, with the keys of config.json; defaults are omitted.
+    /// The object that `config --json` writes, with the names of config.json; defaults are omitted.
     var described: JSON.Object {
         let groups = levels.map { level in
             level.map { server -> JSON.Object in

@@ -47,9 +47,9 @@ enum VerifyCommand: Command {
         return report.isClean ? .done : .dataError
     }
 
-    /// Verifies the cache, with progress on a terminal, and prints each finding immediately and a summary at the end.
+    /// Verifies the cache, with progress on a terminal; prints each finding at once, and a summary at the end.
     ///
-    /// - Parameter isJSON: Whether to print nothing, because the caller prints the report as JSON.
+    /// - Parameter isJSON: Whether to print nothing here, because the caller prints the report as JSON.
     static func verify(_ cache: SharedCache, _ options: VerifyOptions, isJSON: Bool) throws -> VerifyReport {
         let failure = Locked<Errno?>(nil)
         let report = try ProgressLine.during { line in
@@ -58,7 +58,7 @@ enum VerifyCommand: Command {
                 do throws(Errno) {
                     try line.print(words(finding), painting: colours)
                 } catch {
-                    // Repairing continues even if the output can't be written; the exit status reports that.
+                    // If the output can't be written, repairs continue, and the exit status reports the error.
                     failure.withLock { $0 = $0 ?? error }
                 }
             } progress: {
@@ -70,7 +70,7 @@ enum VerifyCommand: Command {
         return report
     }
 
-    /// Beginnings of lines that report good or bad results, with their colours.
+    /// The words at the beginning of lines with good or bad results, and their colors.
     private static let colours: [(word: String, colour: Colour)] = [
         ("corrupt value:", .red), ("corrupt entry:", .red), ("entry without its value:", .red),
         ("damaged:", .red), ("not sound:", .red), ("sound:", .green),
@@ -117,7 +117,7 @@ enum VerifyCommand: Command {
         return options.repair || damaged == 0 ? text : text + "remove it with `diskcache verify --repair`\n"
     }
 
-    /// Returns "12 keys, 10 values, 40.0 KiB", for a sample with its share.
+    /// Returns "12 keys, 10 values, 40.0 KiB"; for a sample, also its share.
     private static func read(_ report: VerifyReport, isSample: Bool) -> String {
         let read = Quantity.contents(keys: report.entries, values: report.objects, bytes: report.objectBytes)
         guard isSample else { return read }
@@ -131,7 +131,7 @@ extension Quantity {
     /// Parses a percentage, "1%" or "0.5%", or a number of values, "1000".
     static func sample(_ text: String) throws(Failure) -> VerifyOptions.Sample {
         if text.hasSuffix("%") {
-            // An empty sample would always be sound.
+            // An empty sample would never find damage.
             if let match = text.wholeMatch(of: /([0-9.]+)%/), let percent = Double(match.1),
                 percent > 0, percent <= 100
             {

@@ -4,12 +4,12 @@ import DiskCache
 import FoundationEssentials
 
 extension CacheEntry {
-    /// The printed key: the key itself, or its digest if the cache doesn't know the key.
+    /// The key to print, or its digest if the cache does not store the key.
     var name: String {
         key ?? "sha256:\(keyDigest)"
     }
 
-    /// The object that `put`, `info` and `ls` write; fields that do not apply are omitted.
+    /// The entry as the JSON of `put`, `info` and `ls`; fields that do not apply are omitted.
     var json: JSON.Object {
         [
             "key": key, "keyDigest": keyDigest.description, "digest": digest.description, "size": size,
@@ -21,14 +21,14 @@ extension CacheEntry {
         ]
     }
 
-    /// The help text on the names in ``json``.
+    /// The section about the names in ``json``, in help texts.
     static let help = """
         JSON: key, keyDigest, digest, size (bytes), created, lastAccess, expires, staleUntil (UTC, ISO 8601),
         extendsOnAccess, computeTime (seconds), etag, lastModified, contentType, tags, metadata. Fields that
         do not apply are omitted.
         """
 
-    /// Returns the rows that `info` prints, each with its label; the value is nil if it does not apply.
+    /// Returns the labels and values that `info` prints; a value is nil if it does not apply.
     func rows(_ now: Date) -> [(name: String, value: String?)] {
         let size = Quantity.text(bytes: Int64(self.size))
         return [

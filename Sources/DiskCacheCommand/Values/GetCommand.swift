@@ -51,7 +51,7 @@ enum GetCommand: Command {
         if let path = arguments.value("output"), let number = Terminal.descriptor(named: path),
             !Terminal.isOpen(number)
         {
-            // The cache could open a file under this number.
+            // A descriptor that is not open could be reused for a file of the cache.
             throw Failure(.inputOutput, "get: write \(path): it is not open: open it first")
         }
         guard let cache = try arguments.openExistingCache(sharing: true) else { return .miss }
@@ -61,7 +61,7 @@ enum GetCommand: Command {
             return .done
         }
         if try write(key, of: cache, arguments) { return .done }
-        // In `diskcache-net` the other machines were queried already.
+        // `diskcache-net` has already queried the other machines; `diskcache` restarts there.
         arguments.shareIfConfigured()
         return .miss
     }
@@ -73,12 +73,12 @@ enum GetCommand: Command {
             do throws(CacheError) {
                 return try cache.copyValue(forKey: key, toFile: path, reading: reading) != nil
             } catch {
-                // A get does not write to the cache, so it is the output that is full or can't be written.
+                // A get does not write to the cache, so the output is full or read-only.
                 guard [.noSpace, .readOnly].contains(error.code) else { throw error }
                 throw Failure(.inputOutput, error.message)
             }
         }
-        // copyValue(forKey:toDescriptor:) is not used, because it would blame the cache for a full disk of the output.
+        // copyValue(forKey:toDescriptor:) would report a full disk of the output as an error of the cache.
         let found: Void? = try cache.withDescriptor(forKey: key, reading: reading) { value, _ in
             try FileDescriptor.duplicate(Terminal.standardOutput)
                 .copyAll(from: FileDescriptor.duplicate(value))
@@ -86,7 +86,7 @@ enum GetCommand: Command {
         return found != nil
     }
 
-    /// Writes a value in memory to the user's file, or to standard output for "-".
+    /// Writes a value that is in memory to the user's file, or to standard output for "-".
     private static func write(_ data: Data, to path: String) throws {
         if path == "-" {
             return try FileDescriptor.borrowing(Terminal.standardOutput) { (file) throws(Errno) in

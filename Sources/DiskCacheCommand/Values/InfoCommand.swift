@@ -57,7 +57,7 @@ enum InfoCommand: Command {
         return isHit ? .done : .miss
     }
 
-    /// Explains each key with a prefix, separated by empty lines.
+    /// Explains each stored key with a prefix; empty lines separate the explanations.
     private static func explainAll(_ prefix: String, _ arguments: Arguments) throws -> ExitStatus {
         guard let cache = try arguments.openExistingCache() else { return .miss }
         var isFirst = true
@@ -66,7 +66,7 @@ enum InfoCommand: Command {
             switch result {
             case .failure(let error): failure = failure ?? error
             case .success(let entry):
-                // A key that is not stored can't be requested.
+                // The entry may not store its key, and only keys can be explained.
                 guard let key = entry.key else { continue }
                 let explanation = try cache.directory.explanation(forKey: key)
                 let paths = explanation.entry.map { cache.paths(of: $0) }
@@ -132,12 +132,12 @@ extension KeyExplanation {
         }
     }
 
-    /// Returns the entry, if it exists, and the result of a get.
+    /// Returns the entry, if it exists, and what a get of the key would return.
     fileprivate func json(key: String, paths: (entry: String, object: String)?) -> JSON.Object {
         let keyOnly: JSON.Object = ["key": key, "keyDigest": keyDigest.description]
         let rest: JSON.Object = [
             "entryPath": paths?.entry, "objectPath": paths?.object,
-            // The case's name, without the length of a damaged value.
+            // Only the name of the case, without the length of a damaged value.
             "state": String("\(state)".prefix { $0 != "(" }),
             "lastRemoval": lastRemoval?.json,
         ]

@@ -51,7 +51,7 @@ enum ListCommand: Command {
         }
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
         let selection = try SelectionOptions.selection(arguments)
-        // The first failure to read an entry is reported at the end.
+        // Remembers the first unreadable entry, which is reported at the end.
         var failure: CacheError?
         var (unkept, withNull) = (0, 0)
         let entries = try arguments.requireCache().entries(selection).lazy.compactMap {
@@ -64,7 +64,7 @@ enum ListCommand: Command {
                 return nil
             }
             guard style == .null else { return entry }
-            // In a list separated by NULs, either of these would look like another key.
+            // A missing key, and a key with a NUL, would look like other keys in a list that NULs separate.
             if entry.key == nil { unkept += 1 }
             let hasNull = entry.key?.utf8.contains(0) ?? false
             if hasNull { withNull += 1 }
@@ -106,8 +106,9 @@ enum ListCommand: Command {
         case plain, long, null, json
     }
 
-    /// Column widths that fit almost all lines, because lines are written before the last one is known: "1023.9 KiB", "364d
-    /// 23h".
+    /// Column widths that fit almost all lines, such as "1023.9 KiB" and "364d 23h".
+    ///
+    /// They are fixed, because the first lines are written before the last ones are known.
     private static let columns: [Table.Alignment] = [.right, .right, .right, .right]
     private static let widths = [10, 8, 8, 8]
 
@@ -134,9 +135,9 @@ enum ListCommand: Command {
 
         static let names = allCases.map(\.rawValue).joined(separator: ", ")
 
-        /// Returns the text by which entries are sorted, compared as bytes.
+        /// Returns the text by which entries are sorted; texts are compared as bytes.
         ///
-        /// Equal values are sorted by key, so that the order is reproducible.
+        /// Entries with equal values are sorted by key, so that the order is reproducible.
         func key(of entry: CacheEntry) -> String {
             let first: UInt64
             switch self {
@@ -150,8 +151,9 @@ enum ListCommand: Command {
             return String(repeating: "0", count: 16 - digits.count) + digits + entry.name
         }
 
-        /// Returns a number that is greater for a later time: the bits of the floating-point number, inverted if it is
-        /// negative.
+        /// Returns a number that is greater for a later time.
+        ///
+        /// These are the bits of the floating-point number, inverted if it is negative.
         private static func place(of date: Date) -> UInt64 {
             let bits = date.timeIntervalSinceReferenceDate.bitPattern
             return bits >> 63 == 0 ? bits | 1 << 63 : ~bits

@@ -2,14 +2,14 @@
 
 import Platform
 
-/// Sorts any number of lines by their keys with sort(1), in constant memory.
+/// Sorts any number of lines by their keys, with sort(1), in constant memory.
 ///
-/// Beyond 32 MiB, sort keeps its data in files in `$TMPDIR`, or else in /tmp.
+/// If there are more than 32 MiB, sort uses temporary files in `$TMPDIR`, or else in /tmp.
 struct ListSorter: ~Copyable {
     private static let pieceSize = 64 * 1024
-    /// The end of a record's key.
+    /// The byte that ends a record's key.
     ///
-    /// No escaped key contains it, see ``escaped(_:)``, so a key sorts before the keys of which it is a prefix.
+    /// Escaped keys do not contain it (see ``escaped(_:)``), so a key precedes all keys of which it is a prefix.
     private static let endOfKey: UInt8 = 1
 
     private var process: ChildProcess
@@ -17,7 +17,7 @@ struct ListSorter: ~Copyable {
 
     /// C: `pipe2`, `posix_spawnp`.
     init(isReversed: Bool) throws(Failure) {
-        // If sort has exited, sending must fail instead of ending this process.
+        // If sort exits early, a write to it must fail instead of ending this process.
         Signal.brokenPipe.ignore()
         do throws(Errno) {
             process = try ChildProcess(
@@ -31,13 +31,13 @@ struct ListSorter: ~Copyable {
         }
     }
 
-    /// Adds a line without a NUL; keys are compared as bytes.
+    /// Adds a line, which must not contain NUL; keys are compared as bytes.
     mutating func add(_ line: String, key: String) throws(Failure) {
         unsent += "\(Self.escaped(key))\u{1}\(line)\0"
         if unsent.utf8.count >= Self.pieceSize { try send() }
     }
 
-    /// Passes the lines to `body` in order, up to the limit.
+    /// Passes the lines to `body` in order, at most `limit` of them.
     consuming func forEach(limit: Int, _ body: (Span<UInt8>) throws -> Void) throws {
         try send()
         process.closeInput()
@@ -68,7 +68,7 @@ struct ListSorter: ~Copyable {
         unsent.removeAll(keepingCapacity: true)
     }
 
-    /// Throws if sort has failed; sort itself has reported the reason.
+    /// Throws if sort failed; sort itself has already reported the reason.
     private mutating func checkEnd() throws(Failure) {
         do throws(Errno) {
             if try process.wait() == .exited(0) { return }
@@ -78,7 +78,7 @@ struct ListSorter: ~Copyable {
         throw Failure(.inputOutput, "ls: sort(1) failed: set $TMPDIR to a directory with free space")
     }
 
-    /// Returns text in the same order that contains neither NUL nor ``endOfKey``.
+    /// Returns the key without NUL and ``endOfKey``, escaped so that the order of keys does not change.
     private static func escaped(_ key: String) -> String {
         guard key.utf8.contains(where: { $0 <= 2 }) else { return key }
         return key.unicodeScalars.reduce(into: "") { text, scalar in

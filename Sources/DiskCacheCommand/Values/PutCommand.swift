@@ -57,19 +57,19 @@ enum PutCommand: Command {
         let key = try arguments.key()
         let terms = try terms(arguments)
         let digest = try arguments.value("digest", as: Quantity.digest)
-        // Before standard input is read.
+        // Before standard input is read, because the restarted command must read it.
         arguments.shareIfConfigured()
-        // Before the cache is opened, so that a missing file creates no directory.
+        // Before the cache is opened, so that no directory is created if the file is missing.
         let input = try open(arguments.operands.dropFirst().first)
         let cache = try arguments.openCache(sharing: true)
         let stored: CacheEntry
         if arguments.has("if-absent") {
-            // Checked before the whole value is read into memory; a value stored meanwhile is detected below.
+            // Checked before the whole value is read into memory; `putIfAbsent` detects a value that is stored later.
             if try cache.contains(forKey: key) { return .miss }
             let data = try contents(input)
             if let digest { try check(Digest(of: data), is: digest) }
             guard try cache.putIfAbsent(data, forKey: key, options: terms),
-                // Read even if it has expired at once, because it was stored.
+                // Accepts a stale entry, because the new value may already have expired.
                 let entry = try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             else { return .miss }
             stored = entry
@@ -82,7 +82,7 @@ enum PutCommand: Command {
         return .done
     }
 
-    /// Stores the input if it has this digest, and throws otherwise.
+    /// Stores the input if it has this digest; throws otherwise.
     private static func put(
         _ input: borrowing FileDescriptor,
         with digest: Digest,
@@ -95,7 +95,7 @@ enum PutCommand: Command {
             return try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms) {
                 (read) throws(CacheError) in
                 found = read
-                // The caller's error message is replaced below.
+                // The message is replaced below.
                 if read != digest { throw CacheError(.invalidArgument, "") }
             }
         } catch {
@@ -110,7 +110,7 @@ enum PutCommand: Command {
         throw Failure(.dataError, "put: the value's SHA-256 is \(found), not \(digest): \(advice)")
     }
 
-    /// Returns the value's terms from the options.
+    /// Returns the options of the put that the command line sets.
     private static func terms(_ arguments: Arguments) throws(Failure) -> PutOptions {
         let expires = try ExpirationOptions.expiration(arguments) { () throws(Failure) in
             try ExpirationOptions.usual()
@@ -127,7 +127,7 @@ enum PutCommand: Command {
         )
     }
 
-    /// Parses words of the form "name=text".
+    /// Parses metadata of the form "name=text".
     private static func metadata(_ words: [String]) throws(Failure) -> [String: String] {
         var metadata: [String: String] = [:]
         for word in words {
@@ -155,7 +155,8 @@ enum PutCommand: Command {
                 ? try FileDescriptor.duplicate(Terminal.standardInput)
                 : try FileDescriptor(opening: path ?? "", .readOnly)
             if try file.status().kind == .directory { throw .isDirectory }
-            // This is the stand-in for a closed standard input, which must not be read as an empty value.
+            // A closed standard input was replaced by a descriptor that can't be read; it must not count as an empty
+            // value.
             if try !file.isReadable() { throw .badDescriptor }
             return file
         } catch {

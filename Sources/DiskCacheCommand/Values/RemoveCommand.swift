@@ -44,7 +44,7 @@ enum RemoveCommand: Command {
             let options = "KEY…, --prefix TEXT, --glob PATTERN or --tag TAG"
             throw Failure.usage("rm: missing operand: give \(options); see `diskcache rm --help`")
         }
-        // All keys are checked first, so that an invalid one is not found halfway.
+        // All keys are checked before the first one is removed.
         let keys = try arguments.operands.map { try arguments.key($0) }
         var removed = 0
         arguments.shareIfConfigured()
@@ -52,7 +52,7 @@ enum RemoveCommand: Command {
         if let cache {
             for key in keys where try cache.remove(forKey: key) { removed += 1 }
             for selection in selections {
-                // Counted only on request: it takes time proportional to the number of keys.
+                // Counting takes time proportional to the number of keys, so it is done only on request.
                 if arguments.has("json") { removed += try count(selection, in: cache) }
                 try cache.removeAll(selection)
             }
@@ -64,7 +64,7 @@ enum RemoveCommand: Command {
     private static func count(_ selection: KeySelection, in cache: SharedCache) throws -> Int {
         var count = 0
         for result in try cache.entries(selection) {
-            // Unreadable entries are not counted.
+            // Does not count unreadable entries.
             if case .success = result { count += 1 }
         }
         return count

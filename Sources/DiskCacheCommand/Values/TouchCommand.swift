@@ -48,7 +48,7 @@ enum TouchCommand: Command {
         return try cache.setExpiration(expiration, onAccess: onAccess, forKey: key) ? .done : .miss
     }
 
-    /// Expires one key, or the selected ones; existing values remain as stale values.
+    /// Expires one key or the selected keys; their values remain available as stale values.
     private static func expire(_ arguments: Arguments) throws -> ExitStatus {
         let isAsStored = arguments.value("soft") == ""
         let span = try isAsStored ? nil : arguments.value("soft", as: Quantity.duration)

@@ -6,21 +6,21 @@ import FoundationEssentials
 import Platform
 import Transport
 
-/// The file that receives a body, and the description of a partial body that it may already contain.
+/// The file that receives a body, and the description of the partial body that the file may already contain.
 ///
-/// For a GET it is the file in the cache's directory that all processes find by its key, unless it is in use; the partial
-/// body of a killed process is then continued (RFC 9110, section 13.1.5). Otherwise the file has no name, and is deleted
-/// with this object. All calls block, except ``number``.
+/// For a GET, the file is in the cache's directory, where all processes find it by its key; if a killed process left a
+/// partial body there, the download continues it (RFC 9110, section 13.1.5). If another download uses that file, and for
+/// other methods, the file has no name and is deleted with this object. All calls block, except ``number``.
 final class Download: Sendable {
-    /// The meaning of a response for the content of the file.
+    /// What a response means for the content of the file.
     enum Receipt: Sendable {
-        /// The response as if its body had been received at once, with the body in the file.
+        /// The file contains the body of this response, which is returned as if its body had arrived in one piece.
         case whole(HTTPResponse)
-        /// The response is unusable and the partial body was deleted: request again.
+        /// The response is unusable, and the partial body was deleted: send the request again.
         case again
     }
 
-    /// The criteria for a body.
+    /// The request, and the criteria for its body.
     struct Terms: Sendable {
         var policy: HTTPCachePolicy
         var request: HTTPRequest
@@ -34,24 +34,25 @@ final class Download: Sendable {
     }
 
     private struct State {
-        /// The partial body in the file that the request continues; nil if the next body is a new one.
+        /// The partial body in the file that the request continues; nil if the response's body is written from the
+        /// beginning.
         var beginning: StoredResponse?
-        /// Whether ``disposition(_:requested:now:)`` was called, which happens at the first byte of a body.
+        /// Whether ``disposition(_:requested:now:)`` was called; the transport calls it at the first byte of a body.
         var isDecided = false
-        /// The expected length of the body that the file receives.
+        /// The expected length of the body that goes into the file.
         var expected: ExpectedBody?
-        /// Whether the received body is dropped.
+        /// Whether the received body was dropped, so that the file keeps its earlier content.
         var isDropped = false
         var isTooLarge = false
-        /// The length for which space is reserved.
+        /// The length in bytes for which space is reserved.
         var reserved = 0
-        /// The error because of which the body was stopped.
+        /// The error that stopped the body.
         var failure: Errno?
     }
 
-    /// The descriptor for the body, which is written at the end of the file.
+    /// The descriptor to which the body is written, at the end of the file.
     let number: Int32
-    /// The file that can become an object; nil if there is none, or no room to store it.
+    /// The file that can become an object; nil if the body has an unnamed file, or if there is no room to store it.
     var partial: PartialFile? {
         if case .partial(let partial) = place, isKept.withLock({ $0 }) { partial } else { nil }
     }
@@ -61,7 +62,7 @@ final class Download: Sendable {
     private let terms: Terms
     private let state = Locked(State())
 
-    /// Uses `partial` or, if it is nil, an unnamed file in the directory of `cache` or in /tmp.
+    /// Creates a download into `partial` or, if that is nil, into an unnamed file in the directory of `cache` or in /tmp.
     init(_ partial: PartialFile?, in cache: SharedCache, _ terms: Terms) throws(Errno) {
         (self.cache, self.terms) = (cache, terms)
         if let partial {
@@ -84,9 +85,11 @@ final class Download: Sendable {
 
     // MARK: Before the transfer
 
-    /// Returns the fields with which `request` continues the partial body; if it can't, clears the file and returns none.
+    /// Returns the fields that make `request` continue the partial body; if none can, clears the file and returns no
+    /// fields.
     ///
-    /// A conditional request does not touch the partial body, since the stored response may prove valid.
+    /// For a conditional request, the partial body is kept but not continued: a 304 may show that the stored response is
+    /// valid.
     func prepare(_ request: HTTPRequest) throws(Errno) -> HTTPFields {
         state.withLock { $0 = State() }
         guard let partial, let beginning = try beginning(of: partial) else {
@@ -102,7 +105,7 @@ final class Download: Sendable {
         return fields
     }
 
-    /// Returns the partial response in the file, if this request can continue it.
+    /// Returns the partial response in the file, or nil if this request can't continue it.
     private func beginning(of partial: PartialFile) throws(Errno) -> StoredResponse? {
         let length = try partial.length()
         guard length > 0, let note = partial.noted,
@@ -126,9 +129,9 @@ final class Download: Sendable {
 
     // MARK: During the transfer
 
-    /// Decides about the body that begins now, in the transport's thread.
+    /// Decides what happens to the body that begins now; the transport calls this on its thread.
     ///
-    /// Takes only a few system calls on the file, which is written next, unless the reservation of space waits for eviction.
+    /// Costs only a few system calls on the file, unless the reservation of space waits for eviction.
     func disposition(
         _ response: HTTPResponse,
         requested: HTTPDate,
@@ -156,7 +159,7 @@ final class Download: Sendable {
         do throws(Errno) {
             try clear()
         } catch {
-            // The bytes of two bodies must not be mixed.
+            // Otherwise the file would contain the bytes of two bodies.
             state.withLock { $0.failure = error }
             return .stop
         }
@@ -165,18 +168,18 @@ final class Download: Sendable {
         return reserve(1, written: 0) ? disposition : .stop
     }
 
-    /// Returns whether the body may continue, after `received` bytes.
+    /// Returns whether the transfer may continue after `received` bytes of the body.
     func mayGrow(_ received: Int64) -> Bool {
         let (held, reserved) = state.withLock { ($0.expected?.held ?? 0, $0.reserved) }
         let length = held + Int(received)
-        // Reserved before the next piece arrives.
+        // Space is reserved before the next piece arrives.
         return length + PartialFile.longestPiece <= reserved
             || reserve(length + PartialFile.longestPiece, written: length)
     }
 
-    /// Reserves space for the body up to `length` bytes, and some more; returns false if the disk is full.
+    /// Reserves space for `length` bytes of the body, and for some more; returns false if the disk is full.
     ///
-    /// A body that the limits do not allow to be stored loses its name, and is only returned.
+    /// If the limits do not allow the body to be stored, the file loses its name, and the body is only returned.
     private func reserve(_ length: Int, written: Int) -> Bool {
         let expected = state.withLock { $0.expected }
         let total = expected.flatMap { body in body.total ?? body.added.map { body.held + $0 } }
@@ -202,8 +205,10 @@ final class Download: Sendable {
         return hasSpace
     }
 
-    /// Limits the file to the expected bytes: a download that continues it, even after a kill, assumes that it contains the
-    /// beginning of the body.
+    /// Limits the file to the expected number of bytes.
+    ///
+    /// A download that continues the file, even after a kill, assumes that the file contains nothing but the beginning of
+    /// the body.
     private func keep(_ expected: ExpectedBody, _ response: HTTPResponse) -> TransportRequest.Disposition {
         let length = expected.total ?? expected.added
         let isTooLarge = (200..<300).contains(response.status) && length ?? 0 > terms.mostBytes
@@ -215,15 +220,16 @@ final class Download: Sendable {
         return expected.added.map { .keepUpTo(Int64($0)) } ?? .keep
     }
 
-    /// Returns whether the response leaves the partial body valid: the server is overloaded, or the client is not
-    /// authorized.
+    /// Returns whether the partial body remains valid after this response: the server is overloaded, or the client lacks
+    /// authorization.
     ///
-    /// With authorization, the download can continue.
+    /// A later request with authorization can continue the partial body.
     private static func isPassing(_ response: HTTPResponse) -> Bool {
         response.status >= 500 || [401, 403, 407, 408, 429].contains(response.status)
     }
 
-    /// Records the response whose body goes into the empty file, if a later download may continue it.
+    /// Records the response whose body goes into the empty file, so that a later download can continue it; does nothing
+    /// if that is not allowed.
     private func note(_ response: HTTPResponse, requested: HTTPDate, now: HTTPDate) {
         guard let partial, response.status == 200,
             terms.policy.storing(response, to: terms.request) == .complete,
@@ -236,11 +242,11 @@ final class Download: Sendable {
             variant: variant,
             body: .part(0..<0, of: response.contentLength)
         )
-        // If that fails, no download continues it.
+        // Without the record, no later download continues the file.
         _ = partial.begin(noting: Array(stored.text.utf8))
     }
 
-    /// Returns the variant of the response, or nil if no request may match it.
+    /// Returns the variant of the response, or nil if no later request may match it.
     func variant(of response: HTTPResponse) -> Variant? {
         terms.policy.variant(of: response.fields, to: terms.request, hasher: { terms.hasher($0) })
     }
@@ -253,12 +259,12 @@ final class Download: Sendable {
         if present.isTooLarge { throw tooLarge }
         if let failure = present.failure { throw failure }
         if response.status == 304 || present.beginning != nil && Self.isPassing(response) {
-            // It has no body, or one that is worth less than the partial body.
+            // A 304 has no body, and the body of an error is worth less than the partial body.
             state.withLock { $0.isDropped = true }
             return .whole(response)
         }
         guard let beginning = present.beginning else {
-            // Without a first byte, `disposition` was not called.
+            // For an empty body the transport does not call `disposition`.
             if !present.isDecided { try clear() }
             try checkLength(ExpectedBody(response), response)
             return .whole(response)
@@ -280,7 +286,7 @@ final class Download: Sendable {
 
     /// Checks the length of the received body.
     ///
-    /// - Throws: ``FetchError`` if the body is not complete. A body that is too long is deleted.
+    /// - Throws: ``FetchError`` if the body is incomplete or too long. A body that is too long is deleted.
     private func checkLength(_ expected: ExpectedBody, _ response: HTTPResponse) throws {
         if terms.request.method == "HEAD" || response.status == 204 { return }
         let length = try self.length
@@ -314,7 +320,8 @@ final class Download: Sendable {
         FetchError(.tooLarge, "\(terms.request.url.place): longer than \(terms.mostBytes) bytes")
     }
 
-    /// Whether the file still has its earlier content, which must not be stored with this response.
+    /// Whether the received body was dropped: the file still has its earlier content, which does not belong to the
+    /// response.
     var isDropped: Bool { state.withLock { $0.isDropped } }
 
     /// The length of the body in the file; 0 if it was dropped.
@@ -339,21 +346,21 @@ final class Download: Sendable {
         }
     }
 
-    /// Ends the download without a response, because of `error`; a partial body that can be continued is kept.
+    /// Ends the download without a response, because of `error`; keeps a partial body that can be continued.
     func abandon(after error: (any Error)? = nil) {
         guard let partial else { return }
         let code = (error as? FetchError)?.code
-        // The earlier partial body is not too long for requests with a higher limit.
+        // A request with a higher limit can still use the earlier partial body.
         let isOthers = state.withLock { $0.isTooLarge && $0.beginning != nil }
         let isWrong = code == .tooLarge && !isOthers || code == .digestMismatch
-        // Near the limits, stored values are worth more than a partial body.
+        // When the cache is near its limits, stored values are worth more than a partial body.
         if isWrong || partial.noted == nil || cache.isPressed { partial.discard() }
-        // Not left to deinit: a caller that is notified of the end may request again while a thread of the transport still
-        // has a reference.
+        // Not left to deinit: a caller that learns of the end may send another request while a thread of the transport
+        // still holds a reference to this object.
         partial.letGo()
     }
 
-    /// Ends the download with a response; deletes a file that has not become an object.
+    /// Ends the download with a response; deletes the file if it has not become an object.
     func release() {
         if !isDropped { partial?.discard() }
         partial?.letGo()

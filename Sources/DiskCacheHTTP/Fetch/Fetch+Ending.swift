@@ -131,7 +131,7 @@ extension Fetch {
                 throw CacheError(.invalidArgument, "store \(url.place): it has another digest")
             }
         }
-        // Discards nothing if the file has become an object.
+        // `release` does not delete the file if it has become an object.
         await context.blocking { () throws(Never) in download.release() }
         if let digest = mismatch.value.withLock({ $0 }) { throw Self.mismatch(digest, url.place) }
         var served = Served(response, asked.url, status)

@@ -9,7 +9,7 @@ import Transport
 // Sending requests to the origin server, and receiving responses.
 
 extension Fetch {
-    /// Sends `forwarded`, with retries if necessary, and returns the resulting answer.
+    /// Sends `forwarded`, retries if necessary, and returns the answer.
     func exchange(_ forwarded: ForwardedRequest, _ found: Found) async throws -> Served {
         let inquiry = FetchStateMachine.Inquiry(
             policy: limits.policy,
@@ -52,7 +52,7 @@ extension Fetch {
             do throws(CacheError) {
                 partial = isGet ? try responses.cache.partialFile(forKey: key) : nil
             } catch {
-                // A cache that can't be written does not prevent the fetch.
+                // A failure to write to the cache does not prevent the fetch.
                 responses.cache.count(.cacheFailure)
             }
             do throws(Errno) {
@@ -129,7 +129,8 @@ extension Fetch {
             download.disposition(HTTPResponse(answer), requested: requested, now: responses.date)
         }
         call.mayGrow = { download.mayGrow($0) }
-        // At least 64 MiB, since each call is a collection. A body that will not be stored does not evict stored values.
+        // At least 64 MiB at a time, since each call collects garbage. Stored values are not evicted for a body that is
+        // not stored.
         call.makeSpace = { download.partial != nil && responses.cache.makeSpace(max($0, 64 << 20)) }
         return call
     }
@@ -144,7 +145,7 @@ extension HTTPResponse {
 }
 
 extension Served {
-    /// Creates the answer for a response that was received just now.
+    /// Creates the answer from a response that was just received.
     init(_ response: HTTPResponse, _ url: HTTPURL, _ status: CacheStatus) {
         self.init(status: response.status, fields: response.fields, url: url)
         age = response.fields.first("Age").flatMap(HTTPText.seconds)

@@ -5,35 +5,36 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// A single request, from the lookup of a stored response to the answer; each redirect is another request.
+/// A single request, from the lookup of the stored response to the answer; each redirect is a separate request.
 struct Fetch: Sendable {
-    /// The outcome of a download that other callers share.
+    /// The outcome of a flight: a download that several callers may share.
     enum FlightOutcome: Sendable {
-        /// This caller has sent the request to the origin server.
+        /// This caller has sent the request to the origin server, and got this answer.
         case served(Served)
-        /// The response is stored now.
+        /// The response is now stored.
         case arrived
-        /// The response is for this caller only.
+        /// The response can't be shared; this caller must send a separate request.
         case alone
-        /// It fails for all callers with these terms (``FetchLimits/terms``); nil if for this caller only.
+        /// The download failed for all callers with these terms (``FetchLimits/terms``); nil if it failed for this caller
+        /// only.
         case failed(FetchError, terms: String?)
-        /// It has failed for a reason that applies only to another caller.
+        /// The download failed for a reason that applies only to another caller.
         case again
     }
 
     /// The progress of the request.
     private struct Progress {
-        /// The stored response at the beginning; nil if there was no usable one.
+        /// The stored response at the start; nil if none was usable.
         let first: StoredResponse?
-        /// Whether a response that was stored after the beginning is accepted, however stale it is.
+        /// Whether the request has waited for a flight; it then accepts a newly stored response even if that is stale.
         var hasWaited = false
-        /// Whether it requests alone, without sharing the flight.
+        /// Whether the request no longer shares a flight.
         var isAlone = false
-        /// How often a stored response was reported, but this request found no usable one.
+        /// How often a flight reported a stored response, but this request found none that it can use.
         var arrivals = 0
-        /// How often the response that was found had been removed.
+        /// How often the stored response was removed between the lookup and the read.
         var losses = 0
-        /// The length of the awaited download at the last check; nil before the first check.
+        /// The length in bytes of the awaited download at the last check; nil before the first check.
         var length: Int64?
     }
 
@@ -42,12 +43,12 @@ struct Fetch: Sendable {
     let asked: HTTPRequest
     let limits: FetchLimits
     let hasher: CredentialHasher
-    /// The key of the download in progress, for progress reports.
+    /// The key of the current download, for progress reports.
     let watched: Locked<String?>.Box
 
     var responses: ResponseStore { context.responses }
 
-    /// Returns the answer.
+    /// Runs the request, and returns the answer.
     ///
     /// - Throws: ``FetchError``, `CancellationError`.
     func run() async throws -> Served {
@@ -55,7 +56,7 @@ struct Fetch: Sendable {
         var found = await find()
         var progress = Progress(first: found.stored?.response)
         while true {
-            // Stored responses are removed as fast as they are stored.
+            // Stored responses are removed as fast as they are stored: give up on them.
             if progress.losses > 8 { found = Found() }
             if progress.hasWaited, let served = try await arrived(found, progress) { return served }
             let stored = found.stored
@@ -89,7 +90,7 @@ struct Fetch: Sendable {
         }
     }
 
-    /// Returns the stored response that this request can use.
+    /// Returns the stored response if this request can use it.
     private func find() async -> Found {
         let wantsBytes = request.output == .memory && asked.method == "GET"
         var found = await responses.find(asked, limits.policy, hasher, wantsBytes: wantsBytes)
@@ -104,7 +105,7 @@ struct Fetch: Sendable {
 
     // MARK: Answers from the stored response
 
-    /// Returns the answer with the bytes of the stored response, or nil if they have been removed.
+    /// Returns the answer with the bytes of the stored response, or nil if the response was removed.
     func serve(_ answer: CachedAnswer, _ stored: Stored?, _ status: CacheStatus) async throws -> Served? {
         guard let stored else { return nil }
         var served = Served(status: answer.status, fields: answer.fields, url: asked.url)
@@ -128,7 +129,7 @@ struct Fetch: Sendable {
             do {
                 return try responses.open(stored)
             } catch is CacheError {
-                // Treated as removed.
+                // An unreadable response counts as removed.
                 return nil
             }
         }
@@ -137,7 +138,7 @@ struct Fetch: Sendable {
         return served
     }
 
-    /// Returns the answer from a response that was stored after the beginning, or nil without one.
+    /// Returns the answer from a response that was stored since the start, or nil if there is none.
     private func arrived(_ found: Found, _ progress: Progress) async throws -> Served? {
         guard let stored = found.stored, stored.response.issue != progress.first?.issue else { return nil }
         let (policy, now) = (limits.policy, responses.date)
@@ -150,7 +151,7 @@ struct Fetch: Sendable {
         return try await serve(answer, stored, status)
     }
 
-    /// Returns a stale response instead of an error, if that is allowed.
+    /// Returns a stale response instead of the error, or throws the error if the policy does not allow that.
     private func replacing(_ error: FetchError, _ found: Found) async throws -> Served {
         let judged = limits.judged(asked)
         guard error.tellsOfServer, let stored = found.stored,
@@ -162,12 +163,12 @@ struct Fetch: Sendable {
 
     // MARK: Shared requests
 
-    /// Returns whether one response serves all callers with the same request.
+    /// Returns whether one response can serve all callers that send the same request.
     private func isShareable(_ forwarded: ForwardedRequest) -> Bool {
         asked.method == "GET" && forwarded.reason != .bypass && !asked.isConditional
     }
 
-    /// Sends the request, or waits for a caller that does; returns nil if the lookup must be repeated.
+    /// Leads or joins the flight for the request; returns nil if the lookup must be repeated.
     private func together(
         _ forwarded: ForwardedRequest,
         _ found: Found,
@@ -180,7 +181,7 @@ struct Fetch: Sendable {
         case .arrived:
             progress.hasWaited = true
             progress.arrivals += 1
-            // Each of the other callers may store another response that this request can't use.
+            // Each of the other callers may store a different response that this request can't use.
             if progress.arrivals > 8 { progress.isAlone = true }
         case .alone: progress.isAlone = true
         case .failed(let error, _): return try await replacing(error, found)
@@ -191,10 +192,10 @@ struct Fetch: Sendable {
 
     /// Leads the flight for this request, across all processes, or waits for its leader.
     ///
-    /// Followers in this process get the outcome; followers in other processes find the stored response.
+    /// Followers in this process get the leader's outcome; followers in other processes look up the stored response.
     private func lead(_ key: String, _ progress: inout Progress) async throws -> FlightOutcome {
         let first = progress.first
-        // The first check comes early, since it takes two checks to see whether the download makes progress.
+        // The first check comes early: only the second check can tell whether the download makes progress.
         let stall = limits.stallLimit
         let pause = progress.length == nil ? min(.seconds(5), stall) : stall + .seconds(5)
         let wait = min(pause, limits.left ?? .seconds(86_400))
@@ -208,20 +209,20 @@ struct Fetch: Sendable {
             guard let hit else { return .alone }
             return hit.source == .joined ? hit.value.followed(with: limits.terms) : hit.value
         } catch let error as CacheError where error.code == .timedOut {
-            // The leader may be slow, or stopped.
+            // The leader may be slow, or its process stopped.
             try limits.check(asked)
             let responses = responses
             let state = try await context.blocking { try responses.cache.partialState(forKey: key) }
             let length = state?.length ?? -1
             let goesOn = progress.length.map { length > $0 } ?? true
             progress.length = length
-            // Waiting is worthwhile as long as bytes arrive.
+            // Waiting makes sense while bytes arrive.
             if goesOn { progress.arrivals = 0 }
             return goesOn ? .arrived : .alone
         }
     }
 
-    /// Sends the request for all waiters, unless the response has been stored meanwhile.
+    /// Sends the request on behalf of all waiting callers, unless the response was stored in the meantime.
     private func flown(since first: StoredResponse?) async throws -> FlightOutcome {
         let found = await find()
         if let stored = found.stored, stored.response.issue != first?.issue { return .arrived }
@@ -236,14 +237,14 @@ struct Fetch: Sendable {
         do {
             return .served(try await exchange(forwarded, found))
         } catch let error as FetchError {
-            // Only this caller's time limit has passed.
+            // If this caller's time limit has passed, the error applies to this caller only.
             return .failed(error, terms: limits.left == .zero ? nil : limits.terms)
         }
     }
 }
 
 extension Fetch.FlightOutcome {
-    /// The codec of outcomes, which are never stored.
+    /// A codec that always throws, because outcomes are never stored.
     struct Codec: CacheCodec {
         private struct NotStored: Error {}
 
@@ -252,7 +253,7 @@ extension Fetch.FlightOutcome {
         func decode(_ data: Data) throws -> Fetch.FlightOutcome { throw NotStored() }
     }
 
-    /// Returns the outcome for a request that has waited for it, with its own terms.
+    /// Returns what this outcome means for a follower with the given terms.
     func followed(with terms: String) -> Fetch.FlightOutcome {
         switch self {
         case .served(let served): served.cacheStatus.isStored ? .arrived : .alone
@@ -264,14 +265,14 @@ extension Fetch.FlightOutcome {
 }
 
 extension CacheStatus {
-    /// Creates the status of an answer without a request to the origin server.
+    /// Creates the status of an answer that needed no request to the origin server.
     init(hit answer: CachedAnswer) {
         self.init()
         isHit = true
         if !answer.freshness.isFresh { detail = "stale" }
     }
 
-    /// Creates the status of a stale answer after an error.
+    /// Creates the status of a stale answer that replaces an error.
     init(staleAfter error: FetchError?) {
         self.init()
         forward = .stale

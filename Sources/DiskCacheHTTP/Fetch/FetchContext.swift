@@ -4,7 +4,7 @@ import DiskCache
 import Platform
 import Transport
 
-/// What all requests of an HTTP cache share.
+/// The state that all requests of an HTTP cache share.
 struct FetchContext: Sendable {
     let responses: ResponseStore
     let options: HTTPCacheOptions
@@ -24,14 +24,14 @@ struct FetchContext: Sendable {
         )
     }
 
-    /// Runs `body` on a thread of the library.
+    /// Runs `body` on a thread of the cache that may block.
     func blocking<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         try await responses.cache.blocking { (_: SharedCache) throws(Failure) in try body() }
     }
 
-    /// Throws if threads can't be created, without which a waiting thread could wait forever.
+    /// Throws if no more threads can be created: without them, a thread that waits for the result could wait forever.
     func requireThreads() throws(FetchError) {
         guard WaitingThread.isCurrent else { return }
         let areThere = Self.hasThreads.withLock { known in
@@ -43,8 +43,8 @@ struct FetchContext: Sendable {
         throw FetchError(.other, reason)
     }
 
-    /// Whether enough threads are known to be available.
+    /// Whether enough threads were available at an earlier check.
     private static let hasThreads = Locked(false)
-    /// The threads of Swift's pool, which also runs timers, and one that resolves names.
+    /// The number of threads needed: the threads of Swift's pool, which also runs timers, and one that resolves names.
     private static let threadCount = 4
 }

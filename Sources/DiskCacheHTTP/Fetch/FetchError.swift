@@ -24,21 +24,21 @@ public struct FetchError: Error, Sendable, Equatable {
         case truncated
         /// The body or the head exceeds its maximum length.
         case tooLarge
-        /// More redirects than the request allows.
+        /// There are more redirects than the request allows.
         case tooManyRedirects
-        /// A redirect to a scheme other than http and https.
+        /// A redirect leads to a scheme other than http and https.
         case unsupportedRedirect
         /// The response violates HTTP.
         case protocolViolation
         /// The body does not have the requested digest.
         case digestMismatch
-        /// The body can't be written to its destination, or, for another reason than space, to a temporary file.
+        /// The body can't be written to its destination, or, for a reason other than lack of space, to a temporary file.
         case outputFailed
         /// The cache has no space for the temporary file that receives the body.
         case noSpace
         /// libcurl is not installed; the message names its package.
         case libraryMissing
-        /// The status is not a 2xx, and only a body can be returned; see ``FetchError/status``.
+        /// The status is not a 2xx, and the call can return only a body; see ``FetchError/status``.
         case unsuccessful
         /// Anything else.
         case other
@@ -50,7 +50,7 @@ public struct FetchError: Error, Sendable, Equatable {
     public let message: String
     /// The status of the response, if there was one; 407 if a proxy requires authentication.
     public let status: Int?
-    /// The error of the write that failed, if that is the reason.
+    /// The cause, if a write failed; otherwise nil.
     package let cause: Errno?
 
     init(_ code: Code, _ message: String, status: Int? = nil, cause: Errno? = nil) {

@@ -4,10 +4,11 @@ import CacheStore
 import DiskCache
 import FoundationEssentials
 
-/// The policy and limits of a fetch, including its redirects: the caller's options over the defaults.
+/// The policy and the limits of a fetch and its redirects: the options of the request, with the cache's options as
+/// defaults.
 struct FetchLimits: Sendable {
     private(set) var policy: HTTPCachePolicy
-    /// When the caller's time limit ends.
+    /// The time at which the caller's time limit ends; nil without a limit.
     private(set) var deadline: ContinuousClock.Instant?
     let stallLimit: Duration
     let connectLimit: Duration
@@ -16,7 +17,8 @@ struct FetchLimits: Sendable {
     private let retries: Int
     private let authorityFile: String?
     private let isReload: Bool
-    /// Seconds for which the caller accepts a stale response instead of an error, whatever the response allows.
+    /// How many seconds after expiration the caller accepts a stale response instead of an error, whatever the response
+    /// allows.
     private let staleIfError: Int?
 
     init(_ request: FetchRequest, _ options: HTTPCacheOptions) throws(FetchError) {
@@ -38,7 +40,7 @@ struct FetchLimits: Sendable {
         digest = try request.digest.map(Self.digest)
     }
 
-    /// Returns whole seconds, at least 1 for any positive time.
+    /// Converts to whole seconds; a positive time of less than a second becomes 1.
     private static func seconds(_ span: Duration) -> Int {
         let (seconds, rest) = span.components
         return max(0, Int(clamping: seconds) + (rest > 0 && seconds == 0 ? 1 : 0))
@@ -53,19 +55,19 @@ struct FetchLimits: Sendable {
         return digest
     }
 
-    /// All options except ``deadline`` that can fail a download for one caller and not for another.
+    /// A text of all options, except ``deadline``, that can make a download fail for one caller but not for another.
     ///
-    /// Callers with the same terms would get the same error.
+    /// Callers with equal terms get the same error.
     var terms: String {
         let file = authorityFile?.replacing("\n", with: " ") ?? ""
         return
             "\(mostBytes) \(retries) \(stallLimit) \(connectLimit) \(digest.map { "\($0)" } ?? "-") \(file)"
     }
 
-    /// The time left until the deadline.
+    /// The time left until the deadline; nil without a deadline.
     var left: Duration? { deadline.map { max(.zero, $0 - .now) } }
 
-    /// Checks the deadline and the task's cancellation.
+    /// Checks the deadline and whether the task was cancelled.
     ///
     /// - Throws: ``FetchError`` if no time is left, `CancellationError`.
     func check(_ asked: HTTPRequest) throws {
@@ -73,7 +75,7 @@ struct FetchLimits: Sendable {
         if left == .zero { throw FetchError(.timedOut, "\(asked.url.place): not done in time") }
     }
 
-    /// Returns the limits of a background revalidation, which no caller waits for.
+    /// Returns the limits for a background revalidation, which no caller waits for.
     func renewing() -> FetchLimits {
         var limits = self
         limits.policy.staleWhileRevalidate = HTTPCachePolicy.Allowance(unasked: 0, most: 0)
@@ -81,7 +83,7 @@ struct FetchLimits: Sendable {
         return limits
     }
 
-    /// Returns the request with the caller's options as directives of RFC 9111 and RFC 5861.
+    /// Returns the request with the caller's options expressed as directives of RFC 9111 and RFC 5861.
     func judged(_ request: HTTPRequest) -> HTTPRequest {
         var judged = request
         if isReload { judged.fields.add("Cache-Control", "no-cache") }

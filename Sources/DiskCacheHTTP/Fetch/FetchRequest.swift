@@ -14,29 +14,30 @@ public struct FetchRequest: Sendable {
     public enum Output: Sendable, Equatable {
         /// The body is returned in ``FetchResponse/body``.
         case memory
-        /// The body atomically replaces a file, when it is complete.
+        /// When the body is complete, it atomically replaces a file.
         case file(String)
-        /// The body is written to an open descriptor, when it is complete; the descriptor stays open.
+        /// When the body is complete, it is written to an open descriptor, which stays open.
         case descriptor(Int32)
     }
 
     /// An http or https URL.
     ///
-    /// User and password in it are sent by basic authentication and are not part of the key.
+    /// A user and password in the URL are sent by basic authentication, and are not part of the key.
     public var url: String
     /// The method, sent unchanged.
     ///
-    /// GET and HEAD are answered from the cache. An unsafe method (POST, PUT …) is forwarded, and if it succeeds,
-    /// invalidates the stored responses for its URL.
+    /// GET and HEAD are answered from the cache. A request with an unsafe method (POST, PUT …) is forwarded; if it
+    /// succeeds, it invalidates the stored responses for its URL.
     public var method: String
     /// Additional header fields.
     ///
-    /// All but a few that are known to be harmless (`Accept`, `Range`, `User-Agent` …) may hold credentials:
-    /// `Authorization`, `Cookie`, `X-Api-Key` and any other. Such fields are never stored, are not sent to another server
-    /// after a redirect, and requests that differ in them never share a response. `Host` must match the URL.
+    /// Every field (`Authorization`, `Cookie`, `X-Api-Key` and any other) is assumed to hold credentials, except a few that
+    /// are known to be harmless (`Accept`, `Range`, `User-Agent` …). Fields with credentials are never stored and not sent
+    /// to another server after a redirect, and requests that differ in them never share a response. `Host` must match the
+    /// URL.
     public var fields: [(name: String, value: String)] = []
-    /// Names of further ``fields`` that hold no credentials: they do not separate responses, and redirects to other servers
-    /// include them.
+    /// Names of further ``fields`` that hold no credentials: requests that differ in them can share responses, and they are
+    /// also sent to other servers after redirects.
     ///
     /// Not allowed: `Authorization`, `Proxy-Authorization` and `Cookie`.
     public var plainFields: [String] = []
@@ -44,25 +45,26 @@ public struct FetchRequest: Sendable {
     public var body: Data?
     /// How stored responses may be used.
     public var mode = FetchMode.standard
-    /// The freshness lifetime of responses, overriding their own; nil for their own.
+    /// The freshness lifetime of responses, overriding their own lifetimes; nil for these.
     public var timeToLive: Duration?
-    /// How long a stale response may be used instead of an error, overriding its own limit (RFC 5861, section 4); nil for
-    /// its own limit.
+    /// How long a stale response may be used instead of an error (RFC 5861, section 4), overriding the response's own
+    /// limit; nil for that limit.
     ///
     /// A stale response with `must-revalidate` is never used.
     public var staleIfError: Duration?
-    /// How long a stale response is returned at once and revalidated in the background, unless it allows less (RFC 5861,
-    /// section 3); nil for its own limit.
+    /// How long a stale response is returned at once and revalidated in the background, unless the response allows less
+    /// (RFC 5861, section 3); nil for the response's own limit.
     public var staleWhileRevalidate: Duration?
-    /// The SHA-256 that the body must have, as `sha256:` and 64 digits; any other body is an error, and is not stored.
+    /// The SHA-256 that the body must have, as `sha256:` and 64 hexadecimal digits; any other body is an error, and is not
+    /// stored.
     public var digest: String?
     /// The maximum length of the body in bytes; a longer one is an error.
     public var maximumSize: Int64?
     /// The time limit for the whole fetch, including redirects, waiting and retries; nil for no limit.
     public var timeLimit: Duration?
-    /// The time limit for establishing a connection; nil for that of ``HTTPCacheOptions``.
+    /// The time limit for establishing a connection; nil for the one in ``HTTPCacheOptions``.
     public var connectLimit: Duration?
-    /// The maximum time without receiving data; nil for that of ``HTTPCacheOptions``.
+    /// The maximum time without receiving data; nil for the one in ``HTTPCacheOptions``.
     public var stallLimit: Duration?
     /// The maximum number of retries of a GET or HEAD after a temporary failure.
     public var retries = 2
@@ -72,11 +74,12 @@ public struct FetchRequest: Sendable {
     public var mostRedirects = 10
     /// Tags by which the stored responses can be removed together.
     public var tags: [String] = []
-    /// The destination of a successful body.
+    /// The destination of the body of a successful response.
     ///
-    /// An unsuccessful body is always returned in memory: all of it with ``Output/memory``, otherwise its first MiB.
+    /// The body of an unsuccessful response is always returned in memory: all of it with ``Output/memory``, otherwise its
+    /// first MiB.
     public var output = Output.memory
-    /// Called about every 100 ms with the progress of the download, even if another process downloads, and at the end.
+    /// Called with the progress of the download about every 100 ms, even if another process downloads, and at the end.
     public var progress: (@Sendable (FetchProgress) -> Void)?
 
     /// Creates a request with the defaults.
@@ -88,7 +91,7 @@ public struct FetchRequest: Sendable {
 
 /// The progress of a download.
 public struct FetchProgress: Sendable, Equatable {
-    /// Bytes received, including those of an earlier attempt.
+    /// Bytes received, including the bytes of earlier attempts.
     public var received: Int64
     /// The total, if known.
     public var total: Int64?
@@ -104,7 +107,7 @@ public struct FetchProgress: Sendable, Equatable {
 }
 
 extension HTTPRequest {
-    /// Creates the request of a caller, with user and password of the URL as a field.
+    /// Creates a caller's request, with the user and password of the URL as an `Authorization` field.
     init(_ request: FetchRequest) throws(FetchError) {
         guard let url = HTTPURL(request.url) else {
             throw FetchError(.invalidURL, "not a URL that can be fetched: give one of http or https, escaped")
@@ -114,7 +117,7 @@ extension HTTPRequest {
         }
         var fields = HTTPFields()
         for field in request.fields { fields.add(field.name, field.value) }
-        // The host is part of the target (RFC 9110, section 7.2) and so of the key, which takes it from the URL.
+        // The host is part of the request target (RFC 9110, section 7.2), and so of the key, which contains the URL's host.
         let host = url.host + (url.port.map { ":\($0)" } ?? "")
         if let own = fields.first("Host"), HTTPText.lowercased(own) != host {
             throw FetchError(

@@ -2,20 +2,21 @@
 
 /// The state machine of an exchange with the origin server: what to send, when to retry, and how to use the response.
 ///
-/// It is pure: no input, output or clock, and no random numbers except those passed to it.
+/// It is pure: it does no input or output, and gets times and random numbers as arguments.
 struct FetchStateMachine: Sendable {
-    /// The request and its terms.
+    /// The request and the terms that apply to it.
     struct Inquiry: Sendable {
         var policy: HTTPCachePolicy
         /// The request as the caller made it.
         var request: HTTPRequest
-        /// The request with the caller's options as directives, which are not sent.
+        /// The request with the caller's options as directives; these directives are not sent.
         var judged: HTTPRequest
         var stored: StoredResponse?
         var mode: FetchMode
         /// The maximum number of retries.
         var retries: Int
-        /// If a server asks for a longer pause, there is no retry.
+        /// The longest pause that a server may ask for, but at least 10 seconds; if it asks for a longer one, there is no
+        /// retry.
         var longestPause: Duration
     }
 
@@ -26,20 +27,21 @@ struct FetchStateMachine: Sendable {
         case finish(Ending)
     }
 
-    /// The outcome.
+    /// The outcome of the exchange.
     enum Ending: Sendable, Equatable {
         /// Store the response with the received body, and answer with it.
         case store(HTTPResponse, requested: HTTPDate, received: HTTPDate)
-        /// The stored response is valid, with these fields.
+        /// The stored response is valid; update its fields to these.
         case renew(StoredResponse, CachedAnswer)
-        /// Answer with the response without storing it. `removes`: the stored response is no longer valid.
+        /// Answer with the response without storing it; `removes` tells whether to remove the stored response, which is
+        /// no longer valid.
         case pass(HTTPResponse, removes: Bool)
         /// Answer with the stored response, because of an error.
         case stale(CachedAnswer, FetchError?)
         case fail(FetchError)
     }
 
-    /// The time, and other inputs that the state machine can't get itself.
+    /// The current time, and other inputs that the state machine can't determine itself.
     struct Moment: Sendable {
         var date: HTTPDate
         /// The time left until the caller's limit; nil without a limit.
@@ -51,7 +53,7 @@ struct FetchStateMachine: Sendable {
     let inquiry: Inquiry
     private(set) var forwarded: ForwardedRequest
     private(set) var action: Action
-    /// The status of the last response.
+    /// The status code of the last response.
     private(set) var status: Int?
     private var attempts = 0
     private var hasBegunAnew = false
@@ -91,7 +93,7 @@ struct FetchStateMachine: Sendable {
         }
     }
 
-    /// Returns whether it is a 206 or 304 that the request did not ask for.
+    /// Returns whether the response is a 206 or 304 that the request did not ask for.
     private func fitsNoQuestion(_ response: HTTPResponse) -> Bool {
         let own = inquiry.request.fields
         switch response.status {
@@ -103,7 +105,7 @@ struct FetchStateMachine: Sendable {
 
     private static let conditions = ["If-None-Match", "If-Modified-Since"]
 
-    /// Handles a missing or incomplete response.
+    /// Handles a failed transfer: no response, or an incomplete one.
     mutating func failed(_ error: FetchError, at moment: Moment) {
         if error.tellsOfServer, let stored = inquiry.stored,
             let answer = inquiry.policy.replacement(for: inquiry.judged, stored: stored, now: moment.date)
@@ -116,12 +118,12 @@ struct FetchStateMachine: Sendable {
         }
     }
 
-    /// Ends the pause.
+    /// Continues after the pause.
     mutating func paused() {
         action = .send(forwarded.request)
     }
 
-    /// Sends the request again because the response is unusable, once and without conditions.
+    /// Sends the request again, without conditions, because the response is unusable; fails at the second call.
     mutating func beginAnew() {
         guard !hasBegunAnew else {
             let place = inquiry.request.url.place
@@ -136,7 +138,7 @@ struct FetchStateMachine: Sendable {
 
     // MARK: Pauses
 
-    /// Statuses of errors that may be temporary (RFC 9110, section 15).
+    /// Status codes of errors that may be temporary (RFC 9110, section 15).
     private static let passing: Set<Int> = [408, 429, 502, 503, 504]
 
     private mutating func pause(after response: HTTPResponse, at moment: Moment) -> Duration? {
@@ -147,10 +149,10 @@ struct FetchStateMachine: Sendable {
         return nextPause(asked: seconds.map { .seconds(max(0, $0)) }, at: moment)
     }
 
-    /// Returns the pause before the next attempt, or nil if there is none.
+    /// Returns the pause before the next attempt, or nil if there is no further attempt.
     ///
-    /// 0.2 s, doubled each time up to 10 s, and half of it random, so that clients that failed together do not retry
-    /// together.
+    /// The pause starts at 0.2 s and doubles each time, up to 10 s. Half of it is random, so that clients that failed at
+    /// the same time do not retry at the same time.
     private mutating func nextPause(asked: Duration?, at moment: Moment) -> Duration? {
         let isSafe = inquiry.request.method == "GET" || inquiry.request.method == "HEAD"
         guard isSafe, attempts < inquiry.retries else { return nil }

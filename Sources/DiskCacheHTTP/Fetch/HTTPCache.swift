@@ -13,14 +13,14 @@ import Transport
 /// let response = try await http.fetch(FetchRequest("https://example.org/poster.jpg"))
 /// ```
 ///
-/// A private cache by RFC 9111 (freshness, validation, Vary), with the stale responses of RFC 5861, and RFC 8246. However
-/// many threads and processes request one URL at once, one downloads it and the others get the stored response; if it is
-/// killed, the next one resumes the download. A failure of the cache itself never fails a fetch. It needs libcurl.so.4,
-/// which it opens at the first request; without it, requests fail with an error that says so, and stored responses can still
-/// be used.
+/// A private cache by RFC 9111 (freshness, validation, Vary), with stale responses by RFC 5861, and `immutable` responses
+/// by RFC 8246. However many threads and processes request one URL at once, one caller downloads it and the others get the
+/// stored response; if the downloading process is killed, another one resumes the download. A failure of the cache itself
+/// never fails a fetch. Requests to servers need libcurl.so.4, which is loaded at the first request; without it, they fail
+/// with ``FetchError/Code/libraryMissing``, and stored responses can still be used.
 ///
 /// Request fields that may hold credentials (all but a few known ones, ``FetchRequest/fields``) and `Set-Cookie` are never
-/// stored, and responses to other credentials are never returned.
+/// stored. A request never gets the response to a request with other credentials.
 public final class HTTPCache: Sendable {
     let context: FetchContext
     /// The background revalidations, by URL.
@@ -30,7 +30,7 @@ public final class HTTPCache: Sendable {
     ///
     /// - Parameters:
     ///   - cache: the cache that stores the responses. Their keys begin with `http GET` and are in a separate key space: a
-    ///     value that is put with such a key is another entry.
+    ///     value that is put under such a key is another entry.
     ///   - options: the options for all requests.
     public init(_ cache: SharedCache, options: HTTPCacheOptions = HTTPCacheOptions()) {
         context = FetchContext(cache, options)
@@ -38,8 +38,8 @@ public final class HTTPCache: Sendable {
 
     /// Returns the response to `request`, from the cache or from its server.
     ///
-    /// Blocks no thread of Swift's pool. The body goes through a file in the cache's directory, whatever its size: only
-    /// ``FetchRequest/Output/memory`` takes memory for it.
+    /// Blocks no thread of Swift's pool. The body is received into a file in the cache's directory, whatever its size: only
+    /// ``FetchRequest/Output/memory`` takes memory for the whole body.
     ///
     /// - Throws: ``FetchError``; `CancellationError` if the task was cancelled.
     public func fetch(_ request: FetchRequest) async throws -> FetchResponse {
@@ -63,7 +63,7 @@ public final class HTTPCache: Sendable {
 
     /// Returns the response to `request`; blocks the calling thread.
     ///
-    /// A stored response needs no other thread, unless the request has a ``FetchRequest/progress``.
+    /// Returning a stored response needs no other thread, unless the request has a ``FetchRequest/progress``.
     ///
     /// - Throws: ``FetchError``, with ``FetchError/Code/other`` also if the process can't create the threads that a request
     ///   to a server needs.
@@ -82,12 +82,12 @@ public final class HTTPCache: Sendable {
 
     /// Returns the body of the response, in chunks of 256 KiB; it is fetched when the first chunk is requested.
     ///
-    /// The whole body is received and checked before the first chunk is returned; memory is used for one chunk. The sequence
-    /// throws the errors of ``fetch(_:)``, and ``FetchError/Code/unsuccessful`` for a status other than 2xx. The output of
-    /// the request is ignored.
+    /// The whole body is received and checked before the first chunk is returned. Needs memory for one chunk. The sequence
+    /// throws the errors of ``fetch(_:)``, and ``FetchError/Code/unsuccessful`` for a status other than 2xx.
+    /// ``FetchRequest/output`` is ignored.
     public func body(of request: FetchRequest) -> some AsyncSequence<Data, any Error> & Sendable {
         var whole = request
-        // A file instead of the bytes, also for a stored response.
+        // A file output keeps the body out of memory, also that of a stored response.
         whole.output = .file("")
         return FetchedChunks(context: context) { [self, whole] in
             try await follow(whole, Locked<String?>.Box(nil))
@@ -131,7 +131,8 @@ public final class HTTPCache: Sendable {
         }
     }
 
-    /// Revalidates the response that `fetch` has returned in the background, unless that is in progress.
+    /// Revalidates in the background the response that `fetch` has returned, unless a revalidation of its URL is in
+    /// progress.
     private func refresh(_ fetch: Fetch) {
         let name = fetch.asked.url.text
         refreshes.withLock { tasks in
@@ -140,18 +141,19 @@ public final class HTTPCache: Sendable {
                 do {
                     _ = try await fetch.renewing().run()
                 } catch {
-                    // No caller waits for it; the next one that finds the response stale tries again.
+                    // No caller waits for the result; the next caller that finds the response stale tries again.
                 }
                 refreshes.withLock { $0[name] = nil }
             }
         }
     }
 
-    /// Reports the progress of the current download to the caller, until it is cancelled.
+    /// Returns a task that reports the progress of the current download to the caller, until it is cancelled; nil if the
+    /// caller wants no progress.
     private func watch(_ request: FetchRequest, _ watched: Locked<String?>.Box) -> Task<Void, Never>? {
         guard let progress = request.progress else { return nil }
         return Task { [self] in
-            // Fails only by cancellation.
+            // Sleeping fails only when the task is cancelled.
             while (try? await Task.sleep(for: .milliseconds(100))) != nil {
                 guard let key = watched.value.withLock({ $0 }) else { continue }
                 guard let state = await state(of: key) else { continue }
@@ -183,7 +185,7 @@ public final class HTTPCache: Sendable {
 }
 
 extension Fetch {
-    /// Returns the same fetch for the background: its body is not used, and no stale response is returned.
+    /// Returns the same fetch for the background, whose body is not used and which returns no stale response.
     fileprivate func renewing() -> Fetch {
         var request = request
         request.progress = nil

@@ -2,7 +2,7 @@
 
 import Platform
 
-/// Limits the concurrent requests to each server; further requests wait in a queue, without blocking a thread.
+/// Limits the number of concurrent requests to each server; further requests wait in a queue without blocking a thread.
 final class HostLimiter: Sendable {
     private struct Host {
         var busy = 0
@@ -23,9 +23,9 @@ final class HostLimiter: Sendable {
         self.limit = max(1, limit)
     }
 
-    /// Waits for a turn, which ``leave(_:)`` ends; returns false, without a turn, if `deadline` passes first.
+    /// Waits for a turn, which lasts until ``leave(_:)``; returns false if `deadline` passes first.
     ///
-    /// - Throws: `CancellationError`, without a turn.
+    /// - Throws: `CancellationError`; the caller then has no turn.
     func enter(
         _ origin: String,
         until deadline: ContinuousClock.Instant? = nil
@@ -51,9 +51,9 @@ final class HostLimiter: Sendable {
                 if let answer {
                     continuation.resume(returning: answer)
                 } else if let deadline {
-                    // The request is in the queue by now, or has left it.
+                    // The request is already in the queue, or has left it.
                     let task = Task { [self] in
-                        // Fails only by cancellation.
+                        // Throws only if the task is cancelled.
                         guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else {
                             return
                         }
@@ -66,13 +66,13 @@ final class HostLimiter: Sendable {
             giveUp(number, origin)
         }
         alarm.value.withLock { $0 }?.cancel()
-        // A cancellation that came too late has left its number.
+        // A cancellation after the wait has ended inserts the number, which nobody else would remove.
         state.withLock { _ = $0.cancelled.remove(number) }
         if !isIn, Task.isCancelled { throw CancellationError() }
         return isIn
     }
 
-    /// Removes a waiter from the queue; returns nil if it is no longer there.
+    /// Removes a request from the queue; returns nil if the request is no longer there.
     private func leaveLine(_ number: UInt64, _ origin: String) -> CheckedContinuation<Bool, Never>? {
         state.withLock { state in
             guard let place = state.hosts[origin]?.line.firstIndex(where: { $0.number == number }) else {
@@ -93,7 +93,7 @@ final class HostLimiter: Sendable {
         waiting?.resume(returning: false)
     }
 
-    /// Ends a turn, and gives it to the request that has waited longest.
+    /// Ends a turn, and passes it to the request that has waited longest.
     func leave(_ origin: String) {
         let next: CheckedContinuation<Bool, Never>? = state.withLock { state in
             guard var host = state.hosts[origin] else { return nil }

@@ -3,7 +3,7 @@
 import FoundationEssentials
 import Platform
 
-/// An open file, whose name is missing or irrelevant; it stays open while it is referenced.
+/// An open file, which may have no name; it stays open while this object is referenced.
 final class OpenFile: Sendable {
     let file: FileDescriptor
 
@@ -11,7 +11,7 @@ final class OpenFile: Sendable {
         self.file = file
     }
 
-    /// Returns a range of the file, which no longer changes.
+    /// Returns the bytes of a range; the file must not change any more.
     func bytes(_ range: Range<Int>) throws(Errno) -> Data {
         guard let data = try file.readData(range.count, at: range.lowerBound) else { throw .inputOutput }
         return data
@@ -19,7 +19,7 @@ final class OpenFile: Sendable {
 
     /// Writes a range of the file to `output`.
     ///
-    /// Uses memory for one chunk. The kernel copies the whole file if the range covers it.
+    /// Needs memory for one chunk. If the range covers the whole file, the kernel copies it.
     func copy(_ range: Range<Int>, to output: borrowing FileDescriptor) throws(Errno) {
         let size = try file.status().size
         if range.lowerBound == 0, Int64(range.upperBound) == size {

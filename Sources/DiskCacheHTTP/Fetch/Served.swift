@@ -11,20 +11,20 @@ struct Served: Sendable {
     var url: HTTPURL
     var body = FetchedBody.nothing
     var digest: String?
-    /// In seconds.
+    /// The age in seconds.
     var age: Int?
     var cacheStatus = CacheStatus()
-    /// Whether it is stale and must be revalidated in the background.
+    /// Whether the response is stale and must be revalidated in the background.
     var needsRevalidation = false
 
-    /// Returns a 504: no stored response can be used, and the mode allows no request.
+    /// Returns a 504, for a mode that does not allow a request while no stored response is usable.
     static func unavailable(_ url: HTTPURL) -> Served {
         var served = Served(status: 504, fields: [:], url: url)
         served.cacheStatus.detail = "not-cached"
         return served
     }
 
-    /// Returns the request that follows a redirect, or nil if the response is not one.
+    /// Returns the request that follows a redirect, or nil if this response is not a redirect.
     func redirect(of request: HTTPRequest) throws(FetchError) -> HTTPRequest? {
         guard [301, 302, 303, 307, 308].contains(status), request.method == "GET" || request.method == "HEAD",
             let location = fields.first("Location")
@@ -36,7 +36,7 @@ struct Served: Sendable {
         next.url = target
         next.fields.remove(["Host"])
         if target.origin != request.url.origin {
-            // They were meant for the original server only.
+            // Credentials are meant for the original server only.
             next.fields.remove(request.secrets.map(\.name))
         }
         return next
@@ -73,7 +73,7 @@ struct Served: Sendable {
         return response
     }
 
-    /// The first MiB of an unsuccessful body, which the caller has not asked for.
+    /// The first MiB of an error's body, which is not written to the caller's file.
     private var beginning: FetchedBody {
         let most = 1 << 20
         return switch body {

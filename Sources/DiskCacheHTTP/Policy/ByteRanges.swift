@@ -5,7 +5,8 @@ package enum RequestedRange: Sendable, Equatable {
     case from(Int, through: Int?)
     case last(Int)
 
-    /// Returns nil for another unit, several ranges and an invalid range: the field is ignored, and the whole body is sent.
+    /// Returns nil for another unit, for several ranges, and for an invalid range; the field is then ignored, and the
+    /// whole body is sent.
     package init?(_ text: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             .map(HTTPText.trimmed)
@@ -37,17 +38,17 @@ package enum RequestedRange: Sendable, Equatable {
     }
 }
 
-/// The meaning of a response to a request for the rest of a body.
+/// What the response to a request for the rest of a body means.
 package enum Resumption: Sendable, Equatable {
-    /// The body of the response continues the partial one.
+    /// The response's body continues the partial body.
     case append(ExpectedBody)
-    /// The body of the response is a new one, from its beginning.
+    /// The response's body is a new body, from its first byte.
     case replace
     /// All bytes are already stored.
     case complete
-    /// The response does not fit the partial body, which is dropped; the whole body is fetched again.
+    /// The response does not fit the partial body; discard that, and fetch the whole body again.
     case restart
-    /// The response says nothing about the bytes, as an error does; the partial body is kept.
+    /// The response is an error or otherwise unrelated to the body; keep the partial body.
     case unrelated
 }
 
@@ -55,7 +56,7 @@ extension StoredResponse {
     /// Whether the whole body is stored.
     package var isComplete: Bool { if case .complete = body { true } else { false } }
 
-    /// The fields of a request for the rest; nil if the stored part can't be continued safely.
+    /// The fields that request the rest of the body; nil if the stored part can't be continued safely.
     package var resumingFields: HTTPFields? {
         guard case .part(let bytes, _) = body, bytes.lowerBound == 0, !bytes.isEmpty,
             let validator = validators.ifRange
@@ -63,7 +64,7 @@ extension StoredResponse {
         return ["Range": "bytes=\(bytes.upperBound)-", "If-Range": validator]
     }
 
-    /// Returns the meaning of the response to such a request (RFC 9110, section 15.3.7).
+    /// Returns what the response to a request with ``resumingFields`` means (RFC 9110, section 15.3.7).
     package func resumption(by response: HTTPResponse, received: HTTPDate) -> Resumption {
         guard case .part(let bytes, let total) = body else { return .complete }
         switch response.status {
@@ -80,10 +81,11 @@ extension StoredResponse {
         }
     }
 
-    /// Returns whether the bytes of a 206 belong to the stored representation: both have the same strong validator.
+    /// Returns whether the bytes of a response belong to the stored representation: both have the same strong validator.
     ///
-    /// A response to If-Range needs it, too: RFC 9110, section 15.3.7, requires an ETag there if a 200 would have one, and
-    /// without one, a server that supports If-Range can't be distinguished from one that does not.
+    /// A 206 to a request with If-Range also needs the validator. RFC 9110, section 15.3.7, requires an ETag there if a
+    /// 200 would have one; and without a validator, a server that ignores If-Range looks the same as one that supports
+    /// it.
     func hasBytes(of response: HTTPResponse, received: HTTPDate) -> Bool {
         let (own, other) = (validators, Validators(response.fields, received: received))
         if own.tag != nil || other.tag != nil {

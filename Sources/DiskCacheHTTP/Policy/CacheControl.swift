@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The directives of Cache-Control (RFC 9111, section 5.2), of a request or a response.
+/// The directives of Cache-Control (RFC 9111, section 5.2), in a request or a response.
 ///
-/// Unknown directives are kept and ignored. The first of repeated directives counts (section 4.2.1). An argument may be a
-/// token or a quoted string, regardless of the directive's definition.
+/// Unknown directives are kept and ignored. If a directive is repeated, the first one counts (section 4.2.1). An argument
+/// may be a token or a quoted string, whatever the directive's definition says.
 package struct CacheControl: Sendable, Equatable {
-    /// A number of seconds, or a missing or invalid one.
+    /// The argument of a directive that should be a number of seconds.
     package enum Seconds: Sendable, Equatable {
         case seconds(Int)
-        /// Missing, negative or fractional, not a number, or with white space around the equals sign.
+        /// The argument is missing, negative, fractional or not a number, or white space surrounds the equals sign.
         case invalid
     }
 
@@ -20,7 +20,7 @@ package struct CacheControl: Sendable, Equatable {
 
     private let directives: [Directive]
 
-    /// Parses all lines of the field.
+    /// Parses all Cache-Control lines.
     package init(_ fields: HTTPFields) {
         directives = fields.members(of: "Cache-Control").map(Self.directive)
     }
@@ -38,7 +38,7 @@ package struct CacheControl: Sendable, Equatable {
         )
     }
 
-    /// Returns whether there is a directive of this name, in lower case, with an argument or without.
+    /// Returns whether there is a directive of this name, in lower case, with or without an argument.
     package func contains(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
     /// Whether there are no directives.
@@ -53,7 +53,7 @@ package struct CacheControl: Sendable, Equatable {
         return .seconds(seconds)
     }
 
-    /// Returns the same, or nil if the number is invalid.
+    /// Returns the seconds of the first directive of this name, or nil if it is missing or its number is invalid.
     package func validSeconds(_ name: String) -> Int? {
         guard case .seconds(let seconds) = seconds(name) else { return nil }
         return seconds
@@ -64,19 +64,21 @@ package struct CacheControl: Sendable, Equatable {
         directives.contains { $0.name == "no-cache" && Self.fieldNames($0) == nil }
     }
 
-    /// The fields, in lower case, that must not be sent without validation, as in `no-cache="Set-Cookie"`.
+    /// The fields, in lower case, that must not be returned without validation, as in `no-cache="Set-Cookie"`.
     package var fieldsToValidate: Set<String> {
         Set(directives.filter { $0.name == "no-cache" }.flatMap { Self.fieldNames($0) ?? [] })
     }
 
-    /// Returns nil if the argument is missing or not a list of names: then it applies to the whole response, to be safe.
+    /// Returns the field names in the argument of no-cache.
+    ///
+    /// Returns nil if the argument is missing or not a list of names; the directive then applies to the whole response.
     private static func fieldNames(_ directive: Directive) -> [String]? {
         guard let argument = directive.argument else { return nil }
         let names = HTTPText.members(argument).map(HTTPText.lowercased)
         return names.isEmpty || !names.allSatisfy(HTTPText.isToken) ? nil : names
     }
 
-    /// Whether it allows any staleness: max-stale without an argument.
+    /// Whether the directives accept any staleness: max-stale without an argument.
     package var allowsAnyStaleness: Bool {
         directives.first { $0.name == "max-stale" }.map { $0.argument == nil } ?? false
     }

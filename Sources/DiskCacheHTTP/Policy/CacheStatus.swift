@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a cache handled a request, in the terms of RFC 9211.
+/// How a cache handled a request, with the terms of RFC 9211.
 public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     /// Why a request was forwarded to the origin server (section 2.2).
     public enum Forward: String, Sendable, CaseIterable {
@@ -8,11 +8,11 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         case bypass
         /// Requests with this method can't be answered from the cache.
         case method
-        /// No response is stored for this URL.
+        /// No response for this URL is stored.
         ///
         /// Its raw value is `uri-miss`.
         case uriMiss = "uri-miss"
-        /// The stored responses were selected by other request fields.
+        /// Responses for this URL are stored, but other request fields selected them.
         ///
         /// Its raw value is `vary-miss`.
         case varyMiss = "vary-miss"
@@ -22,23 +22,23 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         case request
         /// The stored response is stale, or must be validated before each use.
         case stale
-        /// Only a part of the response is stored, and it does not cover the request.
+        /// Only a part of the response is stored, and it does not include the requested bytes.
         case partial
     }
 
     /// Whether the request was answered without the origin server.
     ///
-    /// Forwarding details are then omitted from ``text(cache:)``.
+    /// ``text(cache:)`` then omits the forwarding details.
     public package(set) var isHit = false
     /// Why the request was forwarded to the origin server; nil if it was not.
     public package(set) var forward: Forward?
-    /// The status of the origin server's response (section 2.3).
+    /// The status code of the origin server's response (section 2.3).
     public package(set) var forwardStatus: Int?
-    /// Seconds until the response is stale; negative after that (section 2.4).
+    /// Seconds until the response becomes stale; negative afterward (section 2.4).
     public package(set) var timeToLive: Int?
     /// Whether the origin server's response was stored (section 2.5).
     public package(set) var isStored = false
-    /// Whether the request waited for another request, of this or another process, and got its response (section 2.6).
+    /// Whether the request waited for another request, of this or another process, and used its response (section 2.6).
     public package(set) var isCollapsed = false
     /// The cache key of the response (section 2.7), without credentials.
     public package(set) var key: String?
@@ -47,10 +47,10 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
 
     package init() {}
 
-    /// The status for a cache named `diskcache`, such as `diskcache; fwd=stale; fwd-status=304; ttl=60`.
+    /// The status in the format of the Cache-Status field, such as `diskcache; fwd=stale; fwd-status=304; ttl=60`.
     public var description: String { text(cache: "diskcache") }
 
-    /// Returns the status as a member of the field Cache-Status, for a cache of this name.
+    /// Returns the status as a member of the Cache-Status field, with this name of the cache.
     public func text(cache: String) -> String {
         var parts = [Self.isToken(cache) ? cache : Self.quoted(cache)]
         if isHit {
@@ -67,8 +67,9 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         return parts.joined(separator: "; ")
     }
 
-    /// Returns whether the text is a token of structured fields (RFC 9651, section 3.3.4), which begins with a letter or an
-    /// asterisk.
+    /// Returns whether the text is a token of structured fields (RFC 9651, section 3.3.4).
+    ///
+    /// Such a token begins with a letter or an asterisk.
     private static func isToken(_ text: String) -> Bool {
         guard let first = text.utf8.first else { return false }
         let isLetter = (0x41...0x5A).contains(first & 0xDF) && first < 0x80
@@ -76,7 +77,8 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
             && HTTPText.isToken(text.filter { $0 != ":" && $0 != "/" })
     }
 
-    /// Returns the text as a string of structured fields, with question marks for characters that it must not contain.
+    /// Returns the text as a string of structured fields, with question marks for characters that such a string can't
+    /// contain.
     private static func quoted(_ text: String) -> String {
         var bytes: [UInt8] = []
         for byte in text.utf8 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A Content-Range (RFC 9110, section 14.4).
+/// A Content-Range field (RFC 9110, section 14.4).
 package struct ContentRange: Sendable, Equatable {
-    /// Nil for `*`: no bytes.
+    /// The range of the bytes; nil for `*`, which means no bytes.
     package var bytes: Range<Int>?
-    /// The length of the whole body; nil if it is unknown.
+    /// The length of the whole body; nil if unknown.
     package var length: Int?
 
-    /// Returns nil for an invalid value: such a response must not be stored or combined.
+    /// Returns nil for an invalid value; a response with such a value must not be stored or combined.
     package init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2, HTTPText.lowercased(String(words[0])) == "bytes" else { return nil }
@@ -32,7 +32,7 @@ package struct ContentRange: Sendable, Equatable {
         self.length = length
     }
 
-    /// The value of the field.
+    /// The value of the header field.
     package var text: String {
         let total = length.map(String.init) ?? "*"
         return bytes.map { "bytes \($0.lowerBound)-\($0.upperBound - 1)/\(total)" } ?? "bytes */\(total)"

@@ -4,7 +4,7 @@
 package struct CachedAnswer: Sendable, Equatable {
     package var status: Int
     package var fields: HTTPFields
-    /// The range of the whole body to send; nil for no body.
+    /// The range of the whole body to send; nil to send no body.
     package var bytes: Range<Int>?
     package var freshness: Freshness
 }
@@ -13,7 +13,7 @@ package struct CachedAnswer: Sendable, Equatable {
 package struct ForwardedRequest: Sendable, Equatable {
     package var request: HTTPRequest
     package var reason: CacheStatus.Forward
-    /// Whether the request is conditional on the stored response, so that a 304 revalidates it.
+    /// Whether the request has conditions that name the stored response, so that a 304 revalidates it.
     package var validates: Bool
 }
 
@@ -23,16 +23,16 @@ package enum Decision: Sendable, Equatable {
     /// Answer now, and validate in the background (RFC 5861, section 3).
     case answerAndRevalidate(CachedAnswer, ForwardedRequest)
     case forward(ForwardedRequest)
-    /// 504: the mode allows no request, and no stored response can be used.
+    /// Answer with status 504: the mode does not allow a request, and no stored response is usable.
     case unavailable
 }
 
 extension HTTPCachePolicy {
     private enum Use { case answer, behind, validate(CacheStatus.Forward) }
 
-    /// Returns how to handle a request, given the stored response that was selected for it.
+    /// Returns how to handle a request, given the stored response that its fields select.
     ///
-    /// - Parameter hasVariants: Whether responses are stored for this URL, none of which matches.
+    /// - Parameter hasVariants: Whether responses are stored for this URL, but none of them matches the request.
     package func decide(
         _ request: HTTPRequest,
         stored: StoredResponse?,
@@ -72,7 +72,7 @@ extension HTTPCachePolicy {
         if mode == .reload { return insisting }
         if mustValidate(stored) { return .validate(.stale) }
         if mode == .revalidate {
-            // RFC 8246, sections 2 and 3: only if no intermediary can have set it.
+            // RFC 8246, sections 2 and 3: with https no intermediary can have added `immutable`.
             let isImmutable = stored.control.contains("immutable") && request.url.scheme == "https"
             return isImmutable && freshness.isFresh ? .answer : insisting
         }
@@ -89,8 +89,8 @@ extension HTTPCachePolicy {
     private func asksForValidation(_ request: HTTPRequest, _ freshness: Freshness) -> Bool {
         let control = CacheControl(request.fields)
         if request.forbidsUnvalidatedUse { return true }
-        // An invalid number counts as the strictest value. Clients send 0 to request validation, even of a response that was
-        // received just now.
+        // An invalid number counts as the strictest value. With `max-age=0` clients request validation, even of a
+        // response that was just received.
         let oldest = control.contains("max-age") ? control.validSeconds("max-age") ?? 0 : .max
         let least = control.contains("min-fresh") ? control.validSeconds("min-fresh") ?? .max : .min
         return oldest == 0 || freshness.age > oldest || freshness.remaining < least
@@ -98,9 +98,10 @@ extension HTTPCachePolicy {
 
     /// Returns the request to forward to the origin server, with the validators of the stored response (section 4.3.1).
     ///
-    /// With validators it has no Range, since the range is answered from the whole body. The validators are omitted if a 304
-    /// would not refer to the stored response: for a partial body, for a status that no condition applies to (RFC 9110,
-    /// section 13.2.1), and for a request that asks whether any representation exists (`If-None-Match: *`).
+    /// With validators it has no Range field: the range is answered from the whole body. The validators are omitted if a
+    /// 304 would not refer to the stored response: if the stored body is partial, if conditions do not apply to the
+    /// stored status (RFC 9110, section 13.2.1), and if the request asks whether any representation exists
+    /// (`If-None-Match: *`).
     package func forwarded(
         _ request: HTTPRequest,
         _ reason: CacheStatus.Forward,
@@ -129,9 +130,9 @@ extension HTTPCachePolicy {
 }
 
 extension HTTPCachePolicy {
-    /// Returns the stored response as an answer to this request, fresh or not, or nil if bytes are missing.
+    /// Returns an answer to this request from the stored response, fresh or stale; nil if requested bytes are not stored.
     ///
-    /// - Parameter isValidated: Whether the origin server has just validated it.
+    /// - Parameter isValidated: Whether the origin server has just validated the stored response.
     package func answer(
         _ request: HTTPRequest,
         from stored: StoredResponse,
@@ -142,7 +143,7 @@ extension HTTPCachePolicy {
         var answer = CachedAnswer(status: stored.status, fields: stored.fields, freshness: freshness)
         if !isValidated { answer.fields.remove(stored.control.fieldsToValidate) }
         answer.fields.set("Age", String(freshness.age))
-        // RFC 9110, section 6.6.1.
+        // The recipient adds a missing Date (RFC 9110, section 6.6.1).
         if !answer.fields.contains("Date") { answer.fields.set("Date", stored.received.text) }
         if stored.status == 200 || stored.status == 206, stored.isHeld(by: request, now: now) == true {
             answer.status = 304

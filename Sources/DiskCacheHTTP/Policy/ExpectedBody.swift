@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The bytes that a response delivers, by its head and by an earlier partial response.
+/// The number of bytes that a response should deliver, according to its head and to an earlier partial response.
 ///
-/// This is the only check of whether a body is complete, on every path: a body that is received at once, one that is
-/// continued after an interruption or a retry, and one that a killed process has started.
+/// This is the only check for completeness, whether a body is received in one piece, continued after an interruption or a
+/// retry, or was started by a process that was killed.
 package struct ExpectedBody: Sendable, Equatable {
     package enum Verdict: Sendable, Equatable {
         case whole, incomplete, tooLong
     }
 
-    /// Bytes of the body that were already stored.
+    /// The number of bytes of the body that were stored before this response.
     package let held: Int
-    /// Bytes that the response delivers; nil if its head does not state them.
+    /// The number of bytes that the response delivers; nil if its head does not state it.
     package let added: Int?
-    /// Bytes of the whole body; nil if not stated, in which case the body ends with the message.
+    /// The length of the whole body in bytes; nil if not stated, in which case the body ends with the message.
     package let total: Int?
 
     package init(held: Int, added: Int?, total: Int?) {
         (self.held, self.added, self.total) = (held, added, total)
     }
 
-    /// Creates the expectation of a response on its own; of a 206, of the part in its Content-Range.
+    /// Creates the expectation for a response alone; for a 206, it covers the part in Content-Range.
     package init(_ response: HTTPResponse) {
         let part = response.status == 206 ? response.contentRange?.bytes?.count : nil
         self.init(held: 0, added: part ?? response.contentLength, total: nil)
     }
 
-    /// Creates the expectation of a 206 that continues `beginning` (RFC 9110, section 15.3.7).
+    /// Creates the expectation for a 206 that continues `beginning` (RFC 9110, section 15.3.7).
     ///
-    /// Returns nil if range, lengths, validator or coding do not match those of `beginning`: then the bytes must not be
-    /// appended. The range may end early, which leaves the body incomplete.
+    /// Returns nil if the range, the lengths, the validator or the coding do not match those of `beginning`; then the
+    /// bytes must not be appended. The range may end before the end of the body; the body then remains incomplete.
     package init?(_ response: HTTPResponse, after beginning: StoredResponse, received: HTTPDate) {
         guard response.status == 206, case .part(let held, let known) = beginning.body, held.lowerBound == 0,
             let range = response.contentRange, let added = range.bytes,
@@ -38,18 +38,18 @@ package struct ExpectedBody: Sendable, Equatable {
             response.contentLength ?? added.count == added.count,
             beginning.hasBytes(of: response, received: received)
         else { return nil }
-        // A 206 may omit it.
+        // A 206 may omit Content-Encoding.
         let coding = response.fields.combined("Content-Encoding")
         if let coding, coding != beginning.fields.combined("Content-Encoding") { return nil }
         self.init(held: held.upperBound, added: added.count, total: total)
     }
 
-    /// Returns the verdict on a body of `length` bytes, including those stored before, after the end of the message.
+    /// Returns the verdict on a body of `length` bytes, including the bytes stored before, once the message has ended.
     package func verdict(on length: Int) -> Verdict {
         let received = length - held
         if received > added ?? .max || length > total ?? .max { return .tooLong }
         if received < added ?? 0 || length < total ?? 0 { return .incomplete }
-        // Without a total, the part may not be the last one.
+        // Without a total length, further parts may follow.
         return held > 0 && total == nil ? .incomplete : .whole
     }
 }

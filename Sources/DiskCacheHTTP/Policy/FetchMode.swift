@@ -10,18 +10,18 @@ public enum FetchMode: String, Sendable, CaseIterable {
     ///
     /// Its raw value is `default`.
     case standard = "default"
-    /// A stored response is validated first, unless it is fresh, `immutable` and from https (RFC 8246).
+    /// A stored response is validated before it is returned, unless it is fresh, `immutable` and from https (RFC 8246).
     case revalidate
-    /// The response is always fetched, and caches on the way are asked to forward the request, too.
+    /// The response is always fetched; caches on the way are asked to forward the request as well.
     case reload
-    /// Nothing is fetched: a stored response that needs no validation, or status 504.
+    /// Returns a stored response that needs no validation, or status 504 if there is none; the network is not used.
     ///
     /// Its raw value is `only-if-cached`.
     case onlyIfCached = "only-if-cached"
-    /// The stored response, even if it is stale; if there is none, the response is fetched.
+    /// Returns the stored response, even if it is stale; a missing response is fetched.
     ///
     /// Its raw value is `cache-first`.
     case cacheFirst = "cache-first"
-    /// The stored response, even if it is stale, or status 504; the network is not used.
+    /// Returns the stored response, even if it is stale, or status 504 if there is none; the network is not used.
     case offline
 }

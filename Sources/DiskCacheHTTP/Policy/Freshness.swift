@@ -2,7 +2,7 @@
 
 /// The age and the freshness lifetime of a stored response (RFC 9111, section 4.2), in seconds.
 package struct Freshness: Sendable, Equatable {
-    /// The origin of the freshness lifetime.
+    /// What determined the freshness lifetime.
     package enum Source: Sendable, Equatable {
         case override, maximumAge, expires, heuristic, none
     }
@@ -13,28 +13,29 @@ package struct Freshness: Sendable, Equatable {
 
     /// Whether the response may be used without validation.
     package var isFresh: Bool { lifetime > age }
-    /// Seconds until the response is stale; negative after that.
+    /// Seconds until the response becomes stale; negative afterward.
     package var remaining: Int { lifetime - age }
     /// Seconds since the response became stale.
     package var staleness: Int { max(0, age - lifetime) }
 }
 
-/// The policy of a private cache: RFC 9111, except for the options that are set.
+/// The policy of a private cache: RFC 9111, modified by the options that are set.
 ///
-/// All functions are pure: they depend on their arguments only, without clock, input and output.
+/// All functions are pure: they depend only on their arguments, and use no clock and no input or output.
 package struct HTTPCachePolicy: Sendable, Equatable {
     /// The freshness lifetime of responses that do not specify one.
     package enum Heuristic: Sendable, Equatable {
         case none
-        /// This fraction of the time since the last modification, at most this many seconds (section 4.2.2).
+        /// This fraction of the time between the last modification and the response, at most `most` seconds (section
+        /// 4.2.2).
         case sinceModified(Double, most: Int)
     }
 
     /// How long, in seconds, a stale response may be used (RFC 5861).
     package struct Allowance: Sendable, Equatable {
-        /// The time if the response does not specify one.
+        /// The limit for a response that does not specify one.
         package var unasked: Int
-        /// The maximum, even if the response allows more.
+        /// The upper limit, even for a response that specifies a longer time.
         package var most: Int
 
         package init(unasked: Int = 0, most: Int = .max) {
@@ -43,15 +44,17 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         }
     }
 
-    /// A tenth, as in section 4.2.2, and at most a day.
+    /// The heuristic lifetime; by default a tenth of the time since the last modification, as in section 4.2.2, and at
+    /// most a day.
     package var heuristic = Heuristic.sinceModified(0.1, most: 86_400)
-    /// Seconds for which each response is fresh after it was received, overriding its own lifetime, no-store and no-cache.
+    /// The freshness lifetime of each response, in seconds after it was received; overrides the response's own lifetime,
+    /// no-store and no-cache.
     ///
-    /// Errors (400 and above) keep their own lifetime.
+    /// Nil to use the response's own lifetime. Errors (statuses from 400) always keep their own.
     package var lifetime: Int?
     package var staleWhileRevalidate = Allowance()
     package var staleIfError = Allowance()
-    /// Whether requests with different credentials (``HTTPRequest/secrets``) never get each other's response.
+    /// Whether requests with different credentials (``HTTPRequest/secrets``) never share a response.
     package var separatesCredentials = true
 
     package init() {}
@@ -69,7 +72,7 @@ package struct HTTPCachePolicy: Sendable, Equatable {
 
     private func lifetimeAndSource(of stored: StoredResponse) -> (Int, Freshness.Source) {
         if let lifetime = chosenLifetime(for: stored.status) {
-            // Its age on arrival doesn't count.
+            // The chosen lifetime begins on arrival, so the age on arrival does not count.
             return (lifetime + Self.ageOnArrival(of: stored), .override)
         }
         switch stored.control.seconds("max-age") {
@@ -94,21 +97,21 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         return (max(0, Int(span)), .heuristic)
     }
 
-    /// Returns the lifetime that the caller has chosen, or nil if the response's own counts.
+    /// Returns the lifetime that the caller has chosen, or nil if the response's own applies.
     func chosenLifetime(for status: Int) -> Int? {
         status < 400 ? lifetime.map { min(max(0, $0), HTTPText.mostSeconds) } : nil
     }
 
     /// Returns the current age (RFC 9111, section 4.2.3).
     ///
-    /// If the clock is set back, a response does not become younger than it was on arrival.
+    /// If the clock is set back, the age does not fall below the age on arrival.
     package static func age(of stored: StoredResponse, now: HTTPDate) -> Int {
         ageOnArrival(of: stored) + max(0, now.since(stored.received))
     }
 
-    /// Returns the age by Date or by Age, whichever is greater.
+    /// Returns the age on arrival according to Date or Age, whichever is greater.
     ///
-    /// A clock that is ahead, here or at the server, does not make a response younger.
+    /// A clock that is ahead, here or at the server, does not make the response seem younger than its Age.
     private static func ageOnArrival(of stored: StoredResponse) -> Int {
         let apparent = stored.received.since(stored.date)
         let said = stored.fields.members(of: "Age").first.flatMap(HTTPText.seconds) ?? 0
@@ -116,26 +119,27 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         return max(apparent, corrected)
     }
 
-    /// Returns whether the response may be used at all when it is stale (section 4.2.4).
+    /// Returns whether the response may ever be used while it is stale (section 4.2.4).
     package func mayBeStale(_ stored: StoredResponse) -> Bool {
         !stored.control.contains("must-revalidate") && !mustValidate(stored)
     }
 
-    /// Returns whether each use needs a validation (section 5.2.2.4).
+    /// Returns whether the response must be validated before each use (section 5.2.2.4).
     package func mustValidate(_ stored: StoredResponse) -> Bool {
         chosenLifetime(for: stored.status) == nil && stored.control.forbidsUnvalidatedUse
     }
 
-    /// Returns whether the response may be used while it is being validated (RFC 5861, section 3).
+    /// Returns whether the response may be used while it is validated in the background (RFC 5861, section 3).
     package func mayRevalidateBehind(_ stored: StoredResponse, _ freshness: Freshness) -> Bool {
         let most = allowed(staleWhileRevalidate, by: [stored.control], "stale-while-revalidate")
         return mayBeStale(stored) && freshness.staleness < most
     }
 
-    /// Returns whether the response may be used instead of an error (RFC 5861, section 4), which a request can also allow.
+    /// Returns whether the response may be used instead of an error (RFC 5861, section 4); the request can also allow
+    /// this.
     ///
-    /// Being fresh is not enough: then the request has asked for validation. If it did so by no-cache, the response's own
-    /// allowance does not count (RFC 9111, section 5.2.1.4).
+    /// Freshness alone is not sufficient, because a fresh response was only forwarded if the request demands validation.
+    /// If it demands that with no-cache, the response's own stale-if-error does not apply (RFC 9111, section 5.2.1.4).
     package func mayReplaceError(
         _ stored: StoredResponse,
         for request: HTTPRequest,

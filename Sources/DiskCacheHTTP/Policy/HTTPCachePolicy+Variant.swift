@@ -12,7 +12,7 @@ extension HTTPCachePolicy {
         return Variant(of: request, fields: names, hasher: hasher)
     }
 
-    /// Returns whether this request selects the stored response.
+    /// Returns whether the fields of this request select the stored response.
     package func matches(_ stored: StoredResponse, _ request: HTTPRequest, hasher: (String) -> String) -> Bool
     {
         guard case .fields = VaryRule(stored.fields) else { return false }
@@ -21,7 +21,7 @@ extension HTTPCachePolicy {
             == stored.variant
     }
 
-    /// Returns the best match: a response with Vary before those without, then the newest by Date (section 4.1).
+    /// Returns the best match (section 4.1): responses with Vary come before those without, then the newest Date wins.
     package func choice(
         among candidates: [StoredResponse],
         for request: HTTPRequest,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A date of HTTP: whole seconds since the beginning of 1970, in UTC.
+/// An HTTP date in whole seconds since the beginning of 1970, UTC.
 package struct HTTPDate: Sendable, Hashable, Comparable {
     /// The valid range: the years 0 to 9999, which HTTP's date formats can express.
     ///
     /// Sums and differences of a few dates in this range don't overflow.
     static let range = -62_167_219_200...253_402_300_799
 
-    /// Seconds since the beginning of 1970; negative before it.
+    /// Seconds since the beginning of 1970; negative for earlier dates.
     package let seconds: Int
 
     /// Creates the date this many seconds after the beginning of 1970, clamped to the valid range.
@@ -17,7 +17,7 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
 
     package static func < (left: HTTPDate, right: HTTPDate) -> Bool { left.seconds < right.seconds }
 
-    /// Returns the seconds from `earlier` to this date.
+    /// Returns the number of seconds from `earlier` to this date.
     package func since(_ earlier: HTTPDate) -> Int { seconds - earlier.seconds }
 
     /// Returns the date this many seconds later, clamped to the valid range.
@@ -38,8 +38,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
 extension HTTPDate {
     /// Parses one of the three date formats of RFC 9110, section 5.6.7; returns nil for any other text.
     ///
-    /// Letters may have either case (RFC 9111, section 4.2); the zone must be GMT. A two-digit year that appears to be more
-    /// than 50 years after `now` is in the century before.
+    /// Letters may have either case (RFC 9111, section 4.2); the time zone must be GMT. A two-digit year that seems to be
+    /// more than 50 years after `now` counts as a year of the previous century.
     package init?(_ text: String, now: HTTPDate) {
         let parts = HTTPText.lowercased(text).split(separator: " ", omittingEmptySubsequences: false)
             .map(String.init)
@@ -79,7 +79,7 @@ extension HTTPDate {
 
     /// Parses a date in the format of `asctime`, such as `Sun Nov  6 08:49:37 1994`.
     private static func asctime(_ parts: [String]) -> Int? {
-        // A day below 10 has a space instead of its first digit.
+        // Days below 10 are padded with a space, which the split turns into an empty part.
         let isShort = parts.count == 6 && parts[2].isEmpty
         guard isShort || parts.count == 5 else { return nil }
         let day = isShort ? "0" + parts[3] : parts[2]
@@ -105,7 +105,7 @@ extension HTTPDate {
 }
 
 extension HTTPDate {
-    /// The date as IMF-fixdate, the format in which dates are sent.
+    /// The date in IMF-fixdate, the format for sending dates.
     package var text: String {
         let day = Self.floored(seconds, by: 86_400)
         let rest = seconds - day * 86_400
@@ -126,14 +126,14 @@ extension HTTPDate {
         return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
     }
 
-    /// Divides and rounds down, for negative numbers, too.
+    /// Divides and rounds down, also for negative numbers.
     private static func floored(_ number: Int, by divisor: Int) -> Int {
         number >= 0 ? number / divisor : -((divisor - 1 - number) / divisor)
     }
 
-    /// Returns the days since the beginning of 1970, in the Gregorian calendar.
+    /// Returns the number of days since the beginning of 1970, in the Gregorian calendar.
     ///
-    /// The calculation begins the year in March, so that the leap day comes last.
+    /// In the computation, years begin in March, so that the leap day is the last day of a year.
     private static func days(year: Int, month: Int, day: Int) -> Int {
         let year = month > 2 ? year : year - 1
         let era = floored(year, by: 400)

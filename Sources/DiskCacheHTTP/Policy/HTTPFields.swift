@@ -2,9 +2,9 @@
 
 package import Transport
 
-/// The header fields of a message: lines in order, found by name without regard to case.
+/// The header fields of a message, in order; lookups by name ignore case.
 package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
-    /// In the order of the message, with names as they were sent, and values without surrounding white space.
+    /// The field lines in the order of the message; names keep their case, values have no surrounding white space.
     package private(set) var lines: [HeaderField] = []
 
     /// Creates an empty list of fields.
@@ -21,22 +21,22 @@ package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
         return lines.filter { HTTPText.lowercased($0.name) == name }.map(\.value)
     }
 
-    /// Returns the value of the first line of this name.
+    /// Returns the value of the first line of this name, or nil if there is none.
     package func first(_ name: String) -> String? { values(of: name).first }
 
     /// Returns whether there is a line of this name.
     package func contains(_ name: String) -> Bool { first(name) != nil }
 
-    /// Returns all lines of this name as one value (RFC 9110, section 5.2), or nil if there are no such lines.
+    /// Returns all values of this name, joined by commas (RFC 9110, section 5.2), or nil if there are none.
     package func combined(_ name: String) -> String? {
         let values = values(of: name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// Returns the members of a list (RFC 9110, section 5.6.1) from all of its lines, without empty ones.
+    /// Returns the members of a list field (RFC 9110, section 5.6.1) from all of its lines, without empty members.
     package func members(of name: String) -> [String] { values(of: name).flatMap(HTTPText.members) }
 
-    /// Whether there is `Pragma: no-cache` (RFC 9111, section 5.4).
+    /// Whether the fields include `Pragma: no-cache` (RFC 9111, section 5.4).
     var hasPragmaNoCache: Bool {
         members(of: "Pragma").contains { HTTPText.lowercased($0) == "no-cache" }
     }
@@ -59,17 +59,17 @@ package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     }
 }
 
-/// The common grammar of HTTP fields: ASCII, lists, quoted strings and numbers.
+/// The common syntax of HTTP fields: ASCII text, lists, quoted strings and numbers.
 enum HTTPText {
-    /// The maximum number of seconds; larger ones count as this one (RFC 9111, section 1.2.2).
+    /// The maximum number of seconds; larger numbers count as this one (RFC 9111, section 1.2.2).
     static let mostSeconds = 2_147_483_648
 
-    /// Converts ASCII letters to lower case; names that differ in other letters are different names.
+    /// Converts ASCII letters to lower case, and leaves all other bytes unchanged.
     static func lowercased(_ text: String) -> String {
         String(decoding: text.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// Removes spaces and tabs at both ends.
+    /// Removes leading and trailing spaces and tabs.
     static func trimmed(_ text: some StringProtocol) -> String {
         let bytes = Array(text.utf8)
         guard let first = bytes.firstIndex(where: { !isSpace($0) }),
@@ -78,7 +78,7 @@ enum HTTPText {
         return String(decoding: bytes[first...last], as: UTF8.self)
     }
 
-    /// Replaces CR, LF and NUL, which no value may contain, with spaces (RFC 9110, section 5.5).
+    /// Replaces CR, LF and NUL, which field values must not contain, with spaces (RFC 9110, section 5.5).
     static func onOneLine(_ text: String) -> String {
         guard text.utf8.contains(where: isEnd) else { return text }
         return String(decoding: text.utf8.map { isEnd($0) ? 0x20 : $0 }, as: UTF8.self)
@@ -88,9 +88,9 @@ enum HTTPText {
 
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    /// Returns the parts between commas, except commas in quoted strings; trimmed, without empty parts.
+    /// Splits a list at commas outside quoted strings, trims its members, and drops empty ones.
     ///
-    /// A quotation mark without a closing one is an ordinary character, so that it hides no members.
+    /// An opening quotation mark without a closing one is an ordinary character, so that it can't hide later members.
     static func members(_ text: String) -> [String] {
         let bytes = Array(text.utf8)
         var members: [String] = []
@@ -102,8 +102,8 @@ enum HTTPText {
                 members.append(trimmed(String(decoding: bytes[begin..<place], as: UTF8.self)))
                 begin = place + 1
             } else if mayQuote, bytes[place] == UInt8(ascii: "\"") {
-                // If a quoted string has no end, later ones have none either. Without this check a long line takes quadratic
-                // time.
+                // If one quoted string has no end, later ones have none either. Without this check, a long line takes
+                // quadratic time.
                 if let end = endOfQuotedString(bytes, from: place) { place = end } else { mayQuote = false }
             }
             place += 1
@@ -111,7 +111,7 @@ enum HTTPText {
         return members.filter { !$0.isEmpty }
     }
 
-    /// Returns the index of the closing quotation mark of the string that begins here, or nil if it is missing.
+    /// Returns the index of the closing quotation mark of the string that begins at `begin`, or nil if there is none.
     private static func endOfQuotedString(_ bytes: [UInt8], from begin: Int) -> Int? {
         guard bytes[begin] == UInt8(ascii: "\"") else { return nil }
         var place = begin + 1
@@ -122,7 +122,7 @@ enum HTTPText {
         return nil
     }
 
-    /// Returns the content of a quoted string, or nil if the text as a whole is not one.
+    /// Returns the content of a quoted string, or nil if the text is not exactly one quoted string.
     static func unquoted(_ text: String) -> String? {
         let bytes = Array(text.utf8)
         guard bytes.count >= 2, endOfQuotedString(bytes, from: 0) == bytes.count - 1 else { return nil }
@@ -136,7 +136,7 @@ enum HTTPText {
         return String(decoding: content, as: UTF8.self)
     }
 
-    /// Returns a number of seconds (delta-seconds), at most ``mostSeconds``, or nil if the text is not all digits.
+    /// Parses a number of seconds (delta-seconds), clamped to ``mostSeconds``; returns nil if the text is not all digits.
     static func seconds(_ text: String) -> Int? {
         guard isDigits(text) else { return nil }
         return min(Int(text) ?? mostSeconds, mostSeconds)

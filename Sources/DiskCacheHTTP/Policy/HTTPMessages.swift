@@ -8,7 +8,7 @@ package struct HTTPRequest: Sendable, Equatable {
     package var method: String
     package var url: HTTPURL
     package var fields: HTTPFields
-    /// The names, in lower case, of fields beyond ``HarmlessFields`` that hold no credentials according to the caller.
+    /// The names, in lower case, of fields not in ``HarmlessFields`` that the caller declares free of credentials.
     package var plainFields: Set<String> = []
 
     package init(_ method: String = "GET", _ url: HTTPURL, _ fields: HTTPFields = [:]) {
@@ -19,7 +19,8 @@ package struct HTTPRequest: Sendable, Equatable {
 
     /// Returns whether a field of this name, in lower case, may hold credentials.
     ///
-    /// Such a field is not sent to other servers, separates responses, and is stored only as a keyed digest.
+    /// Such a field is not sent to other servers, responses with different values of it are kept apart, and only a keyed
+    /// digest of it is stored.
     package func isSecret(_ name: String) -> Bool {
         !HarmlessFields.contains(name) && !plainFields.contains(name)
     }
@@ -30,12 +31,12 @@ package struct HTTPRequest: Sendable, Equatable {
             .filter { isSecret($0.name) }.sorted { $0.name < $1.name }
     }
 
-    /// Whether the method is safe: it changes nothing at the origin server (RFC 9110, section 9.2.1).
+    /// Whether the method is safe, so that it changes nothing at the origin server (RFC 9110, section 9.2.1).
     ///
-    /// An unknown method is not.
+    /// Unknown methods are not safe.
     package var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
 
-    /// Whether the request asks for a range, or has a condition.
+    /// Whether the request has a range or a condition.
     package var isConditional: Bool {
         fields.lines.contains { Self.conditions.contains(HTTPText.lowercased($0.name)) }
     }
@@ -44,8 +45,7 @@ package struct HTTPRequest: Sendable, Equatable {
         "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
     ]
 
-    /// Whether a stored response may be used only after validation by the origin server (RFC 9111, sections 5.2.1.4 and
-    /// 5.4).
+    /// Whether the request accepts a stored response only after validation (RFC 9111, sections 5.2.1.4 and 5.4).
     package var forbidsUnvalidatedUse: Bool {
         fields.contains("Cache-Control") ? CacheControl(fields).contains("no-cache") : fields.hasPragmaNoCache
     }

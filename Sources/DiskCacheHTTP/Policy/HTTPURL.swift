@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An http or https URL in normal form, without fragment and credentials.
+/// A normalized http or https URL, without fragment and credentials.
 ///
-/// URLs that are equivalent by RFC 3986, sections 6.2.2 and 6.2.3, and RFC 9110, section 4.2.3, become equal: case of scheme
-/// and host, default and empty port, empty path, dot segments, percent-encoding. The query keeps its order. Bytes that a URL
-/// must not contain are percent-encoded.
+/// Equivalent URLs (RFC 3986, sections 6.2.2 and 6.2.3; RFC 9110, section 4.2.3) are equal: the case of scheme and host,
+/// default and empty ports, the empty path, dot segments and percent-encoding are normalized. The order of the query is
+/// kept. Bytes that are invalid in a URL are percent-encoded.
 package struct HTTPURL: Sendable, Hashable {
     /// `http` or `https`.
     package let scheme: String
-    /// In lower case; an IPv6 address keeps its brackets.
+    /// The host in lower case; an IPv6 address keeps its brackets.
     package let host: String
-    /// Nil for the default port of the scheme.
+    /// The port; nil for the default port of the scheme.
     package let port: Int?
-    /// Begins with a slash.
+    /// The path, which begins with a slash.
     package let path: String
-    /// Nil if there is no question mark.
+    /// The text after the question mark; nil if there is no question mark.
     package let query: String?
 
-    /// Returns nil for another scheme, a missing host, an invalid port, and text with spaces or control characters.
+    /// Returns nil for another scheme, a missing host, an invalid port, or text with spaces or control characters.
     package init?(_ text: String) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
             let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
@@ -74,7 +74,7 @@ extension HTTPURL {
         return (name, port == (scheme == "http" ? 80 : 443) ? nil : port)
     }
 
-    /// Decodes unnecessary percent-encodings, converts the digits of others to upper case, and encodes invalid bytes.
+    /// Decodes unnecessary percent-encodings, converts the remaining ones to upper case, and encodes invalid bytes.
     private static func encoded(_ bytes: ArraySlice<UInt8>) -> String {
         let bytes = Array(bytes)
         var result: [UInt8] = []

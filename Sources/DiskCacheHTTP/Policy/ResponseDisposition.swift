@@ -2,20 +2,22 @@
 
 /// How to handle the origin server's response.
 package enum ResponseDisposition: Sendable, Equatable {
-    /// Store it with its body, replacing a stored response.
+    /// Store the response with its body, and replace any stored response.
     case store(Storability)
-    /// The stored response with updated fields, and the answer; the stored bytes do not change.
+    /// Update the fields of the stored response, and return the answer; the stored bytes do not change.
     case renewed(StoredResponse, CachedAnswer)
-    /// Return it without storing it. `removes`: the stored response is no longer valid.
+    /// Return the response without storing it; `removes` tells whether to remove the stored response, which is no longer
+    /// valid.
     case pass(removes: Bool)
-    /// It is an error, and the stored response may replace it (RFC 5861, section 4).
+    /// The response is an error; return the stored response instead (RFC 5861, section 4).
     case stale(CachedAnswer)
-    /// It does not refer to the stored response: request again, without conditions (RFC 9111, section 4.3.4).
+    /// The response does not refer to the stored response: send the request again, without conditions (RFC 9111, section
+    /// 4.3.4).
     case refetch
 }
 
 extension HTTPCachePolicy {
-    /// Returns how to handle the response to the request that was forwarded for `request`.
+    /// Returns how to handle the response to the request that was forwarded on behalf of `request`.
     package func receive(
         _ response: HTTPResponse,
         to request: HTTPRequest,
@@ -38,7 +40,7 @@ extension HTTPCachePolicy {
         switch storing {
         case .complete: return .store(storing)
         case .part:
-            // A part does not replace the complete body that it belongs to.
+            // The stored body is complete, and includes this part.
             if let stored, stored.isComplete, stored.hasBytes(of: response, received: received) {
                 return .pass(removes: false)
             }
@@ -49,7 +51,7 @@ extension HTTPCachePolicy {
 
     /// Returns whether a response that is not stored shows that the stored response is outdated.
     ///
-    /// It does not if it was refused because of the request, nor if it is an error other than 404 and 410.
+    /// It does not if it was refused because of the request, or if it is an error other than 404 and 410.
     private func isNewState(_ response: HTTPResponse, _ refusal: Storability.Refusal) -> Bool {
         switch refusal {
         case .method, .requestForbids, .unusableRange: false
@@ -57,7 +59,8 @@ extension HTTPCachePolicy {
         }
     }
 
-    /// Returns the stored response as an answer if the origin server fails or is unreachable, or nil if that is not allowed.
+    /// Returns the answer from the stored response if the origin server fails or is unreachable; nil if RFC 5861 does not
+    /// allow one.
     package func replacement(
         for request: HTTPRequest,
         stored: StoredResponse,
@@ -78,12 +81,12 @@ extension HTTPCachePolicy {
         _ received: HTTPDate
     ) -> ResponseDisposition {
         guard let stored, forwarded.validates else { return .pass(removes: false) }
-        // The 304 must not update the stored response, so a complete response is requested.
+        // This 304 must not update the stored response, so the complete response is requested.
         if forbidsStoring(response) || variesOtherwise(response, stored) { return .refetch }
         let asked = forwarded.request.fields.members(of: "If-None-Match")
         let new = Validators(response.fields, received: received)
         guard new.identify(stored.validators, isOnlyOne: asked.count <= 1) else {
-            // The caller's own condition may name a response that it has.
+            // The 304 may refer to an entity tag in the caller's own condition: then the caller already has the response.
             let own = request.fields.members(of: "If-None-Match").compactMap(EntityTag.init)
             let isOwn = new.tag.map { tag in own.contains { $0.matchesWeakly(tag) } } ?? false
             return isOwn ? .pass(removes: false) : .refetch
@@ -93,13 +96,14 @@ extension HTTPCachePolicy {
         return answer.map { .renewed(renewed, $0) } ?? .refetch
     }
 
-    /// Returns whether Vary now names other fields than in the stored response (RFC 9111, section 4.1).
+    /// Returns whether the new Vary names other fields than the stored one (RFC 9111, section 4.1).
     private func variesOtherwise(_ response: HTTPResponse, _ stored: StoredResponse) -> Bool {
         response.fields.contains("Vary") && VaryRule(response.fields) != VaryRule(stored.fields)
     }
 
-    /// Handles a response to HEAD (RFC 9111, section 4.3.5): it updates the stored response if that is still current, or
-    /// else removes it.
+    /// Handles a response to HEAD (RFC 9111, section 4.3.5).
+    ///
+    /// If the stored response is still current, it is updated; otherwise it is removed.
     private func head(
         _ response: HTTPResponse,
         _ request: HTTPRequest,
@@ -128,7 +132,7 @@ extension StoredResponse {
     func renewed(by response: HTTPResponse, requested: HTTPDate, received: HTTPDate) -> StoredResponse {
         var renewed = self
         renewed.fields = StoredFields.updated(fields, with: response.fields)
-        // Otherwise the age would be computed from the old Date.
+        // Without Date, the age would be computed from the old one.
         if !response.fields.contains("Date") { renewed.fields.set("Date", received.text) }
         renewed.requested = requested
         renewed.received = received

@@ -3,7 +3,7 @@
 /// Whether a response may be stored (RFC 9111, section 3), and why not.
 package enum Storability: Sendable, Equatable {
     case complete
-    /// Only this part of the body.
+    /// Only this part of the body may be stored.
     case part(ContentRange)
     case not(Refusal)
 
@@ -14,7 +14,7 @@ package enum Storability: Sendable, Equatable {
 }
 
 extension HTTPCachePolicy {
-    /// Final statuses whose caching requirements are known here (sections 3 and 5.2.2.3).
+    /// Final statuses whose caching requirements this cache implements (sections 3 and 5.2.2.3).
     package static let understoodStatuses: Set<Int> = [
         200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410,
         411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 451, 500, 501, 502, 503, 504, 505,
@@ -44,16 +44,19 @@ extension HTTPCachePolicy {
         return .part(range)
     }
 
-    /// Returns whether the response could differ without the conditions and range of this request.
+    /// Returns whether the response might differ without the conditions and the range of this request.
     ///
-    /// 412, 416 and 428 are always about those. Of other statuses, only success is known to be the same.
+    /// Statuses 412, 416 and 428 always refer to the conditions or the range. Of the other statuses, only success is
+    /// known to be the same without them.
     private func isAboutCondition(_ response: HTTPResponse, _ request: HTTPRequest) -> Bool {
         [412, 416, 428].contains(response.status)
             || request.isConditional && !(200..<300).contains(response.status)
     }
 
-    /// Returns whether its no-store counts: not with a must-understand that is met (section 5.2.2.3), nor with a chosen
-    /// lifetime.
+    /// Returns whether the response's no-store directive applies.
+    ///
+    /// It does not if the response also has must-understand (section 5.2.2.3) or a chosen lifetime. ``storing(_:to:)``
+    /// refuses a response with must-understand whose status is not understood.
     func forbidsStoring(_ response: HTTPResponse) -> Bool {
         let control = CacheControl(response.fields)
         return control.contains("no-store") && !control.contains("must-understand")
@@ -62,8 +65,8 @@ extension HTTPCachePolicy {
 
     /// Returns the URLs whose stored responses this response invalidates (section 4.4).
     ///
-    /// After an unsafe request that did not fail, these are its URL, and those in Location and Content-Location if they have
-    /// the same origin.
+    /// If an unsafe request did not fail, these are its URL and the URLs in Location and Content-Location that have the
+    /// same origin.
     package func invalidated(by response: HTTPResponse, to request: HTTPRequest) -> [HTTPURL] {
         guard !request.isSafe, (200..<400).contains(response.status) else { return [] }
         let named = ["Location", "Content-Location"].compactMap { response.fields.first($0) }

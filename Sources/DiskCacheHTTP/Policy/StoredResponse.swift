@@ -2,7 +2,7 @@
 
 import Transport
 
-/// A stored response to GET, without its bytes.
+/// A stored response to a GET request, without the bytes of its body.
 package struct StoredResponse: Sendable, Equatable {
     /// The stored part of the body.
     package enum Body: Sendable, Equatable {
@@ -13,18 +13,20 @@ package struct StoredResponse: Sendable, Equatable {
     }
 
     package var status: Int
-    /// Only fields that are kept; see ``StoredFields``.
+    /// The fields that are stored; see ``StoredFields``.
     package var fields: HTTPFields
-    /// When the request was sent.
+    /// The time at which the request was sent.
     package var requested: HTTPDate
-    /// When the response was received.
+    /// The time at which the response was received.
     package var received: HTTPDate
     /// The request fields that selected this response among the variants.
     package var variant: Variant
     package var body: Body
-    /// The epoch of its URL's choice; an invalidation of the URL begins a new one, after which this response is not used.
+    /// The epoch of the URL's choice when the response was stored; an invalidation of the URL starts a new epoch and
+    /// makes
+    /// this response unusable.
     package var epoch = "-"
-    /// Differs each time that a response is stored or renewed, whatever its content and however short the interval.
+    /// A random word that changes each time the response is stored or renewed, even if nothing else changes.
     package var issue = "-"
 
     package init(
@@ -43,7 +45,7 @@ package struct StoredResponse: Sendable, Equatable {
         self.body = body
     }
 
-    /// The length of the whole body, if known.
+    /// The length of the whole body; nil if unknown.
     var length: Int? {
         switch body {
         case .complete(let length): length
@@ -51,11 +53,12 @@ package struct StoredResponse: Sendable, Equatable {
         }
     }
 
-    /// When the origin server generated it, or when it was received if that is not stated (RFC 9110, section 6.6.1).
+    /// The time at which the origin server generated the response, or at which it was received if it has no valid Date
+    /// (RFC 9110, section 6.6.1).
     package var date: HTTPDate {
         fields.first("Date").flatMap { HTTPDate($0, now: received) } ?? received
     }
 
-    /// The directives of its Cache-Control.
+    /// The directives of the response's Cache-Control field.
     package var control: CacheControl { CacheControl(fields) }
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entity tag, the value of ETag (RFC 9110, section 8.8.3).
+/// An entity tag: the value of an ETag field (RFC 9110, section 8.8.3).
 package struct EntityTag: Sendable, Equatable {
     package let isWeak: Bool
-    /// The text between the quotation marks.
+    /// The text between the quotation marks, for comparisons.
     package let opaque: String
-    /// The text as received, which is sent back unchanged.
+    /// The text as received; requests send it back unchanged.
     package let text: String
 
-    /// Returns nil for an empty text, and for an unquoted one with spaces, commas or quotation marks.
+    /// Returns nil for an empty text, and for an unquoted text with spaces, commas or quotation marks.
     ///
-    /// Any other text without quotation marks, as some servers send it, is accepted as if it had them.
+    /// Some servers omit the quotation marks: any other text without them counts as a strong tag.
     package init?(_ text: String) {
         self.text = text
         isWeak = text.hasPrefix("W/\"")
@@ -23,21 +23,21 @@ package struct EntityTag: Sendable, Equatable {
         }
     }
 
-    /// Returns whether both tags stand for the same bytes.
+    /// Returns whether both tags guarantee identical bytes.
     package func matchesStrongly(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && opaque == other.opaque
     }
 
-    /// Returns whether both tags stand for equivalent representations.
+    /// Returns whether both tags denote equivalent representations.
     package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 }
 
-/// The validators of a response, which distinguish one state of a resource from others.
+/// The validators of a response, which distinguish one state of a resource from its other states.
 package struct Validators: Sendable, Equatable {
     package let tag: EntityTag?
-    /// Last-Modified as it was sent.
+    /// The value of Last-Modified as received.
     package let modified: String?
-    /// Whether the date alone proves that the bytes are the same (RFC 9110, section 8.8.2.2).
+    /// Whether an equal Last-Modified alone proves that the bytes are the same (RFC 9110, section 8.8.2.2).
     package let isDateStrong: Bool
 
     /// Creates the validators of a response.
@@ -47,23 +47,23 @@ package struct Validators: Sendable, Equatable {
         let moment = text.flatMap { HTTPDate($0, now: received) }
         modified = moment == nil ? nil : text
         let date = fields.first("Date").flatMap { HTTPDate($0, now: received) }
-        // At least a second, so that there was no change within the same second.
+        // A difference of at least a second excludes a later change within the same second.
         isDateStrong = if let moment, let date { date.since(moment) >= 1 } else { false }
     }
 
     /// Whether there are no validators.
     package var isEmpty: Bool { tag == nil && modified == nil }
 
-    /// The value of If-Range in a request for a part or the rest of a body; nil if no validator is strong.
+    /// The value for If-Range in a request for a part or the rest of a body; nil if there is no strong validator.
     package var ifRange: String? {
         if let tag { return tag.isWeak ? nil : tag.text }
         return isDateStrong ? modified : nil
     }
 
-    /// Returns whether a 304 refers to the response with the `stored` validators (RFC 9111, section 4.3.4).
+    /// Returns whether a 304 refers to the response that has the `stored` validators (RFC 9111, section 4.3.4).
     ///
-    /// Without any validator it does if the request named only that response. A weak tag and a strong one of the same
-    /// content match: servers that compress send one with a body and the other without.
+    /// A 304 without validators does if the request named only that response (`isOnlyOne`). A weak and a strong tag with
+    /// the same content match, since servers that compress responses send one with the body and the other without it.
     package func identify(_ stored: Validators, isOnlyOne: Bool = true) -> Bool {
         if let tag, let old = stored.tag { return tag.matchesWeakly(old) }
         if let tag, !tag.isWeak {
@@ -75,8 +75,10 @@ package struct Validators: Sendable, Equatable {
 }
 
 extension Validators {
-    /// Returns whether a response to HEAD refers to the response with the `stored` validators: each of its validators is the
-    /// same (RFC 9111, section 4.3.5).
+    /// Returns whether a response to HEAD refers to the response that has the `stored` validators (RFC 9111, section
+    /// 4.3.5).
+    ///
+    /// Each validator of the response to HEAD must equal the stored one.
     package func agree(with stored: Validators) -> Bool {
         let isSameTag = tag.map { tag in stored.tag.map(tag.matchesWeakly) ?? false } ?? true
         return isSameTag && (modified == nil || modified == stored.modified)
@@ -87,8 +89,9 @@ extension StoredResponse {
     /// The validators of this response.
     package var validators: Validators { Validators(fields, received: received) }
 
-    /// Returns whether the sender of a conditional request already has this response, or nil without a condition (RFC 9111,
-    /// section 4.3.2).
+    /// Returns whether the sender of a conditional request already has this response (RFC 9111, section 4.3.2).
+    ///
+    /// Returns nil if the request has no condition.
     package func isHeld(by request: HTTPRequest, now: HTTPDate) -> Bool? {
         if request.fields.contains("If-None-Match") {
             let tags = request.fields.members(of: "If-None-Match")

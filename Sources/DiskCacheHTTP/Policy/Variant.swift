@@ -2,11 +2,11 @@
 
 import Transport
 
-/// The Vary of a response (RFC 9111, section 4.1): the request fields that select among the variants.
+/// The Vary field of a response (RFC 9111, section 4.1): which request fields select among the variants.
 package enum VaryRule: Sendable, Hashable {
-    /// `*`: no request matches.
+    /// `*`: no later request matches the response.
     case nothingMatches
-    /// Field names in lower case, sorted, without duplicates.
+    /// The field names in lower case, sorted, without duplicates.
     case fields([String])
 
     package init(_ fields: HTTPFields) {
@@ -17,12 +17,13 @@ package enum VaryRule: Sendable, Hashable {
 
 /// The request fields that selected a response, with normalized values.
 ///
-/// The value of a field that may hold credentials is replaced by a keyed digest, which the caller supplies as `hasher`.
+/// A field that may hold credentials is represented by a keyed digest, which the caller's `hasher` computes.
 package struct Variant: Sendable, Hashable {
-    /// Represents all fields of the request that may hold credentials; no field has this name.
+    /// A name that represents all request fields that may hold credentials; no real field has this name.
     package static let credentials = "@credentials"
 
-    /// The values by field name in lower case; nil for an absent field, which differs from an empty value.
+    /// The values by field name in lower case; nil means that the request lacks the field, which differs from an empty
+    /// value.
     package let values: [String: String?]
 
     /// Creates the variant of a response that does not vary.
@@ -34,7 +35,7 @@ package struct Variant: Sendable, Hashable {
         for name in fields {
             if name == Self.credentials {
                 let secrets = request.secrets
-                // The length keeps values distinct, whatever they contain.
+                // The length keeps different values distinct, even if they contain separators.
                 let text = secrets.map { "\($0.name)=\($0.value.utf8.count):\($0.value)\n" }.joined()
                 values.updateValue(secrets.isEmpty ? nil : hasher(text), forKey: name)
                 continue
@@ -45,16 +46,18 @@ package struct Variant: Sendable, Hashable {
         self.values = values
     }
 
-    /// A text that is different for each variant; empty if no field selects.
+    /// A text that differs for each variant; empty if no field selects.
     package var text: String {
         values.sorted { $0.key < $1.key }.map { name, value in
-            // The length keeps values distinct, whatever they contain.
+            // The length keeps different values distinct, even if they contain separators.
             value.map { "\(name)=\($0.utf8.count):\($0)\n" } ?? "\(name)\n"
         }.joined()
     }
 
-    /// Returns the same text for equivalent values: normalizes white space and field lines, and for preferences also the
-    /// order, and the case if it is insignificant.
+    /// Normalizes a field value, so that equivalent values become equal.
+    ///
+    /// Normalizes white space and the division into field lines; for Accept fields also the order, and the case if it is
+    /// insignificant.
     private static func normalized(_ value: String, of name: String) -> String {
         let members = HTTPText.members(value)
         switch name {
@@ -67,11 +70,11 @@ package struct Variant: Sendable, Hashable {
     }
 }
 
-/// The first of two steps to a stored response: the fields that select it, newest first.
+/// The lists of request fields that have selected stored responses of one URL, newest first.
 ///
-/// The text of the variant is the second step.
+/// A lookup first reads this index, and then looks for a response with the text of each variant.
 package struct VariantIndex: Sendable, Equatable {
-    /// The maximum number of rules, since each costs a lookup; a site usually has one, and rarely a second.
+    /// The maximum number of lists, since each costs a lookup; a site usually has one, rarely two.
     package static let mostRules = 8
 
     /// Lists of field names, newest first, without duplicates.
@@ -79,7 +82,7 @@ package struct VariantIndex: Sendable, Equatable {
 
     package init() {}
 
-    /// Records the fields that select a response that is being stored.
+    /// Records the fields that select a response that is about to be stored.
     package mutating func add(_ variant: Variant) {
         let names = variant.values.keys.sorted()
         rules.removeAll { $0 == names }
@@ -87,7 +90,7 @@ package struct VariantIndex: Sendable, Equatable {
         rules.removeLast(max(0, rules.count - Self.mostRules))
     }
 
-    /// Returns the variants that may match `request`, starting with the most recently stored list of fields.
+    /// Returns one variant of `request` for each list of fields, newest first.
     package func variants(for request: HTTPRequest, hasher: (String) -> String) -> [Variant] {
         rules.map { Variant(of: request, fields: $0, hasher: hasher) }
     }

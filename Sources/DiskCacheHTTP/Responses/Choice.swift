@@ -2,13 +2,16 @@
 
 import FoundationEssentials
 
-/// The first of two steps to a stored response, stored under the URL: the fields that select it.
+/// The request fields that select among the stored responses of one URL.
+///
+/// A lookup takes two steps: the choice is stored under the URL; each response is stored under the URL and a digest of
+/// the fields that select it.
 struct Choice: Sendable, Equatable {
-    /// Differs after the URL was invalidated.
+    /// A random word that marks the stored responses as current; an invalidation of the URL replaces it.
     var epoch: String
     var index = VariantIndex()
 
-    /// Creates a choice with a new epoch, which no stored response belongs to.
+    /// Creates a choice with a new epoch, to which no stored response belongs.
     init() {
         epoch = randomWord()
     }
@@ -18,13 +21,13 @@ struct Choice: Sendable, Equatable {
         return Data(("1 " + epoch + rules.joined()).utf8)
     }
 
-    /// Returns nil for invalid data.
+    /// Decodes ``data``; returns nil for invalid data.
     init?(_ data: Data) {
         let text = String(decoding: data, as: UTF8.self)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard let first = lines.first, first.hasPrefix("1 ") else { return nil }
         epoch = String(first.dropFirst(2))
-        // The newest must be added last.
+        // `add` puts each variant first, so the newest must be added last.
         for line in lines.dropFirst().reversed() {
             let names = line.split(separator: ",").map(String.init)
             var values: [String: String?] = [:]
@@ -42,15 +45,16 @@ extension Variant {
 }
 
 extension Choice {
-    /// The choice that an invalidation stores, replacing an earlier one if there is any.
+    /// Creates the choice that an invalidation of the URL stores; it replaces an existing choice.
     ///
-    /// A response that was requested before is not stored: its requester has seen another choice, or none.
+    /// A response that was requested before the invalidation is not stored, because its requester saw another choice or
+    /// none.
     static var invalidated: Choice {
         var choice = Choice()
         choice.epoch = "~" + choice.epoch
         return choice
     }
 
-    /// Whether an invalidation created it.
+    /// Whether an invalidation created this choice.
     var isInvalidated: Bool { epoch.hasPrefix("~") }
 }

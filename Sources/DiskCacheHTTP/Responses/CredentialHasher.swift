@@ -4,9 +4,9 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// Distinguishes credentials without storing them, by a keyed digest; each directory has its own key.
+/// Computes keyed digests that distinguish credentials without storing them; each directory has a separate key.
 struct CredentialHasher: Sendable {
-    /// The cache key of the entry that holds the key.
+    /// The cache key of the entry that stores the secret key.
     static let name = "http seal"
 
     private let key: Data

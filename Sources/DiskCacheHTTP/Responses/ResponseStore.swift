@@ -5,15 +5,15 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// A stored response, as it was found.
+/// A stored response that a lookup found.
 struct Stored: Sendable {
     let key: String
     let entry: CacheEntry
     private(set) var response: StoredResponse
-    /// The bytes, if they were requested.
+    /// The body; nil if the lookup did not request it.
     let value: Data?
 
-    /// Returns nil if the entry is not a response, or was stored before its URL was invalidated.
+    /// Returns nil if the entry is not a response, or if it was stored before its URL was invalidated.
     init?(_ key: String, _ entry: CacheEntry, _ value: Data?, epoch: String) {
         guard let text = entry.metadata[StoredResponse.metadataName],
             let response = StoredResponse(text, body: { _ in .complete(entry.size) }), response.epoch == epoch
@@ -32,23 +32,26 @@ struct Found: Sendable {
     var choice: Choice?
     var stored: Stored?
 
-    /// Whether responses to other requests for the same URL are stored.
+    /// Whether responses to requests with other fields are stored for the same URL.
     var hasVariants: Bool {
-        // Credentials always select, whatever a response says.
+        // Credentials always select a response, even if its Vary does not name them.
         choice?.index.rules.contains { $0.contains { $0 != Variant.credentials } } ?? false
     }
 }
 
-/// The stored responses: the request fields that select them under the URL, the responses under the URL and a digest of
-/// those fields.
+/// The stored responses of a cache directory.
 ///
-/// Nothing is shared through remote servers: responses may be meant for one user, and other machines can ask the origin
+/// Each URL has a ``Choice``, which lists the request fields that select its responses. Each response is stored under the
+/// URL and a digest of those fields.
+///
+/// Responses are not shared through remote servers: they may be meant for one user, and other machines can ask the origin
 /// servers themselves.
 struct ResponseStore: Sendable {
-    /// A view with the keys of downloads, which are separate from keys that callers give.
+    /// A view with a separate key space for downloads, so that their keys never equal the keys of callers.
     let cache: SharedCache
     let options: HTTPCacheOptions
-    /// The end of keys, after the URL: the client certificate of the fetch; empty without one.
+    /// The part of each key after the URL, which identifies the client certificate of the fetch; empty without a
+    /// certificate.
     private let identity: String
 
     init(cache: SharedCache, options: HTTPCacheOptions) {
@@ -56,9 +59,9 @@ struct ResponseStore: Sendable {
         identity = options.certificateFile.map { " as \(Self.identity(of: $0))" } ?? ""
     }
 
-    /// Returns the first digits of the file's SHA-256, or random ones if it can't be read.
+    /// Returns the first digits of the SHA-256 of the file at `path`, or random digits if the file can't be read.
     ///
-    /// In that case requests can't use the file either, and they report the error.
+    /// If the file can't be read, requests can't use it either, and they report the error.
     private static func identity(of path: String) -> Substring {
         do throws(Errno) {
             let bytes = try FileDescriptor(opening: path, .readOnly).readToEnd(limit: 1 << 20)
@@ -84,17 +87,20 @@ struct ResponseStore: Sendable {
         "\(key(url))#\(Digest(of: Data(variant.text.utf8)))"
     }
 
-    /// Returns the key by which equal requests share a flight: by the selecting fields, if they are known.
+    /// Returns the key under which equal requests share a flight; the key includes the selecting fields if they are
+    /// known.
     func flightKey(_ request: HTTPRequest, _ choice: Choice?, _ hasher: CredentialHasher) -> String {
         let newest = choice?.index.variants(for: request, hasher: { hasher($0) }).first
         let variant = newest ?? Variant(of: request, fields: [Variant.credentials], hasher: { hasher($0) })
-        // Never the key of a response, which is not the outcome of a flight and would be removed.
+        // Must not equal the key of a response: a response is not the outcome of a flight, and the flight would remove
+        // it.
         return "fetch " + key(request.url, variant)
     }
 
-    /// Returns the hasher that distinguishes credentials, without a key if the request has no credentials.
+    /// Returns the hasher that distinguishes credentials; its key is empty if the request has no credentials.
     ///
-    /// If the key is not available, a random one is used: then no response is found, and never a wrong one.
+    /// If the stored key is not available, the hasher uses a random one: lookups then find no response, but never a wrong
+    /// one.
     func hasher(for request: HTTPRequest) async -> CredentialHasher {
         guard !request.secrets.isEmpty else { return CredentialHasher(key: Data()) }
         do throws(CacheError) {
@@ -115,9 +121,9 @@ struct ResponseStore: Sendable {
 
     // MARK: Lookup
 
-    /// Returns the stored response for `request`, or an empty result, also if the cache can't be read.
+    /// Returns the stored response for `request`; the result is empty if there is none or if the cache can't be read.
     ///
-    /// - Parameter wantsBytes: whether to read the body, too, from memory if it is there.
+    /// - Parameter wantsBytes: whether to read the body as well, from memory if it is there.
     func find(
         _ request: HTTPRequest,
         _ policy: HTTPCachePolicy,
@@ -172,7 +178,7 @@ struct ResponseStore: Sendable {
 extension HTTPDate {
     /// Rounds `date` down to a second and clamps it to the valid range.
     init(_ date: Date) {
-        // Rounded down and clamped before the conversion, which therefore can't fail. NaN counts as 1970.
+        // Rounding and clamping first ensures that the conversion can't fail. NaN counts as 1970.
         let seconds = date.timeIntervalSince1970.rounded(.down)
         let limits = Double(Self.range.lowerBound)...Double(Self.range.upperBound)
         self.init(seconds: seconds.isNaN ? 0 : Int(min(max(seconds, limits.lowerBound), limits.upperBound)))
@@ -200,7 +206,7 @@ extension ResponseStore {
 
     /// Replaces the fields of a stored response without writing its body.
     ///
-    /// - Returns: nil if the response has been replaced, or its URL invalidated.
+    /// - Returns: nil if the response was replaced or its URL was invalidated.
     func renew(
         _ stored: Stored,
         as response: StoredResponse,
@@ -217,9 +223,10 @@ extension ResponseStore {
         return entry.map { Stored(stored.key, $0, response, stored.value) }
     }
 
-    /// Invalidates all responses that are stored for this URL, for any request.
+    /// Invalidates all responses that are stored for this URL, whatever request fields select them.
     ///
-    /// Responses that were requested before and arrive within an hour are not stored either. Costs a small put.
+    /// A response that was requested before the invalidation is not stored if it arrives within an hour. Costs a small
+    /// put.
     func invalidate(_ url: HTTPURL) throws(CacheError) {
         var terms = PutOptions(expires: .after(.seconds(3600)), onAccess: .keep)
         terms.staysHere = true
@@ -228,7 +235,7 @@ extension ResponseStore {
 
     /// The freshness lifetime and the tags of a response.
     struct Terms: Sendable {
-        /// In seconds.
+        /// The freshness lifetime in seconds.
         var fresh: Int
         var tags: [String]
     }
@@ -246,9 +253,9 @@ extension ResponseStore {
         )
     }
 
-    /// Records the fields that select a response that is being stored.
+    /// Records which fields select the response that is about to be stored.
     ///
-    /// - Returns: the epoch, or nil if the URL has been invalidated since `seen`.
+    /// - Returns: The epoch of the URL, or nil if the URL was invalidated since `seen`.
     private func enroll(_ variant: Variant, _ url: HTTPURL, seen: Choice?, _ terms: Terms) throws -> String? {
         let life = Duration.seconds(terms.fresh) + options.keepsStale
         let least = now.addingTimeInterval(Double(life.saturatingNanoseconds) / 1e9)
@@ -256,7 +263,7 @@ extension ResponseStore {
         try cache.update(forKey: key(url)) { hit in
             let present = hit.flatMap { Choice($0.value) }
             epoch = nil
-            // A writer that has seen no choice may add a response, but not after an invalidation.
+            // A writer that saw no choice may add a response, unless the URL was invalidated.
             let isOutdated = seen.map { present?.epoch != $0.epoch } ?? present?.isInvalidated ?? false
             if isOutdated { return Computed<Data>.unchanged() }
             var choice = present ?? Choice()
@@ -264,7 +271,7 @@ extension ResponseStore {
             epoch = choice.epoch
             let lasts = hit?.entry.expires.map { $0 >= least } ?? true
             if choice == present, lasts { return Computed<Data>.unchanged() }
-            // `keepsStale` longer than necessary, so that renewing the response need not renew this each time.
+            // The additional `keepsStale` ensures that not every renewal of the response must renew the choice, too.
             let expires = Expiration.after(life + options.keepsStale)
             let terms = PutOptions(expires: expires, onAccess: .keep)
             return Computed<Data>.value(choice.data, terms)

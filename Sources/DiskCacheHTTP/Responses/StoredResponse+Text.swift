@@ -3,23 +3,24 @@
 import FoundationEssentials
 import Transport
 
-/// The text of a stored response without its body: in the metadata of its entry, or in the note of a download.
+/// The encoding of a stored response, without its body, as text.
 ///
-/// It has a line of numbers, a line for each request field that selected it, and the fields of the response. No line
-/// contains a line break.
+/// The text is stored in the metadata of the response's entry, or in the note of a partial download. Its first line
+/// contains numbers; then come a line for each request field that selected the response, and the response's fields. No
+/// value contains a line break.
 extension StoredResponse {
-    /// Its name in the metadata of an entry.
+    /// The name of the text in the metadata of an entry.
     static let metadataName = "http"
     private static let version = "1"
 
-    /// Returns this response in an epoch of its URL, with a new ``issue``.
+    /// Returns a copy of this response for the given epoch of its URL, with a new ``issue``.
     func issued(in epoch: String) -> StoredResponse {
         var issued = self
         (issued.epoch, issued.issue) = (epoch, randomWord())
         return issued
     }
 
-    /// The text, without the fields that no stored response has.
+    /// The encoded response.
     var text: String {
         // An entry's size is the length of a complete body.
         let length = if case .part(_, let length?) = body { length } else { -1 }
@@ -35,9 +36,10 @@ extension StoredResponse {
         return lines.joined(separator: "\n")
     }
 
-    /// Creates the response of this text; nil for invalid text, another version, and numbers that no response has.
+    /// Decodes ``text``; returns nil for invalid text, for another version, and for numbers out of range.
     ///
-    /// - Parameter body: returns the stored part of the body, given the length of the whole if the text has it.
+    /// - Parameter body: returns the stored part of the body, given the length of the whole body, or nil if the text does
+    ///   not contain it.
     init?(_ text: String, body: (Int?) -> Body) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let words = lines.first?.split(separator: " ", omittingEmptySubsequences: false) ?? []
@@ -50,7 +52,7 @@ extension StoredResponse {
         var fields = HTTPFields()
         for line in lines.dropFirst() {
             let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            // By bytes: to Swift, a space and a combining mark after it are one character.
+            // Splits bytes: Swift treats a space and a combining mark after it as one character.
             let value = parts.count == 2 ? String(Substring(parts[1].utf8.dropFirst())) : nil
             if line.hasPrefix("?") {
                 values.updateValue(value, forKey: String(parts[0].dropFirst()))
@@ -70,7 +72,7 @@ extension StoredResponse {
     }
 }
 
-/// Returns a random word, which no other process chooses.
+/// Returns a random word of 64 bits.
 func randomWord() -> String {
     var generator = SystemRandomNumberGenerator()
     return String(generator.next(), radix: 36)

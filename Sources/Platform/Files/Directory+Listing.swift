@@ -3,9 +3,10 @@
 import CPlatform
 import Glibc
 
-/// The facts that a directory entry itself contains about a file, without a stat of the file.
+/// What a directory entry itself records about a file, without a stat of the file.
 package struct ListedFile: Sendable {
-    /// The inode number; if a file system is mounted there, its root's number may differ.
+    /// The inode number; if a file system is mounted on the file, stat(2) may return a different number, that of its
+    /// root.
     package let inode: UInt64
     /// The kind of file; nil if the file system does not store it with the name.
     package let kind: FileStatus.Kind?
@@ -20,23 +21,24 @@ package struct ListedFile: Sendable {
 extension Directory {
     /// Returns the names in this directory except "." and "..", in no order.
     ///
-    /// All names are read before any is returned: deleting while listing may make a directory skip names.
+    /// The function reads all names before it returns, because deleting files while listing may make the kernel skip
+    /// names.
     ///
     /// C: `openat2`, `lseek`, `getdents64`, `close`.
     ///
     /// - Complexity: O(*n*) in the names.
     package func names() throws(Errno) -> [String] {
         var names: [String] = []
-        // Listing moves the offset, which duplicates share, so it uses a separate descriptor.
+        // Listing moves the offset, which duplicate descriptors share, so it opens the directory again.
         try openDirectory(".").forEachFile { name, _ in names.append(String(decoding: name)) }
         return names
     }
 
     /// Runs `body` with each name in this directory except "." and "..", in no order, as raw bytes.
     ///
-    /// It moves this directory's offset instead of using a separate descriptor, so the directory must not be listed
-    /// concurrently. `body` must not delete files: that may make a directory skip names. One system call returns about 370
-    /// names of 64 bytes; no memory is allocated per name.
+    /// The function moves this directory's offset instead of using a separate descriptor, so the directory must not be
+    /// listed concurrently. `body` must not delete files: that may make the kernel skip names. One system call returns
+    /// about 370 names of 64 bytes; no memory is allocated per name.
     ///
     /// C: `lseek`, `getdents64`.
     ///

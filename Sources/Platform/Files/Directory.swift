@@ -6,10 +6,10 @@ import Glibc
 
 /// An open directory; files below it are accessed with the kernel's *at calls.
 ///
-/// No call follows a symbolic link at the end of a path. No call that opens or changes a file follows one inside the path:
-/// openat2(2) is called with a flag that forbids it, and the other calls get the directory that contains the name. Only
-/// ``status(of:)`` and ``attribute(_:of:)`` may access another file, and the reader of a record checks its key. The value
-/// keeps denoting the same directory after a rename.
+/// No call follows a symbolic link at the end of a path. No call that opens or changes a file follows one inside the
+/// path: openat2(2) gets a flag that forbids it, and the other calls get a descriptor of the directory that contains the
+/// name. Only ``status(of:)`` and ``attribute(_:of:)`` may follow a link inside the path and so access another file;
+/// whoever reads a record checks its key. After a rename the value still denotes the same directory.
 package struct Directory: ~Copyable, Sendable {
     package let descriptor: FileDescriptor
     /// The users whose files may be below it; nil for any user.
@@ -47,10 +47,11 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Makes a system call that changes the name at `path`, with the directory that contains it and the last name alone.
+    /// Makes a system call that changes the name at `path`; `body` gets the directory that contains the name, and the
+    /// name alone.
     ///
     /// Calls such as linkat(2) and unlinkat(2) follow a symbolic link that replaces an intermediate directory. So a path
-    /// with a directory costs two more calls: `openat2`, `close`.
+    /// with a directory takes two additional calls: `openat2`, `close`.
     @safe
     @discardableResult
     func change<Value: FixedWidthInteger & SignedInteger>(
@@ -66,12 +67,13 @@ package struct Directory: ~Copyable, Sendable {
     ///
     /// C: `openat2`.
     ///
-    /// - Throws: ``Errno/notDirectory`` for any other file; for a symbolic link that or ``Errno/tooManyLinks``.
+    /// - Throws: ``Errno/notDirectory`` for any other kind of file; for a symbolic link either that or
+    ///   ``Errno/tooManyLinks``.
     package func openDirectory(_ path: RelativePath) throws(Errno) -> Directory {
         try openDirectory(path, O_RDONLY)
     }
 
-    /// Opens a directory for calls on names in it, which needs no permission to list it.
+    /// Opens a directory for calls on names in it, without requiring permission to list it.
     private func openPlace(_ path: RelativePath) throws(Errno) -> Directory {
         try openDirectory(path, cplatform_O_PATH)
     }
@@ -84,8 +86,8 @@ package struct Directory: ~Copyable, Sendable {
 
     /// Opens or creates a regular file below this one.
     ///
-    /// A user with write access to the directory can have replaced the file by one of any kind. This call neither waits for
-    /// such a file nor returns it.
+    /// A user with write access to the directory may have replaced the file by one of another kind, such as a pipe. This
+    /// call neither waits for such a file nor returns it.
     ///
     /// C: `openat2`, and `fstat` unless this call certainly creates the file (O_EXCL, O_TMPFILE). For root in another user's
     /// directory also `fchown` of a file that this call creates.
@@ -110,7 +112,7 @@ package struct Directory: ~Copyable, Sendable {
         return file
     }
 
-    /// Opens or creates a file such that a created file gets its owner.
+    /// Opens or creates a file; only a file that this call creates gets a new owner.
     private func openOrMake(_ path: RelativePath, _ flags: OpenFlags, mode: UInt32) throws(Errno)
         -> FileDescriptor
     {
@@ -123,7 +125,7 @@ package struct Directory: ~Copyable, Sendable {
             do throws(Errno) {
                 return try open(path, flags.subtracting(.create))
             } catch {
-                // The file was deleted in between.
+                // The file was deleted between the two attempts.
                 guard error == .noEntry else { throw error }
             }
         }
@@ -149,9 +151,9 @@ package struct Directory: ~Copyable, Sendable {
 
     /// Returns the whole file as `Data`; nil if it does not have exactly `count` bytes, or if `isValid` rejects them.
     ///
-    /// C: `openat2`, `read`, `close`; from 1 MiB on also `fstat` after the first, because a damaged record may state any
-    /// length. Two allocations. The function never waits; any file except a regular one is an error as in
-    /// ``open(_:_:mode:)``.
+    /// C: `openat2`, `read`, `close`; from 1 MiB on also `fstat`, twice, before memory is allocated, because a damaged
+    /// record may state any length. Two allocations. A file that is not regular is an error as in ``open(_:_:mode:)``;
+    /// but for less than 1 MiB the kind is checked only if the file does not return exactly `count` bytes.
     package func contents(
         of path: RelativePath,
         count: Int,
@@ -170,10 +172,11 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Reads a regular file from its start, up to the end of `buffer`, and returns the number of bytes.
+    /// Reads a file from its start until `buffer` is full or the file ends, and returns the number of bytes read.
     ///
-    /// It stops when only the last byte of the buffer is unfilled. So a caller whose buffer is one byte larger than the
-    /// expected file needs no second call to detect the end of the file, and gets one byte more if the file is longer.
+    /// The function also stops when only the last byte of the buffer is unfilled. So a caller whose buffer is one byte
+    /// larger than the expected file needs no second `read` to detect the end of the file, and gets one byte more if the
+    /// file is longer.
     @unsafe
     private func readFile(
         _ path: RelativePath,
@@ -194,8 +197,8 @@ package struct Directory: ~Copyable, Sendable {
             try file.status().checkRegular()
             throw error
         }
-        // Checked only if something is wrong: if the number of bytes is right, their checksum decides, whatever the kind of
-        // the file.
+        // The kind is checked only if the number of bytes is wrong. If it is right, the checksum of the bytes decides,
+        // whatever the kind of the file.
         try file.status().checkRegular()
         return filled
     }
@@ -231,8 +234,8 @@ package struct Directory: ~Copyable, Sendable {
     ///
     /// C: `linkat`.
     ///
-    /// It links by descriptor (AT_EMPTY_PATH) since Linux 6.10, which allows that to the process that opened the file; on
-    /// older kernels, and if that is refused, from /proc/self/fd, as described in open(2).
+    /// Since Linux 6.10, the process that opened the file may link it by descriptor (AT_EMPTY_PATH). On older kernels,
+    /// and if the kernel refuses that, the function links the file from /proc/self/fd, as described in open(2).
     package func link(_ file: borrowing FileDescriptor, as path: RelativePath) throws(Errno) {
         let number = file.rawValue
         if KernelSupport.emptyPathLinks {
@@ -240,8 +243,8 @@ package struct Directory: ~Copyable, Sendable {
                 try change(.link, path) { unsafe linkat(number, "", $0, $1, cplatform_AT_EMPTY_PATH) }
                 return
             } catch {
-                // The kernel reports ENOENT if the process lacks permission, and also if the directory was deleted; then the
-                // second way fails with the same error.
+                // The kernel reports ENOENT if the process lacks permission, and also if the directory was deleted. In
+                // the latter case the call below fails with the same error.
                 if error != .noEntry { throw error }
             }
         }
@@ -249,7 +252,7 @@ package struct Directory: ~Copyable, Sendable {
         try change(.link, path) { unsafe linkat(AT_FDCWD, link, $0, $1, AT_SYMLINK_FOLLOW) }
     }
 
-    /// Links a file in this directory, not below it, at a second name.
+    /// Gives a file a second name; both names are in this directory, not below it.
     ///
     /// C: `linkat`.
     package func link(_ path: RelativePath, as newPath: RelativePath) throws(Errno) {
@@ -299,7 +302,9 @@ package struct Directory: ~Copyable, Sendable {
 
     /// Sets a file's time of last access and leaves its modification time unchanged.
     ///
-    /// Only the file's owner may do that. C: `utimensat`.
+    /// Only the file's owner may do that.
+    ///
+    /// C: `utimensat`.
     package func setAccessTime(of path: RelativePath, to time: Timestamp) throws(Errno) {
         try unsafe time.withAccessTimes { (times) throws(Errno) in
             try change(.setTimes, path) { unsafe utimensat($0, $1, times, AT_SYMLINK_NOFOLLOW) }
@@ -308,7 +313,9 @@ package struct Directory: ~Copyable, Sendable {
 
     /// Sets both times of a file to the kernel's current time.
     ///
-    /// Any user with write access may do that. C: `utimensat`.
+    /// Any user with write access may do that.
+    ///
+    /// C: `utimensat`.
     package func touch(_ path: RelativePath) throws(Errno) {
         try change(.setTimes, path) { unsafe utimensat($0, $1, nil, AT_SYMLINK_NOFOLLOW) }
     }
@@ -317,8 +324,8 @@ package struct Directory: ~Copyable, Sendable {
 extension FileStatus {
     /// Checks that the file is a regular file.
     ///
-    /// - Throws: ``Errno/isDirectory`` for a directory; for any other kind ``Errno/noDeviceOrAddress``, which open returns
-    ///   for a socket.
+    /// - Throws: ``Errno/isDirectory`` for a directory; for any other kind ``Errno/noDeviceOrAddress``, which open(2)
+    ///   reports for a socket.
     fileprivate func checkRegular() throws(Errno) {
         switch kind {
         case .regular: return

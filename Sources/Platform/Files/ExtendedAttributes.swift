@@ -40,7 +40,7 @@ extension FileDescriptor {
 extension Directory {
     /// Returns the value of a file's extended attribute, or nil if the file does not have it (ENODATA).
     ///
-    /// It makes one system call, `getxattrat` (Linux 6.13); on older kernels four: `openat2`, `fstat`, `fgetxattr`, `close`.
+    /// C: `getxattrat` (Linux 6.13); on older kernels `openat2`, `fstat`, `fgetxattr`, `close`.
     ///
     /// - Throws: ``Errno/noEntry`` if the file does not exist, ``Errno/notSupported`` if the file system does not support
     ///   extended attributes.
@@ -56,8 +56,8 @@ extension Directory {
 
     /// Creates or replaces a regular file's extended attribute atomically.
     ///
-    /// It uses a descriptor because setxattrat(2) would also set the attribute on a directory, and would follow a link that
-    /// replaces an intermediate directory.
+    /// The function opens the file, because setxattrat(2) would also set the attribute of a directory, and would follow a
+    /// symbolic link that replaces an intermediate directory.
     ///
     /// C: `openat2`, `fsetxattr`, `close`.
     ///
@@ -81,7 +81,7 @@ extension StaticString {
 
 /// Reads an attribute with a buffer of the usual size first, and of the maximum size after ERANGE.
 ///
-/// It allocates the result, and for a value of more than 256 bytes the buffer.
+/// The function allocates memory for the result, and for a value of more than 256 bytes also for the buffer.
 private func attributeValue(_ call: (UnsafeMutableRawBufferPointer) -> Int) throws(Errno) -> [UInt8]? {
     // Large enough for a record with a key of usual length.
     var capacity = 256

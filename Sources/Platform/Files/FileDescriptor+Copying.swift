@@ -6,14 +6,14 @@ import Glibc
 extension FileDescriptor {
     /// Copies `source`, from its offset to its end, to this file's offset.
     ///
-    /// The kernel copies the data if possible: by sharing extents (`ioctl(FICLONE)`), else by `copy_file_range`; otherwise
-    /// it takes `read` and `write`.
+    /// The kernel copies the data if possible: by sharing extents (`ioctl(FICLONE)`), else by `copy_file_range`.
+    /// Otherwise the function uses `read` and `write`.
     ///
     /// - Parameters:
     ///   - source: The file to copy.
     ///   - most: The maximum number of bytes.
-    ///   - makeSpace: As for ``writeAll(_:makeSpace:)``. No data are read again, so the source may be a pipe.
-    /// - Returns: false if the source is longer than `most` bytes; then part or all of it was copied.
+    ///   - makeSpace: As for ``writeAll(_:makeSpace:)``. A retry reads no data again, so the source may be a pipe.
+    /// - Returns: false if the source is longer than `most` bytes; none, some or all of it may have been copied.
     @discardableResult
     package func copyAll(
         from source: borrowing FileDescriptor,
@@ -21,7 +21,8 @@ extension FileDescriptor {
         makeSpace: (Int) -> Bool = { _ in false }
     ) throws(Errno) -> Bool {
         let most = most ?? .max
-        // A regular file's length is known before copying; growth in the meantime, and a pipe's length, are detected below.
+        // Only a regular file's length is known before copying. The code below detects a file that grows, and a pipe that
+        // has more bytes.
         if most < .max, let length = try source.lengthLeft(), length > most { return false }
         try FileSizeLimit.admit(self)
         var isCopied = try clone(source)
@@ -37,7 +38,8 @@ extension FileDescriptor {
         return copied <= most
     }
 
-    /// Clones the whole source, which only serves to fill an empty file from the start of another.
+    /// Clones the whole source; returns false unless the source is at its start, this file is empty, and cloning
+    /// succeeds.
     private func clone(_ source: borrowing FileDescriptor) throws(Errno) -> Bool {
         guard source.offset == 0, offset == 0, try status().size == 0,
             !SystemCall.clone.isRefused, cplatform_clone(source.rawValue, rawValue) == 0
@@ -64,14 +66,14 @@ extension FileDescriptor {
                 let count = try systemCall(.copyFileRange, upTo: 1 << 30) { count in
                     cplatform_copy_file_range(source.rawValue, rawValue, count)
                 }
-                // An immediate 0 is also returned by files that only look like regular ones, as in /proc.
+                // The first call also returns 0 for a file that only looks like a regular one, as in /proc.
                 if count == 0 { return copied }
                 copied = true
             } catch {
                 // If the data must be copied in another way (a pipe, append mode, another file system), the first call
-                // fails; a later failure is a disk error.
+                // fails. A failure of a later call is a disk error.
                 if error.isDiskFull {
-                    // The exact remainder would follow from a file's length, if it does not change.
+                    // The number of remaining bytes is not exactly known: a file may change, and a pipe has no length.
                     guard makeSpace(Self.chunkSize) else { throw error }
                     copied = true
                     continue

@@ -26,7 +26,7 @@ extension FileDescriptor {
         return filled
     }
 
-    /// Calls `read` once; if the descriptor is non-blocking and has no data, once more after each `poll`.
+    /// Calls `read` once; if the descriptor is non-blocking and has no data, waits with `poll` and calls `read` again.
     ///
     /// Standard input is non-blocking if the process that started this one made it so: processes that share a pipe or a
     /// terminal share this flag.
@@ -49,13 +49,13 @@ extension FileDescriptor {
     ///
     /// C: `read`.
     ///
-    /// A file of the right size takes one `read`: it requests one byte more than expected, so that a longer file is detected
-    /// without a second call. The bytes are not copied again. From 1 MiB on, where an extra call is negligible, the size is
-    /// checked before memory is allocated: a damaged record may state any length.
+    /// A file of the right size takes one `read`, which requests one byte more than expected and so detects a longer
+    /// file. The bytes are not copied again. From 1 MiB on, where an extra call is negligible, the size is checked before
+    /// memory is allocated: a damaged record may state any length.
     package func readExactly(_ count: Int) throws(Errno) -> Data? {
         if count >= 1 << 20, try status().size != Int64(count) { return nil }
         return try unsafe Data.filled(count) { (buffer) throws(Errno) in
-            // On a regular file a read of fewer bytes than requested means the end, read(2). So if the first call returns
+            // A regular file returns fewer bytes than requested only at its end, read(2). So if the first call returns
             // `count`, the file is complete, and no second call is needed.
             let first = try unsafe readSome(into: buffer)
             if first == 0 || first >= count { return first == count }
@@ -91,7 +91,7 @@ extension FileDescriptor {
         defer { unsafe free(memory) }
         while filled == capacity {
             capacity = max(Self.chunkSize, capacity * 2)
-            // If realloc fails, the old memory stays valid.
+            // If realloc fails, the old memory stays valid, and the deferred `free` releases it.
             guard let larger = unsafe realloc(memory, capacity) else { throw .outOfMemory }
             unsafe memory = larger
             let room = unsafe UnsafeMutableRawBufferPointer(start: larger, count: capacity)
@@ -154,16 +154,18 @@ extension FileDescriptor {
         }
     }
 
-    /// Returns the data available now, at most 64 KiB; empty at the end.
+    /// Returns the data available now, at most 64 KiB; empty at the end of the file.
     ///
-    /// It waits if no data are available.
+    /// It waits while no data are available.
     ///
     /// C: `read`.
     package func readAvailable() throws(Errno) -> [UInt8] {
         try unsafe [UInt8](upTo: 64 * 1024) { (buffer) throws(Errno) in try unsafe readSome(into: buffer) }
     }
 
-    /// Passes the file's data to `body`, a chunk of ``chunkSize`` at a time, skipping holes of that size or more.
+    /// Passes the file's data to `body`, at most ``chunkSize`` bytes at a time, and skips holes between chunks.
+    ///
+    /// Each chunk begins with data; a hole inside a chunk reads as zeros.
     ///
     /// C: `lseek(SEEK_DATA)`, `pread`.
     package func forEachChunkOfData(_ body: (Span<UInt8>) -> Void) throws(Errno) {
@@ -196,7 +198,7 @@ extension [UInt8] {
 }
 
 extension Data {
-    /// Returns `count` bytes that `fill` writes to memory, which has room for one more; nil if `fill` returns false.
+    /// Returns `count` bytes that `fill` writes to a buffer of `count` + 1 bytes; nil if `fill` returns false.
     ///
     /// - Throws: ``Errno/outOfMemory`` if they do not fit into memory.
     @unsafe

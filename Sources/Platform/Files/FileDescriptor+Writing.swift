@@ -7,8 +7,8 @@ extension FileDescriptor {
     ///
     /// C: `write`, and `poll` for a non-blocking descriptor. A file size limit never causes a signal (``FileSizeLimit``).
     ///
-    /// - Parameter makeSpace: Called with the number of remaining bytes if the disk or a quota is full. If it returns true,
-    ///   because space may be available now, writing continues.
+    /// - Parameter makeSpace: Called with the number of remaining bytes if the disk or a quota is full. If it returns
+    ///   true, which means that space may now be available, writing continues.
     package func writeAll(_ bytes: Span<UInt8>, makeSpace: (Int) -> Bool = { _ in false }) throws(Errno) {
         try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
             var written = 0
@@ -51,9 +51,9 @@ extension FileDescriptor {
 
     /// Writes a few bytes at `offset` in one call, without moving the file's offset.
     ///
-    /// The corresponding C function is `pwrite`.
+    /// C: `pwrite`.
     ///
-    /// - Returns: The number of bytes written, which is less only if space runs out in between.
+    /// - Returns: The number of bytes written, which is less than requested only if space runs out during the call.
     @discardableResult
     package func write(_ bytes: Span<UInt8>, at offset: Int = 0) throws(Errno) -> Int {
         try FileSizeLimit.admit(self, at: offset)

@@ -8,7 +8,7 @@ import Glibc
 /// It is safe to use from several threads, as the kernel's calls are. It is close-on-exec unless ``setInherited()`` was
 /// called.
 package struct FileDescriptor: ~Copyable, Sendable {
-    /// The number; it must not outlive this value.
+    /// The descriptor's number, which must not be used after this value is destroyed.
     package let rawValue: CInt
 
     /// Takes ownership of `rawValue`, which no other code may close.
@@ -22,9 +22,9 @@ package struct FileDescriptor: ~Copyable, Sendable {
 
     /// Closes the file now.
     ///
-    /// The corresponding C function is `close`.
+    /// C: `close`.
     ///
-    /// `close` is not repeated after EINTR: Linux has released the number by then, close(2).
+    /// The call is not repeated after EINTR, because Linux has released the number by then, close(2).
     package consuming func close() {
         let number = rawValue
         discard self
@@ -33,8 +33,8 @@ package struct FileDescriptor: ~Copyable, Sendable {
 
     /// Closes a number and ignores errors.
     ///
-    /// They report lost writes, which fsync has reported to callers that requested durability, or (EBADF) that the program
-    /// has closed all its descriptors, as daemons do at startup.
+    /// An error reports a lost write, which fsync(2) has already reported to callers that requested durability. EBADF
+    /// reports that the program has closed all its descriptors, as daemons do at startup.
     private static func close(_ number: CInt) {
         _ = SystemCall.close.isRefused
         _ = cplatform_close(number)
@@ -42,7 +42,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
 
     /// Opens a path from the user, following symbolic links.
     ///
-    /// The corresponding C function is `open`.
+    /// C: `open`.
     package init(opening path: String, _ flags: OpenFlags, mode: UInt32 = 0o600) throws(Errno) {
         self.init(
             owning: try unsafe path.withPath { (path) throws(Errno) in
@@ -53,7 +53,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
 
     /// Passes to `body` a descriptor that belongs to other code and stays open.
     ///
-    /// It needs no new descriptor, so that an error can be reported even if none is free.
+    /// That needs no new descriptor, so an error can be reported even if no descriptor is free.
     package static func borrowing<Value>(
         _ rawValue: CInt,
         _ body: (borrowing FileDescriptor) throws(Errno) -> Value
@@ -70,7 +70,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
 
     /// Returns a second descriptor for the same open file.
     ///
-    /// The corresponding C function is `fcntl(F_DUPFD_CLOEXEC)`.
+    /// C: `fcntl(F_DUPFD_CLOEXEC)`.
     package static func duplicate(_ rawValue: CInt) throws(Errno) -> FileDescriptor {
         FileDescriptor(owning: try systemCall(.open) { fcntl(rawValue, F_DUPFD_CLOEXEC, 0) })
     }
@@ -82,7 +82,8 @@ package struct FileDescriptor: ~Copyable, Sendable {
         try statusFlags() & O_ACCMODE != O_WRONLY
     }
 
-    /// Leaves the file open in a program that replaces this one, and in programs started from now on.
+    /// Clears close-on-exec: the file stays open in a program that replaces this one, and in programs started from now
+    /// on.
     ///
     /// C: `fcntl(F_SETFD)`.
     package func setInherited() throws(Errno) {
@@ -121,7 +122,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
         try systemCall(.synchronize) { fdatasync(rawValue) }
     }
 
-    /// Flushes the file and its attributes to the storage device; for a directory the names.
+    /// Flushes the file and its attributes to the storage device; for a directory, the names in it.
     ///
     /// C: `fsync`.
     package func synchronizeAll() throws(Errno) {

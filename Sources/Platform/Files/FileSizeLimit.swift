@@ -5,14 +5,14 @@ import Synchronization
 
 /// The maximum size of a file that this process may write, RLIMIT_FSIZE.
 ///
-/// A write that begins at the limit or beyond ends a process that does not handle SIGXFSZ; one that only reaches the limit
-/// is cut short, without a signal. So the limit is read (`getrlimit`) after a write was cut short, and before the first
-/// write if a limit was found last time: in a process without a limit no write costs an extra call.
+/// A write that begins at or beyond the limit ends a process that does not handle SIGXFSZ. A write that only reaches the
+/// limit is cut short, without a signal. So the limit is read (`getrlimit`) after a write was cut short, and also before
+/// the first write if a limit was set when last checked. In a process without a limit no write costs an extra call.
 package enum FileSizeLimit {
     /// Whether a limit was set when last checked.
     private static let isSet = Atomic<Bool>(present() != nil)
 
-    /// Checks whether a limit is set now: it can be set at any time, also by other processes, prlimit(2).
+    /// Checks whether a limit is set now; this process or another one can set it at any time, prlimit(2).
     ///
     /// C: `getrlimit`.
     package static func follow() {
@@ -38,10 +38,11 @@ package enum FileSizeLimit {
         return Int64(clamping: limit.rlim_cur)
     }
 
-    /// Refuses a write to `file` that would begin at the limit, at `offset` or at the file's current position.
+    /// Refuses a write to `file`, at `offset` or else at the file's current position, that would begin at or beyond the
+    /// limit.
     ///
-    /// It makes no system call if no limit was set when last checked and `wasCutShort` is false; else one, and three more if
-    /// a limit is set.
+    /// It makes no system call if no limit was set when last checked and `wasCutShort` is false; otherwise one, and up to
+    /// three more if a limit is set.
     ///
     /// - Throws: ``Errno/fileTooLarge``.
     static func admit(

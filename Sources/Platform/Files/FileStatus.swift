@@ -3,7 +3,7 @@
 import CPlatform
 import Glibc
 
-/// The facts that stat(2) returns about a file.
+/// What stat(2) reports about a file.
 package struct FileStatus: Sendable, Equatable {
     /// The kind of a file.
     package enum Kind: Sendable, Equatable {
@@ -30,7 +30,7 @@ package struct FileStatus: Sendable, Equatable {
     package let identity: Identity
     /// The length in bytes.
     package let size: Int64
-    /// The space that the file system allocated to it, in bytes (st_blocks × 512).
+    /// The space that the file system has allocated to the file, in bytes (st_blocks × 512).
     package let allocatedSize: Int64
     package let linkCount: UInt64
     package let permissions: UInt32
@@ -101,7 +101,7 @@ extension FileDescriptor {
         }
     }
 
-    /// Sets the file's times to the kernel's current time and returns it.
+    /// Sets the file's times to the kernel's current time and returns that time.
     ///
     /// C: `futimens`, `fstat`.
     package func touched() throws(Errno) -> Timestamp {

@@ -22,7 +22,7 @@ package struct FileSystemKind: Sendable, Equatable {
         0x0116_1970: ("GFS2", true),
         0x0BD0_0BD0: ("Lustre", true),
         0x4750_4653: ("GPFS", true),
-        // FUSE may front any file system; a program determines its guarantees.
+        // Any file system may be behind FUSE: a user-space program determines its guarantees.
         0x6573_5546: ("FUSE", true),
         0xEF53: ("ext4", false),
         0x5846_5342: ("XFS", false),
@@ -50,8 +50,9 @@ package struct FileSystemKind: Sendable, Equatable {
         Self.known[magic]?.name ?? "type 0x\(String(magic, radix: 16))"
     }
 
-    /// Whether other machines may use the file system too, or a program implements it; also true if it is unknown, because
-    /// treating a remote file system as local would return stale values.
+    /// Whether other machines may use the file system too, or a user-space program implements it.
+    ///
+    /// Also true for an unknown file system, because treating a remote file system as local would return stale values.
     package var isRemote: Bool {
         Self.known[magic]?.isRemote ?? true
     }
@@ -61,8 +62,8 @@ package struct FileSystemKind: Sendable, Equatable {
 
     /// Whether a store into a mapped page never needs space once the page has its block.
     ///
-    /// False if blocks are never overwritten (Btrfs, bcachefs, ZFS, F2FS), or may be shared with a copy of the file (XFS).
-    /// The file system below overlayfs is unknown.
+    /// False if the file system never overwrites blocks in place (Btrfs, bcachefs, ZFS, F2FS), or may share blocks with a
+    /// copy of the file (XFS). Also false for overlayfs, because the file system below it is unknown.
     package var storesNeedNoRoom: Bool {
         ["ext4", "tmpfs", "ramfs", "FAT", "exFAT"].contains(name)
     }
@@ -83,7 +84,7 @@ package struct FileSystemKind: Sendable, Equatable {
     /// On tmpfs it does so only since Linux 6.2.
     package var datesAttributes: Bool { name == "ext4" }
 
-    /// Whether the file system is in memory, and is lost on reboot.
+    /// Whether the file system is in memory, so that a reboot loses its files.
     package var isVolatile: Bool {
         name == "tmpfs" || name == "ramfs"
     }
@@ -110,7 +111,7 @@ extension FileDescriptor {
     }
 }
 
-/// When a file system automatically records that a file was read, mount(8).
+/// When a file system updates the access time of a file that is read, mount(8).
 package enum AccessTimes: Sendable, Equatable {
     /// Never recorded: `noatime`.
     case never
@@ -127,10 +128,9 @@ package struct FileSystemSpace: Sendable, Equatable {
     package let availableBytes: Int64
     /// The unused bytes, including those reserved for root.
     ///
-    /// If ``availableBytes`` is 0, fewer bytes than the reserved ones may be free, and space that is freed first replenishes
-    /// the reserve.
+    /// If ``availableBytes`` is 0, the reserve itself may be partly used; freed space then replenishes the reserve first.
     package let freeBytes: Int64
-    /// The total inodes; 0 if the file system does not count them, as ``availableInodes`` is then.
+    /// The total inodes; 0, like ``availableInodes``, if the file system does not count inodes.
     package let totalInodes: UInt64
     package let availableInodes: UInt64
     package let isReadOnly: Bool
@@ -138,8 +138,8 @@ package struct FileSystemSpace: Sendable, Equatable {
 }
 
 extension FileSystemSpace {
-    /// Returns the space of the file system of `path`, or of its nearest existing parent directory; nil if none can be
-    /// opened.
+    /// Creates the space of the file system of `path`, or of its nearest parent directory that can be opened; nil if none
+    /// can.
     package init?(nearest path: String) {
         var parts = path.split(separator: "/")
         let root = path.hasPrefix("/") ? "/" : "./"
@@ -182,8 +182,8 @@ package enum SharedMemory {
 
     /// Opens the directory of shared memory.
     ///
-    /// - Throws: ``Errno/noDevice`` if it is on a file system that is not in memory: a store into a mapped file might need
-    ///   space there.
+    /// - Throws: ``Errno/noDevice`` if the directory is on a file system that is not in memory, where a store into a
+    ///   mapped file might need space.
     package static func open() throws(Errno) -> Directory {
         let directory = try Directory(opening: path)
         guard try directory.descriptor.fileSystem().kind.isVolatile else { throw .noDevice }

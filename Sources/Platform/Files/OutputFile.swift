@@ -2,18 +2,20 @@
 
 import Glibc
 
-/// Functions that write a file of the user atomically: completely or not at all.
+/// Functions that write an output file of the user atomically: completely or not at all.
 package enum OutputFile {
-    /// Writes `path` by way of a new file next to it, which replaces it when `body` has returned.
+    /// Writes a new file next to `path`, which replaces `path` after `body` has returned.
     ///
     /// Symbolic links are followed, and the file that they lead to is replaced. The new file gets the permissions and the
-    /// group of the file that it replaces, if that belongs to this user, but never set-user-id, set-group-id or sticky;
-    /// otherwise those of any new file. A file that is not regular (a device, a pipe) or is another name of an open file
-    /// (`/dev/stdout`) is written directly. If the file system supports unnamed files, an interruption leaves no file
-    /// behind, except in the instant between linking the new file at a temporary name and renaming it.
+    /// group of the file that it replaces, if that file belongs to this user and no other user can have linked it there;
+    /// but never set-user-id, set-group-id or sticky. Otherwise it gets those of any new file. A file that is not regular
+    /// (a device, a pipe) or is another name of an open file (`/dev/stdout`) is written directly. If the file system
+    /// supports unnamed files, an interruption leaves no file behind, except in the instant between linking the new file
+    /// at a temporary name and renaming it.
     ///
-    /// - Throws: ``Errno/accessDenied`` also for a link, a device or a pipe that another user may have planted: it belongs
-    ///   neither to this user nor to root, and other users have write access to its directory.
+    /// - Throws: ``Errno/accessDenied`` also for a symbolic link, a device or a pipe that another user may have planted:
+    ///   other users have write access to its directory, and it belongs neither to this user nor to root, or has several
+    ///   names.
     package static func write(
         _ path: String,
         _ body: (borrowing FileDescriptor) throws(Errno) -> Void
@@ -25,7 +27,7 @@ package enum OutputFile {
         case .file(let old): try replace(place, like: isExample(old, at: place) ? old : nil, body)
         case .special(let identity):
             let file = try open(place, O_NOFOLLOW)
-            // The file was replaced after the check.
+            // A different identity means that the file was replaced after the check.
             guard try file.status().identity == identity else { throw .accessDenied }
             try body(file)
         case .open: try body(open(place, 0))
@@ -46,9 +48,9 @@ package enum OutputFile {
         }
     }
 
-    /// Returns the descriptor denoted by one of the standard names of a process's open files.
+    /// Returns the descriptor that `path` denotes if it is a standard name of an open file; nil for any other path.
     ///
-    /// They also work without /proc.
+    /// The names also work if /proc is not mounted.
     private static func ownDescriptor(_ path: String) -> CInt? {
         switch path {
         case "/dev/stdout": STDOUT_FILENO
@@ -59,7 +61,7 @@ package enum OutputFile {
 
     /// Opens the file for appending.
     ///
-    /// A reopened file starts at offset 0, and its existing content must not be lost.
+    /// A file that is opened again starts at offset 0, so that writing without O_APPEND would overwrite its content.
     private static func open(_ place: borrowing OutputPlace, _ flag: CInt) throws(Errno) -> FileDescriptor {
         let (number, name) = (place.directory.descriptor.rawValue, place.name)
         let flags = O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC | flag
@@ -70,7 +72,7 @@ package enum OutputFile {
         )
     }
 
-    /// Whether a file's permissions express what its user wants for the replacement.
+    /// Whether the replacement gets the permissions of `file`, because this user chose them.
     private static func isExample(_ file: FileStatus, at place: borrowing OutputPlace) throws(Errno) -> Bool {
         guard file.owner == CurrentProcess.effectiveUser else { return false }
         return try OutputPlace.isTrusted(file, in: place.directory.descriptor.status())
@@ -102,7 +104,8 @@ package enum OutputFile {
 
     /// Writes a draft under a name.
     ///
-    /// The replacement of a private file is private from its first byte on, because a killed process would leave it forever.
+    /// The replacement of a private file is private from its first byte on, because a process that is killed leaves the
+    /// draft forever.
     static func make(
         _ draft: RelativePath,
         in directory: borrowing Directory,
@@ -135,13 +138,14 @@ package enum OutputFile {
     /// Gives a file the permissions and the group of the file that it replaces, if any.
     private static func finish(_ file: borrowing FileDescriptor, like old: FileStatus?) throws(Errno) {
         guard let old else { return }
-        // Only the permission bits: a set-user-id file runs a program that its owner chose.
+        // Only the permission bits: a set-user-id file must contain only a program that its owner chose.
         var mode = old.permissions & 0o777
         if try file.status().group != old.group {
             do throws(Errno) {
                 try file.setOwner(nil, group: old.group)
             } catch {
-                // The old group's permissions must not apply to another group: it gets those of all other users.
+                // The old group's permissions must not apply to a different group, which gets the permissions of all
+                // other users instead.
                 mode = mode & 0o707 | (mode & 0o007) << 3
             }
         }

@@ -3,14 +3,14 @@
 import CPlatform
 import Glibc
 
-/// The destination of a file of the user.
+/// The destination of an output file of the user.
 ///
 /// The path is resolved step by step as in path_resolution(7), except that files that another user may have planted are
 /// refused.
 ///
-/// A symbolic link is followed, or a non-regular file written to, only if it belongs to this user or to root, or if no other
-/// user can have put it there. That is stricter than fs.protected_symlinks of proc_sys_fs(5), which checks only the last
-/// link, and may be off.
+/// A symbolic link is followed, and a non-regular file is written to, only if no other user can have put it there, or if
+/// it has a single name and belongs to this user or to root. That is stricter than fs.protected_symlinks of
+/// proc_sys_fs(5), which checks only the last link, and may be off.
 struct OutputPlace: ~Copyable {
     /// The existing file at the destination.
     enum Content: Equatable {
@@ -18,7 +18,7 @@ struct OutputPlace: ~Copyable {
         case file(FileStatus)
         /// A device or a pipe.
         case special(FileStatus.Identity)
-        /// A link of proc(5), which denotes an open file, whatever its text is.
+        /// A symbolic link in proc(5), which leads to an open file, whatever its text is.
         case open
     }
 
@@ -27,12 +27,13 @@ struct OutputPlace: ~Copyable {
     let name: String
     let content: Content
 
-    /// The number of links followed before they count as a loop, path_resolution(7).
+    /// The number of symbolic links that may be followed; more count as a loop, path_resolution(7).
     private static let longestChain = 40
 
     /// Resolves `path`.
     ///
-    /// - Throws: Also ``Errno/accessDenied`` for a file on the way that another user may have planted.
+    /// - Throws: Also ``Errno/accessDenied`` for a link, or a file that is not regular, that another user may have
+    ///   planted.
     static func find(_ path: String) throws(Errno) -> OutputPlace {
         var names = names(in: path)
         var current = try start(of: path)
@@ -55,7 +56,7 @@ struct OutputPlace: ~Copyable {
                 try check(status, in: current)
                 links += 1
                 if links > longestChain { throw .tooManyLinks }
-                // A link of proc(5), recognized by the magic number from linux/magic.h.
+                // A link in proc(5), recognized by the magic number from linux/magic.h.
                 if try current.descriptor.fileSystem().kind.magic == 0x9FA0 {
                     if isLast { return OutputPlace(directory: current, name: name, content: .open) }
                     current = try step(name, from: current, isFollowing: true)
@@ -69,9 +70,10 @@ struct OutputPlace: ~Copyable {
         throw path.isEmpty ? .noEntry : .isDirectory
     }
 
-    /// Whether only the user and root can have put a file into the directory `place`.
+    /// Whether only the user and root can have put `file` into the directory `place`.
     ///
-    /// In a directory that other users can write, they may have linked a file of the user.
+    /// Other users who can write the directory may have linked a file of the user there, so a file with several names is
+    /// not trusted.
     static func isTrusted(
         _ file: FileStatus,
         in place: FileStatus,

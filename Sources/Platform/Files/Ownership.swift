@@ -4,15 +4,15 @@ import Glibc
 
 /// The users whose files may be in a directory, and the owner of new files.
 ///
-/// The owner of a directory, and root, can put any file of theirs into it. Another user's file can only have been moved
-/// there, from a directory that other users can write: it is not used. New files of root are given to the directory's owner,
-/// who otherwise could neither read nor replace their contents.
+/// The owner of a directory, and root, can put their files into it. Another user's file can only have been moved there,
+/// from a directory that other users can write, so it is not used. If this process runs as root, it gives its new files
+/// to the directory's owner, who otherwise could neither read nor replace their contents.
 package struct Ownership: Sendable {
     let owner: UInt32
     let group: UInt32
     /// The user of this process.
     let user: UInt32
-    /// Whether the members of the directory's group can write it: then they share it on purpose.
+    /// Whether the members of the directory's group can write it, which means that they share it on purpose.
     let isShared: Bool
 
     package init(of directory: FileStatus, user: UInt32) {

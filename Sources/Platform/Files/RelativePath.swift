@@ -27,7 +27,8 @@ package struct RelativePath: Sendable {
 
     /// Appends the lowercase hexadecimal digits of the first `length` of `digest`'s 32 bytes, in memory order.
     ///
-    /// Every call on a file of the cache builds such a name, so this takes one pass, without a check for each digit.
+    /// Every call on a file of the cache builds such a name, so the digits are appended in one pass, without a check for
+    /// each.
     ///
     /// - Precondition: The digits fit, and `length` is at most 32.
     package mutating func append(hexadecimal digest: InlineArray<4, UInt64>, first length: Int = 32) {
@@ -45,7 +46,7 @@ package struct RelativePath: Sendable {
         count += 2 * length
     }
 
-    /// Returns a digit without a branch: the gap between "9" and "a" is added to values of 10 and more.
+    /// Returns a hexadecimal digit without a branch: the gap between "9" and "a" is added to values of 10 and more.
     private static func digit(_ value: UInt8) -> UInt8 {
         UInt8(ascii: "0") &+ value &+ ((9 &- value) &>> 7) &* (UInt8(ascii: "a") &- UInt8(ascii: "9") &- 1)
     }
@@ -61,7 +62,7 @@ package struct RelativePath: Sendable {
         return nil
     }
 
-    /// Passes the path as a C string, which is valid while `body` runs.
+    /// Passes the path to `body` as a C string, which is valid while `body` runs.
     @unsafe
     func withCString<Result: ~Copyable>(
         _ body: (UnsafePointer<CChar>) throws(Errno) -> Result

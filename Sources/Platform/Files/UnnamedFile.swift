@@ -17,11 +17,12 @@ extension Directory {
 }
 
 extension FileDescriptor {
-    /// Creates a file without a name in the directory at `path`, a path from the user, which disappears when the process
-    /// ends in any way.
+    /// Creates a file without a name in the directory at `path`, a path from the user.
     ///
-    /// C: `open`, `openat2(O_TMPFILE)`; if the file system lacks that, `openat2` and `unlinkat`: then the file has a name
-    /// for an instant.
+    /// The file disappears when the process ends, however it ends.
+    ///
+    /// C: `open`, `openat2(O_TMPFILE)`; if the file system lacks O_TMPFILE, also `openat2` and `unlinkat`, so that the
+    /// file has a name for an instant.
     package static func unnamed(in path: String) throws(Errno) -> FileDescriptor {
         let directory = try Directory(opening: path)
         if let file = try directory.openUnnamed(.exclusive, mode: 0o600) { return file }

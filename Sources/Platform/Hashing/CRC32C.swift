@@ -4,10 +4,10 @@ import CPlatform
 
 /// The CRC-32C (Castagnoli) of bytes that arrive in any number of pieces; RFC 3720 section 12.1.
 ///
-/// It detects accidents, such as a torn write or a flipped bit, but no attacks. The value depends only on the bytes, not on
-/// their division or on the CPU. It allocates no memory and can't fail.
+/// The checksum detects accidents, such as a torn write or a flipped bit, but no attacks. It depends only on the bytes,
+/// not on their division into pieces or on the CPU. Computing it allocates no memory and can't fail.
 package struct CRC32C: Sendable {
-    /// Whether this CPU has CRC-32C instructions, which are then used.
+    /// Whether this CPU has CRC-32C instructions, which are used by default.
     package static var isAccelerated: Bool { cplatform_crc32c_is_accelerated() }
 
     /// The checksum of everything appended so far; 0 for no bytes.
@@ -37,7 +37,7 @@ package struct CRC32C: Sendable {
     ///
     /// - Complexity: O(*n*) in the number of bytes.
     package mutating func update(_ bytes: Span<UInt8>) {
-        // Considered unsafe because elements may have padding; bytes have none.
+        // The compiler considers `bytes` unsafe because elements may have padding; `UInt8` has none.
         unsafe update(bytes.bytes)
     }
 

@@ -18,7 +18,7 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
         return Self.mix(state)
     }
 
-    /// Spreads every bit of `value` over all 64; different values stay different.
+    /// Spreads every bit of `value` over all 64 bits; different values stay different.
     package static func mix(_ value: UInt64) -> UInt64 {
         var mixed = value
         mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9

@@ -4,10 +4,11 @@ import CPlatform
 
 /// The SHA-256 digest of bytes that arrive in any number of pieces, as defined by FIPS 180-4.
 ///
-/// The digest depends only on the bytes, not on their division or on the CPU. A copy is independent of the original. It
-/// allocates no memory and can't fail. The standard's limit of 2^61 - 1 bytes is not checked.
+/// The digest depends only on the bytes, not on their division into pieces or on the CPU. A copy is independent of the
+/// original. Computing the digest allocates no memory and can't fail. The standard's limit of 2^61 - 1 bytes is not
+/// checked.
 package struct SHA256: Sendable {
-    /// Whether this CPU has SHA-256 instructions, which are then used.
+    /// Whether this CPU has SHA-256 instructions, which are used by default.
     package static var isAccelerated: Bool { cplatform_sha256_is_accelerated() }
 
     private var message = cplatform_sha256()
@@ -32,7 +33,7 @@ package struct SHA256: Sendable {
 
     /// Returns the digest of everything appended: H0...H7 as big-endian bytes.
     ///
-    /// - Complexity: O(1); one block, or two, is left to compress.
+    /// - Complexity: O(1); one or two blocks are left to compress.
     package consuming func finalize() -> [32 of UInt8] {
         unsafe Self.digest { unsafe cplatform_sha256_end(&message, $0, isPortable) }
     }

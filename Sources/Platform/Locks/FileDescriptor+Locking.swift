@@ -17,10 +17,11 @@ extension FileDescriptor {
         }
     }
 
-    /// Makes one attempt to lock a byte of a file that is open for writing; returns false if another open file description
-    /// holds it.
+    /// Makes one attempt to lock a byte of a file that is open for writing; returns false if another open file
+    /// description holds the lock.
     ///
-    /// The byte may lie beyond the end of the file. All users of this open file description hold the lock together. It is
+    /// The byte may lie beyond the end of the file. The kernel's offsets have 63 bits, so the lock is at half of `byte`:
+    /// 2 *n* and 2 *n* + 1 share a lock. All users of this open file description hold the lock together. The lock is
     /// independent of flock(2) on the same file.
     ///
     /// C: `fcntl(F_OFD_SETLK)`.
@@ -50,7 +51,7 @@ extension FileDescriptor {
         try systemCall(.lock) { unsafe fcntl(rawValue, cplatform_F_OFD_SETLK, &range) }
     }
 
-    /// Tries to lock the file, with pauses in between, until `deadline`; returns false if it could not.
+    /// Tries to lock the file, with pauses between the attempts, until `deadline`; returns false if no attempt succeeds.
     ///
     /// flock(2) itself has no time limit.
     package func tryLock(
@@ -67,7 +68,7 @@ extension FileDescriptor {
         return false
     }
 
-    /// Locks the file as ``tryLock(_:until:longestPause:)`` does, and throws if it could not.
+    /// Locks the file as ``tryLock(_:until:longestPause:)`` does, and throws if no attempt succeeds.
     ///
     /// - Throws: ``Errno/timedOut``.
     package func lock(
@@ -80,8 +81,8 @@ extension FileDescriptor {
 
     /// Releases the lock.
     ///
-    /// C: `flock(LOCK_UN)`, which can't fail on an open descriptor. If other code in the program has closed the descriptor,
-    /// as daemons do at startup, the lock is released already.
+    /// C: `flock(LOCK_UN)`, which can't fail on an open descriptor. If other code in the program has closed the
+    /// descriptor, as daemons do at startup, the kernel has already released the lock.
     package func unlock() {
         _ = SystemCall.lock.isRefused
         _ = flock(rawValue, LOCK_UN)

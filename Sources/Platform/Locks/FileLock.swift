@@ -11,17 +11,17 @@ package enum LockMode: Sendable {
 /// A flock(2) that the threads of a process can use together.
 ///
 /// flock belongs to the open file description: two threads that lock one descriptor convert each other's lock instead of
-/// waiting. So threads are counted here before the kernel's lock: the first sharer takes it, the last releases it, and an
-/// exclusive holder excludes the other threads of the process before it requests the kernel's lock. The kernel releases the
-/// lock of a process that dies.
+/// waiting. So this class counts the threads that share the lock. The first sharer takes the kernel's lock, and the last
+/// sharer releases it. An exclusive holder excludes the other threads of the process before it requests the kernel's
+/// lock. The kernel releases the lock of a process that dies.
 ///
 /// While another process blocks an exclusive waiter, the waiter and the sharers of its own process take turns.
 ///
 /// Two `FileLock`s on one file exclude each other, also within a process.
 ///
-/// The kernel lets new sharers join, so sharers of several processes that overlap continuously would starve an exclusive
-/// waiter. If the processes share a word for the lock, the waiter reserves the next few milliseconds in it, and newcomers
-/// yield to it.
+/// The kernel lets new sharers join, so continuously overlapping sharers in several processes would starve an exclusive
+/// waiter. If the processes share a word for the lock, the waiter uses this word to reserve the lock for the next few
+/// milliseconds, and newcomers yield to the waiter.
 package final class FileLock: Sendable {
     /// The number of sharers that may join one hold of the kernel's lock before newcomers wait until it is released.
     ///
@@ -32,11 +32,11 @@ package final class FileLock: Sendable {
 
     /// The pause between attempts to get the kernel's lock.
     ///
-    /// Sharers of other processes leave gaps of microseconds. The more often an exclusive waiter tries, the sooner it hits
-    /// one.
+    /// Sharers in other processes leave the lock free for microseconds at a time. The more often an exclusive waiter
+    /// tries, the sooner it hits such a gap.
     static let longestPause: Duration = .microseconds(500)
 
-    /// How long exclusive waiters wait before they reserve the lock; usually it is free sooner.
+    /// How long exclusive waiters wait before they reserve the lock; usually the lock is free sooner.
     static let askAfter: Duration = .milliseconds(2)
     /// How long newcomers keep away after each reservation.
     ///
@@ -46,12 +46,14 @@ package final class FileLock: Sendable {
     ///
     /// A later time was written before a reboot, when the clock had another origin.
     static let farthestMilliseconds: UInt64 = 50
-    /// The longest time that a newcomer keeps away, so that exclusive waiters who take turns do not starve it.
+    /// The longest time that a newcomer keeps away, so that exclusive waiters that take turns do not starve it.
+    ///
+    /// Also the longest turn and the longest pause of an exclusive waiter.
     static let longestCourtesy: Duration = .milliseconds(50)
     /// How long an exclusive waiter assumes that newcomers delay it.
     ///
-    /// A longer wait is due to a holder that, for example, is stopped. From then on newcomers are kept out for a tenth of
-    /// the time.
+    /// A longer wait has another cause, such as a holder that is stopped. From then on the waiter keeps newcomers out for
+    /// only a tenth of the time.
     static let newcomersMatterFor: Duration = .milliseconds(500)
 
     private struct State {
@@ -73,10 +75,10 @@ package final class FileLock: Sendable {
     private let state = Monitored(State())
     private let wanted: @Sendable () -> MappedWord?
 
-    /// Creates a lock that owns a descriptor of the lock file, opened for reading and writing.
+    /// Creates a lock that owns `descriptor`, a lock file that is open for reading and writing.
     ///
-    /// `wanted` returns the word that all processes share for this lock, if they share one: the time until which an
-    /// exclusive waiter reserves the lock, in milliseconds of CLOCK_MONOTONIC.
+    /// `wanted` returns the word that all processes share for this lock, or nil if they share none. The word holds the
+    /// time until which an exclusive waiter reserves the lock, in milliseconds of CLOCK_MONOTONIC.
     package init(
         owning descriptor: consuming FileDescriptor,
         wanted: @escaping @Sendable () -> MappedWord? = { nil }
@@ -89,7 +91,7 @@ package final class FileLock: Sendable {
     ///
     /// Every call must be balanced by a call of ``unlock(_:)``.
     ///
-    /// Uncontended: one `flock` for the first sharer of a hold and none for those that join.
+    /// Without contention the first sharer makes one `flock` call; sharers that join it make none.
     ///
     /// - Throws: ``Errno/timedOut`` if the lock was not acquired within `patience`, for instance because a holder is
     ///   stopped; other errors of flock(2), such as ENOLCK.
@@ -107,7 +109,7 @@ package final class FileLock: Sendable {
 
     /// Releases the lock acquired by ``lock(_:patience:)``.
     ///
-    /// It does nothing in a child that was forked in between, because the lock belongs to the parent.
+    /// It does nothing in a child that was forked while the lock was held, because the lock belongs to the parent.
     package func unlock(_ mode: LockMode) {
         guard processGeneration == owner else { return }
         let isFree = state.withLock { state in
@@ -119,7 +121,7 @@ package final class FileLock: Sendable {
             case .exclusive:
                 state.isExclusive = false
             }
-            // Inside the monitor: the next thread of this process must not acquire the lock before this.
+            // Called inside the monitor, because no other thread of this process may acquire the lock before this call.
             descriptor.unlock()
             return true
         }
@@ -128,7 +130,7 @@ package final class FileLock: Sendable {
 
     private func lockShared(until deadline: ContinuousClock.Instant) throws(Errno) {
         if try joinSharers(until: deadline) { return }
-        // The wait is outside the monitor, so that other threads keep their own deadlines.
+        // Waits outside the monitor, so that other threads can observe their own deadlines.
         var isSharing = false
         defer { endEntering(isSharing: isSharing) }
         let courtesy = min(deadline, .now + Self.longestCourtesy)
@@ -137,8 +139,10 @@ package final class FileLock: Sendable {
         isSharing = true
     }
 
-    /// Waits to join the sharers; returns false if the caller must take the kernel's lock, which another process holds, and
-    /// report the result.
+    /// Waits to join the sharers; returns false if the caller must take the kernel's lock, because another process holds
+    /// or reserves it.
+    ///
+    /// If the result is false, the caller must then call ``endEntering(isSharing:)``.
     private func joinSharers(until deadline: ContinuousClock.Instant) throws(Errno) -> Bool {
         let isJoined = try state.wait(until: deadline) { (state) throws(Errno) -> Bool? in
             let isJoined = try enter(&state)
@@ -149,7 +153,8 @@ package final class FileLock: Sendable {
         return isJoined
     }
 
-    /// Makes one attempt to share the lock; returns nil if this process blocks newcomers, false if another process does.
+    /// Makes one attempt to share the lock; returns nil if a thread of this process blocks newcomers, false if another
+    /// process does.
     private func enter(_ state: inout State) throws(Errno) -> Bool? {
         guard state.admitsSharer else { return nil }
         if state.sharers == 0 {
@@ -172,9 +177,9 @@ package final class FileLock: Sendable {
         state.wakeAll()
     }
 
-    /// Waits in turns, with sharers of this process admitted in between.
+    /// Waits for the exclusive lock in turns, and admits sharers of this process between the turns.
     ///
-    /// While another process shares the lock, they block no other holder.
+    /// While another process shares the lock, these sharers delay nobody: the exclusive lock is unavailable anyway.
     private func lockExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
         let begin = ContinuousClock.now
         var turn = Self.askAfter
@@ -209,7 +214,7 @@ package final class FileLock: Sendable {
             return try descriptor.tryLock(.exclusive, until: end, longestPause: Self.longestPause)
         }
         while true {
-            // Loaded each time, because the word may be assigned late or be replaced.
+            // Loaded each time, because the word may become available late or be replaced.
             let word = wanted()
             let until = Timestamp.monotonicMilliseconds + Self.wantedMilliseconds
             word?.value = until

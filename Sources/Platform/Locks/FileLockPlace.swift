@@ -2,12 +2,12 @@
 
 import Synchronization
 
-/// A slot for a ``FileLock`` that is set once and then stays the same for the slot's lifetime.
+/// A slot for a ``FileLock`` that is set at most once and never changes afterwards.
 ///
-/// Reading it counts no reference and takes no lock: threads that share a lock file do not contend for a cache line before
-/// they reach the file lock.
+/// Reading the slot changes no reference count and takes no lock, so threads that share a lock file do not contend for a
+/// cache line before they reach the file lock.
 package struct FileLockPlace: ~Copyable, Sendable {
-    /// The address of the lock, which is retained once for it; 0 if no lock is set.
+    /// The address of the lock, to which the slot owns one reference; 0 if no lock is set.
     private let address = Atomic<UInt>(0)
 
     /// Creates an empty slot.

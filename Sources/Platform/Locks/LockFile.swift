@@ -2,23 +2,23 @@
 
 /// A lock file that is held exclusively until this value is destroyed or the process dies.
 ///
-/// In a child that is forked in between the value has no effect: the lock remains the parent's.
+/// In a child that is forked while the lock is held, the value has no effect: the lock remains the parent's.
 ///
-/// Unlike ``FileLock`` it opens its file each time, so that it also excludes other threads of this process.
+/// Unlike ``FileLock``, each lock opens its file again, so that it also excludes other threads of this process.
 package struct LockFile: ~Copyable, Sendable {
     /// The open file.
     package let descriptor: FileDescriptor
     private let owner = processGeneration
 
     deinit {
-        // Closing alone is not enough: a child that was forked in between also has the file.
+        // Closing the file alone is not enough: a child that was forked in the meantime also has it open.
         if processGeneration == owner { descriptor.unlock() }
     }
 
     /// Creates the file if it is missing and waits for its lock.
     ///
-    /// After locking, the path must still name the locked file. If its holder has unlinked it in between, another process
-    /// may hold a new file of that name, and this function starts again.
+    /// After locking, the path must still name the locked file. If the previous holder has unlinked the file in the
+    /// meantime, another process may hold a new file of that name; then this function starts again.
     ///
     /// - Returns: nil if the lock was not acquired within `patience` (zero: one attempt).
     package static func acquire(

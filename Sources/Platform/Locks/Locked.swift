@@ -5,9 +5,9 @@ public import Glibc
 /// A value protected by a mutex: `pthread_mutex_lock`(3), which ThreadSanitizer knows.
 ///
 /// `Synchronization.Mutex` is unsuitable: on Linux it uses a thread identifier that each thread caches once (Swift 6.3,
-/// `_swift_stdlib_gettid`). In a child made by fork(2) that identifier belongs to a thread of the parent, and as soon as
-/// another thread waits for a mutex that the first thread of the child holds, the process crashes or both threads wait
-/// forever.
+/// `_swift_stdlib_gettid`). In the first thread of a child made by fork(2), the cached identifier is that of a thread of
+/// the parent. As soon as another thread waits for a mutex that this first thread holds, the process crashes or both
+/// threads wait forever.
 @safe
 @usableFromInline
 package struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
@@ -25,7 +25,7 @@ package struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
 
     /// Runs `body` with exclusive access to the value.
     ///
-    /// Decide inside, act outside: `body` must not make system calls.
+    /// `body` should only read and change the value: system calls belong after it, when the mutex is free.
     @inlinable
     package func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> Result

@@ -2,8 +2,8 @@
 
 /// A fixed number of elements in contiguous memory, starting at a multiple of 128 bytes, with one owner.
 ///
-/// An element whose stride is 64 fills one cache line. As there is one owner, accessing an element neither counts references
-/// nor checks for uniqueness, as `Array` must.
+/// An element whose stride is 64 fills one cache line. There is only one owner, so accessing an element neither counts
+/// references nor checks for uniqueness, as `Array` must.
 @safe
 @usableFromInline
 package struct AlignedArray<Element: Sendable>: ~Copyable, Sendable {

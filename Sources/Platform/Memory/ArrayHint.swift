@@ -3,13 +3,15 @@
 import CPlatform
 import Synchronization
 
-/// The approximate address of the elements of an ``AlignedArray``, for prefetching by a thread that does not hold its lock.
+/// The possibly outdated address of the elements of an ``AlignedArray``, for a thread that prefetches them without its
+/// lock.
 ///
-/// It is only used for prefetching, so an outdated hint only costs time.
+/// It is used only for prefetching, so an outdated address costs nothing but time.
 package struct ArrayHint: ~Copyable, Sendable {
-    /// The address of the first element, a multiple of 128, with the binary logarithm of the number of elements in the low bits.
+    /// The address of the first element, a multiple of 128, with the binary logarithm of the number of elements in the
+    /// low 7 bits.
     ///
-    /// 0 if there are none.
+    /// 0 if there are no elements.
     private let word = Atomic<UInt>(0)
 
     package init() {}

@@ -2,10 +2,10 @@
 
 /// The seed of one table's hashes: 320 bits of the system's randomness (getrandom), which are never disclosed.
 ///
-/// An attacker who chooses keys without having seen hashes can't choose colliding keys: collisions depend on the seed, and
-/// no value or order that a cache returns depends on a hash. This is not a keyed hash function with a proof, such as
-/// SipHash: an attacker who times single lookups for a long time may infer something. That affects performance, not
-/// correctness: colliding keys are compared one after the other, at most as many as the tier holds.
+/// An attacker who chooses keys without having seen hashes can't choose colliding keys: collisions depend on the seed,
+/// and no value or order that a cache returns depends on a hash. Unlike SipHash, this is not a keyed hash function with a
+/// security proof: an attacker who times single lookups for a long time may infer something about the seed. That affects
+/// performance, not correctness: a lookup compares colliding keys one after the other, at most as many as the tier holds.
 @usableFromInline
 package struct HashSeed: Sendable {
     @usableFromInline let first = UInt64.random(in: .min ... .max)
@@ -17,18 +17,18 @@ package struct HashSeed: Sendable {
     package init() {}
 }
 
-/// A key's UTF-8 bytes prepared for a hash table lookup: their hash, and the first of them as numbers.
+/// A key's UTF-8 bytes prepared for a hash table lookup: their hash, their number, and the first of them as integers.
 ///
-/// No Unicode normalization and no allocation is involved. The head and the length alone distinguish a key of up to
+/// There is no Unicode normalization and no allocation. The head and the length alone distinguish a key of up to
 /// ``Head/capacity`` bytes from all others.
 @usableFromInline
 package struct KeyBytes: Sendable {
-    /// The first bytes as numbers.
+    /// The first bytes of a key as integers.
     ///
-    /// For two keys of the same length of at most ``capacity`` bytes, the heads are equal exactly if the keys are.
+    /// Two keys of the same length, at most ``capacity`` bytes, have equal heads exactly if the keys are equal.
     @usableFromInline
     package struct Head: Sendable, Equatable {
-        /// The number of bytes that it holds: enough for most keys that people write, in half a cache line.
+        /// The number of bytes that a head holds: half a cache line, and enough for most keys that people write.
         @inlinable package static var capacity: Int { 32 }
 
         @usableFromInline var first: UInt64
@@ -60,7 +60,7 @@ package struct KeyBytes: Sendable {
         (hash, length, head) = (0, 0, Head())
     }
 
-    /// The same bytes in a separate name space: equal to none that were created from a string alone.
+    /// The same bytes in a separate name space: they equal no value that was created from a string alone.
     ///
     /// No string of at most ``Head/capacity`` bytes has this length, and longer ones are compared byte by byte.
     package var apart: KeyBytes {
@@ -71,7 +71,7 @@ package struct KeyBytes: Sendable {
 
     /// Creates the bytes of a key.
     ///
-    /// It makes no call, except for a string without contiguous storage, which no string made on Linux is.
+    /// It makes no call, except for a string without contiguous storage, which does not occur on Linux.
     ///
     /// - Complexity: O(*n*) in the bytes, 16 of them at a time.
     @inlinable
@@ -105,7 +105,7 @@ package struct KeyBytes: Sendable {
                 )
                 offset += 16
             }
-            // Some of the last sixteen bytes may have been hashed already, which does no harm.
+            // The last sixteen bytes may overlap bytes that are already hashed, which does no harm.
             hash = unsafe fold(
                 bytes.word(at: count - 16) ^ seed.first,
                 bytes.word(at: count - 8) ^ seed.second ^ hash
@@ -118,7 +118,8 @@ package struct KeyBytes: Sendable {
 }
 
 extension KeyBytes.Head {
-    /// Creates the head from words that overlap if the length is not a multiple of their size, so that no masking is needed.
+    /// Creates the head from words, which overlap if the length is not a multiple of their size, so that no masking is
+    /// needed.
     @unsafe
     @inlinable
     @inline(__always)
@@ -142,7 +143,7 @@ extension KeyBytes.Head {
     }
 }
 
-/// Returns the product of both, with its halves combined by XOR: each bit of the result depends on all of them.
+/// Returns the XOR of the two halves of the product: each bit of the result depends on all bits of both factors.
 ///
 /// This is the mixing function of wyhash, which Go's maps use if the processor has no AES instructions; the factors here are
 /// secret.

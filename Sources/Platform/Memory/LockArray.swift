@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Values, each protected by its own lock, none of which shares cache lines with another.
+/// Values that are each protected by a separate lock, and share no cache lines with each other.
 ///
-/// Locking one counts no references, unlike an array of ``Locked/Box``.
+/// Unlike in an array of ``Locked/Box``, locking a value changes no reference count.
 @safe
 @usableFromInline
 package struct LockArray<Value: ~Copyable>: ~Copyable, Sendable {

@@ -6,14 +6,14 @@ public import Synchronization
 
 /// A file mapped into memory as 64-bit words and shared with every process that maps it (MAP_SHARED).
 ///
-/// The words are only accessed atomically. All processes see each other's changes at once, even those of a process that is
-/// killed; they reach the storage device some time later. The file must be at least as long as the mapping, and have all its
-/// blocks: touching a page that the file system can't provide kills the process with SIGBUS.
+/// The words are only accessed atomically. All processes see each other's changes at once, even those of a process that
+/// is killed; the changes reach the storage device some time later. The file must be at least as long as the mapping, and
+/// have all its blocks: touching a page that the file system can't provide kills the process with SIGBUS.
 @safe
 package final class MappedFile: Sendable {
     /// The mapped words, valid for the lifetime of this object.
     package let words: MappedWords
-    /// Whether the words may be changed; in a read-only mapping that would kill the process with SIGSEGV.
+    /// Whether the words may be changed; changing a read-only mapping kills the process with SIGSEGV.
     package let isWritable: Bool
 
     private nonisolated(unsafe) let base: UnsafeMutableRawPointer
@@ -44,10 +44,12 @@ package final class MappedFile: Sendable {
 
     /// Replaces the mapped file by private memory.
     ///
-    /// ``words`` stays valid: from now on it is memory of this process alone, all 0 except for `value` at `index`. A thread
-    /// that has read one of the new words sees only new ones. If memory is exhausted, the file stays mapped.
+    /// ``words`` stays valid: from now on its words belong to this process alone, and all are 0 except for `value` at
+    /// `index`. A thread that has read one of the new words sees only new words from then on. If memory is exhausted, the
+    /// file stays mapped.
     ///
-    /// C: `mmap`, `mremap`. It takes a page, and one more for each page that is written from now on.
+    /// C: `mmap`, `mremap`. The replacement takes one page of memory, and another one for each page that is written from
+    /// now on.
     package func detach(leaving value: UInt64, at index: Int) {
         precondition(index >= 0 && index < byteCount / 8, "outside of the mapping")
         let (count, flags) = (byteCount, MAP_PRIVATE | MAP_ANONYMOUS)
@@ -61,7 +63,7 @@ package final class MappedFile: Sendable {
     }
 
     deinit {
-        // Fails only for an address that is not a mapping's.
+        // Fails only for an address that is not mapped.
         let failed = unsafe munmap(base, byteCount) == -1
         precondition(!failed, "the pages were not mapped")
     }
@@ -69,8 +71,8 @@ package final class MappedFile: Sendable {
 
 /// A view of words that are shared with other threads or processes.
 ///
-/// Copying it counts no references: the holder must keep the memory mapped. On x86-64 a load is one `mov`; it is lock-free
-/// on every processor.
+/// Copying the view changes no reference count, so the holder must keep the memory mapped. A load is lock-free on every
+/// processor, and one `mov` on x86-64.
 @safe
 @usableFromInline
 package struct MappedWords: Sendable {
@@ -110,8 +112,9 @@ package struct MappedWords: Sendable {
         unsafe word(index).pointee.load(ordering: .acquiring)
     }
 
-    /// Returns the index of the first of these words that has a bit of `mask`, each loaded like ``load(_:)``; nil if none
-    /// has.
+    /// Returns the index of the first word in `range` that has a bit of `mask`; nil if none has.
+    ///
+    /// Each word is loaded like ``load(_:)``.
     package func firstIndex(in range: Range<Int>, havingAnyOf mask: UInt64) -> Int? {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "outside of the mapping")
         let place = unsafe UnsafeRawPointer(words + range.lowerBound).assumingMemoryBound(to: UInt64.self)
@@ -135,7 +138,7 @@ package struct MappedWords: Sendable {
         unsafe word(index).pointee.wrappingAdd(amount, ordering: .sequentiallyConsistent).oldValue
     }
 
-    /// Adds to a word that is only a sum, with relaxed ordering.
+    /// Adds to a word that is only a counter, atomically, with wraparound and relaxed ordering.
     @inlinable
     package func count(_ amount: UInt64, at index: Int) {
         unsafe word(index).pointee.wrappingAdd(amount, ordering: .relaxed)
@@ -179,7 +182,7 @@ package struct MappedWord: Sendable {
     }
 }
 
-/// Private words of this process, initially 0, aligned to a cache line.
+/// Words in private memory of this process, initially 0, aligned to a cache line.
 @safe
 package final class WordBlock: Sendable {
     /// The words, valid for the lifetime of this object.

@@ -2,23 +2,23 @@
 
 /// A gauge of memory pressure, to be read about once a second.
 ///
-/// It reads the control group that the process was in when the gauge was created, else the whole machine. The limits of the
-/// groups above are not read: their stalls show in the group's own.
+/// It reads the control group that the process was in when the gauge was created; if there is none, the whole machine. It
+/// does not read the limits of parent groups: stalls that they cause appear in the stalls of the group itself.
 package struct MemoryGauge: Sendable {
     private let group: MemoryGroup?
-    /// The path of the file of stalls.
+    /// The path of the pressure file, which reports stalls.
     private let stalls: String?
 
     /// Creates a gauge for this process; nil if the kernel provides no data (neither PSI nor a control group).
     ///
-    /// C: `open`, up to 7, each with `pread` and `close`, once.
+    /// C: `open`, `pread` and `close` of up to 7 files.
     package init?() {
         self.init(group: MemoryGroup.own().first, machine: "/proc/pressure/memory")
     }
 
     /// Creates a gauge for a control group.
     ///
-    /// If the group has no file of stalls, the stalls of `machine` are used.
+    /// If the group has no pressure file, the gauge reads the pressure file `machine`.
     init?(group: MemoryGroup?, machine: String? = nil) {
         self.group = group
         // Opening succeeds even if pressure is not measured; only reading fails (EOPNOTSUPP).
@@ -27,10 +27,12 @@ package struct MemoryGauge: Sendable {
         if stalls == nil, group.flatMap({ $0.text($0.version.usage) }) == nil { return nil }
     }
 
-    /// Returns the current memory pressure: the worse of the levels of the stalls and of the group's usage.
+    /// Returns the current memory pressure: the level of the stalls or the level of the group's usage, whichever is
+    /// worse.
     ///
-    /// C: `open`, `pread` and `close` of the stalls' file, of three more in a control group, and of a fifth when it is
-    /// nearly full. A file that can't be read (the group was removed, no descriptor is free) counts as no pressure.
+    /// C: `open`, `pread` and `close` of the pressure file, of up to three more files in a control group, and of a fifth
+    /// if the group is nearly full. A file that can't be read (the group was removed, no descriptor is free) counts as no
+    /// pressure.
     package func pressure() -> MemoryPressure {
         let stalled = stalls.flatMap { ProcFiles.text($0) }.flatMap { Self.stall(parsing: $0) } ?? 0
         return max(MemoryPressure(stalled: stalled), group?.pressure() ?? .none)

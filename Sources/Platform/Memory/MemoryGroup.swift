@@ -12,7 +12,8 @@ struct MemoryGroup: Sendable, Equatable {
         /// The file with the group's memory usage.
         var usage: String { self == .one ? "memory.usage_in_bytes" : "memory.current" }
 
-        /// The files with the limits: beyond the first one of version 2 the kernel slows the group down.
+        /// The files with the limits; beyond the first limit of version 2, `memory.high`, the kernel slows the group
+        /// down.
         var limits: [String] { self == .one ? ["memory.limit_in_bytes"] : ["memory.high", "memory.max"] }
 
         /// The lines of memory.stat with the page cache of the group and its descendants.
@@ -30,7 +31,7 @@ struct MemoryGroup: Sendable, Equatable {
 
     var directory: String { root + path }
 
-    /// Returns the groups of this process whose files exist.
+    /// Returns the groups of this process whose usage can be read.
     ///
     /// C: `open`, `pread` and `close` of `/proc/self/cgroup`, and of one file for each candidate.
     static func own() -> [MemoryGroup] {
@@ -64,7 +65,7 @@ struct MemoryGroup: Sendable, Equatable {
         return groups
     }
 
-    /// The limits of this group and those above it, if they have limits.
+    /// The limits of this group and of all its parent groups; empty if none of them has a limit.
     var limits: [Int64] {
         var groups = [root]
         for name in path.split(separator: "/") { groups.append("\(groups[groups.count - 1])/\(name)") }
@@ -76,16 +77,16 @@ struct MemoryGroup: Sendable, Equatable {
     /// Returns the text of a file of the group.
     func text(_ name: String) -> String? { ProcFiles.text("\(directory)/\(name)") }
 
-    /// Returns the pressure according to how near the group is to its limit.
+    /// Returns the pressure that follows from how close the group's usage is to its limit.
     ///
-    /// C: `open`, `pread` and `close` of three files, and of a fourth when it is nearly full.
+    /// C: `open`, `pread` and `close` of up to three files, and of a fourth if the group is nearly full.
     func pressure() -> MemoryPressure {
         let limits = version.limits.compactMap { text($0).flatMap { Self.bytes(parsing: $0) } }
         guard let used = text(version.usage).flatMap({ Self.bytes(parsing: $0) }), let limit = limits.min()
         else { return .none }
         let pressure = MemoryPressure(used: used, limit: limit)
-        // Groups fill up with page cache and stay full, so only then the page cache is read. Without that number a full
-        // group indicates nothing.
+        // A group normally fills up with page cache and stays full, so the page cache is read only for a full group.
+        // Without that number a full group indicates nothing.
         guard pressure > .none, let statistics = text("memory.stat") else { return .none }
         return MemoryPressure(used: used - min(used, pageCache(parsing: statistics)), limit: limit)
     }

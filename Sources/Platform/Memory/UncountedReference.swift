@@ -4,8 +4,8 @@ public import CPlatform
 
 /// A reference to an object that other code keeps alive.
 ///
-/// Using it changes no reference count, so threads that access one object at the same time do not contend for its cache
-/// line.
+/// Using the reference does not change the object's reference count, so threads that use one object at the same time do
+/// not contend for that cache line.
 @safe
 @usableFromInline
 package struct UncountedReference<Object: AnyObject & Sendable>: Sendable {
@@ -26,8 +26,9 @@ package struct UncountedReference<Object: AnyObject & Sendable>: Sendable {
         unsafe object._withUnsafeGuaranteedRef(body)
     }
 
-    /// Prefetches the first three cache lines of the object without waiting for them; the first, which contains the
-    /// reference count, for writing.
+    /// Prefetches the first three cache lines of the object without waiting for them.
+    ///
+    /// The first line, which contains the reference count, is prefetched for writing.
     @inlinable
     package func prefetch() {
         let address = unsafe UnsafeRawPointer(object.toOpaque())

@@ -2,8 +2,8 @@
 
 /// A child process with a pipe to its standard input and a pipe from its standard output.
 ///
-/// It inherits these two, standard error and no other descriptor: all others are close-on-exec. Destroying the value without
-/// waiting kills the process, so that no child outlives its owner or stays a zombie.
+/// The process inherits these two pipes, standard error and no other descriptor: all others are close-on-exec. Destroying
+/// the value without waiting kills the process, so that no child outlives its owner or stays a zombie.
 package struct ChildProcess: ~Copyable, Sendable {
     package typealias End = SpawnedProcess.End
 
@@ -12,14 +12,16 @@ package struct ChildProcess: ~Copyable, Sendable {
     private var input: FileDescriptor?
     private var process: SpawnedProcess
 
-    /// Starts `executable`, a path, with the given arguments after its name.
+    /// Starts `executable`, with the given arguments after its name.
     ///
     /// C: `pipe2`, `posix_spawn`.
     ///
-    /// Signals that this process blocks or ignores are neither blocked nor ignored in the child.
+    /// In the child no signal is blocked, and SIGPIPE and SIGXFSZ have their default effect. Any other signal that this
+    /// process ignores stays ignored.
     ///
     /// - Parameters:
-    ///   - environment: Variables to add to this process's environment, or to replace in it.
+    ///   - environment: Variables that the child gets in addition to this process's environment, or instead of variables
+    ///     of the same name.
     ///   - searchesPath: Whether a program name without a slash is looked up in `$PATH`.
     package init(
         starting executable: String,
@@ -54,19 +56,19 @@ package struct ChildProcess: ~Copyable, Sendable {
         }
     }
 
-    /// Closes the process's standard input, so that it reads the end of file.
+    /// Closes the pipe to the process's standard input, so that the process reads the end of file.
     package mutating func closeInput() {
         input = nil
     }
 
-    /// Sends a signal; does nothing after the process has been waited for, as its number may have been reused.
+    /// Sends a signal; does nothing once the process has been waited for, because its PID may have been reused.
     ///
     /// C: `kill`.
     package func send(_ signal: Signal) {
         process.send(signal)
     }
 
-    /// Waits until the process has ended and returns how; a later call returns at once.
+    /// Waits until the process has ended and returns how it ended; a later call returns at once.
     ///
     /// C: `waitpid`.
     package mutating func wait() throws(Errno) -> End {

@@ -21,7 +21,7 @@ package enum CurrentProcess {
         return words
     }
 
-    /// A path of this program's file that stays valid if the file is replaced or deleted: proc_pid_exe(5).
+    /// A path of this program's executable file that stays valid if the file is replaced or deleted: proc_pid_exe(5).
     ///
     /// If /proc is not mounted, it is the path by which the program was executed.
     package static let executable: String = {
@@ -95,21 +95,22 @@ package enum CurrentProcess {
 
     // MARK: Descriptors
 
-    /// Opens those of the three standard descriptors that are closed, so that no file of the cache can get their numbers and
+    /// Opens each of the three standard descriptors that is closed, so that no file of the cache can get its number and
     /// be mistaken for the output.
     ///
-    /// Each is opened in the wrong direction, so that using it still fails (EBADF), as if it were closed.
+    /// Each one is opened in the wrong direction, so that using it still fails (EBADF), as if it were closed.
     package static func occupyStandardDescriptors() {
         for (descriptor, flags) in [
             (STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY),
         ]
         where !Terminal.isOpen(descriptor) {
-            // The lowest free number is this one. If /dev/null can't be opened, there is no remedy.
+            // open(2) takes the lowest free number, which is this one. If /dev/null can't be opened, there is no remedy.
             if !SystemCall.open.isRefused { _ = unsafe open("/dev/null", flags) }
         }
     }
 
-    /// Closes all descriptors except the standard ones, because a caller may wait until they are closed.
+    /// Closes all inherited descriptors except the standard ones, because the process that opened them may wait until
+    /// they are closed.
     ///
     /// Before Linux 5.9 it does nothing. Call it only at program start, before the program opens its own descriptors.
     ///
@@ -127,7 +128,7 @@ package enum CurrentProcess {
         Glibc.exit(status)
     }
 
-    /// Ends this process by `signal`, as its child has ended, without dumping core.
+    /// Ends this process by `signal`, without dumping core, so that it ends as its child did.
     ///
     /// C: `setrlimit`, and the calls of ``Signal/endProcess()``.
     package static func end(like signal: Signal) -> Never {
@@ -135,7 +136,7 @@ package enum CurrentProcess {
         var none = rlimit()
         _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         signal.endProcess()
-        // Shells report a death by signal this way; used for a signal that does not end a process.
+        // Reached only if the signal does not end a process. Shells report a death by signal as this status.
         exit(128 + signal.rawValue)
     }
 }

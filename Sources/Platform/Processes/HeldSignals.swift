@@ -5,10 +5,10 @@ import Glibc
 
 /// Signals whose effect is suspended, so that a process can wait for them and for pipes at once.
 ///
-/// An ignored signal stays ignored, as under nohup(1): if it were blocked, it would arrive. Signals are blocked, not
-/// handled: no code of this program runs inside a signal handler. They are blocked only in the calling thread and in threads
-/// started later, so this is for a process's main thread. Destroying the value unblocks the signals, including any that have
-/// arrived and were not fetched.
+/// Signals are blocked, not handled: no code of this program runs inside a signal handler. A signal that the process
+/// ignores, for instance under nohup(1), is not blocked and stays ignored; if it were blocked, it would arrive. Signals
+/// are blocked only in the calling thread and in threads started later, so this is for a process's main thread.
+/// Destroying the value unblocks the signals, including any that have arrived and were not fetched.
 package struct HeldSignals: ~Copyable, Sendable {
     private let held: [Signal]
     private let file: FileDescriptor
@@ -17,8 +17,8 @@ package struct HeldSignals: ~Copyable, Sendable {
     ///
     /// C: `signalfd`, `pthread_sigmask`.
     package init(_ signals: [Signal]) throws(Errno) {
-        // If SIGCHLD is ignored, as some daemons leave it for their children, it would not arrive, and waiting for a child
-        // would not work.
+        // Some daemons start their children with SIGCHLD ignored. An ignored SIGCHLD would not arrive, and waiting for a
+        // child would not work.
         if signals.contains(.child) { _ = Glibc.signal(SIGCHLD, SIG_DFL) }
         let held = signals.filter { !$0.isIgnored }
         var set = sigset_t(held)
@@ -38,7 +38,8 @@ package struct HeldSignals: ~Copyable, Sendable {
 
     /// Returns a signal that has arrived, if any, and whether the kernel sent it.
     ///
-    /// The kernel sends the signals of terminal keys, to all processes in the terminal's foreground.
+    /// The kernel sends the signals that terminal keys cause, and sends them to all processes in the terminal's
+    /// foreground.
     ///
     /// C: `sigtimedwait`.
     package func next() -> (signal: Signal, isFromKernel: Bool)? {
@@ -52,7 +53,7 @@ package struct HeldSignals: ~Copyable, Sendable {
     }
 }
 
-/// A record of whether a signal has asked this process to end, for a program that works until then.
+/// A record of whether a signal has asked this process to end, for a program that runs until it is stopped.
 ///
 /// A separate thread fetches the signal, so that working threads can check it at any time and waiting threads are woken.
 /// Like ``HeldSignals``, it must be created by the main thread before other threads start. It exists as long as the process.
@@ -61,7 +62,7 @@ package final class StopSignal: Sendable {
     /// The first signal that has arrived.
     private let arrived = Monitored<Signal?>(nil)
 
-    /// Suspends the effect of `signals`, except ignored ones; any signal after the first ends the process at once.
+    /// Suspends the effect of `signals`, except ignored ones; the second signal that arrives ends the process at once.
     package init(_ signals: [Signal]) throws(Errno) {
         self.signals = try HeldSignals(signals)
         try DetachedThread.start("diskcache-stop") {
@@ -87,7 +88,7 @@ package final class StopSignal: Sendable {
     /// Whether a signal has arrived; makes no system call.
     package var hasArrived: Bool { arrived.withLock { $0 != nil } }
 
-    /// Waits until `deadline` and returns the signal as soon as one has arrived, else nil.
+    /// Waits for a signal and returns it; nil if none has arrived by `deadline`.
     package func wait(until deadline: ContinuousClock.Instant) -> Signal? {
         arrived.wait(until: deadline) { $0 }
     }

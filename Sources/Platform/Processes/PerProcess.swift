@@ -3,17 +3,18 @@
 public import CPlatform
 import Synchronization
 
-/// An identifier that distinguishes this process from all its forked ancestors: never 0, and constant within a process.
+/// An identifier that distinguishes this process from the processes that it was forked from: never 0, and constant within
+/// a process.
 ///
-/// An object that stores it and later finds a different value was copied into a child by fork(2). The child shares locks
-/// that belong to the parent, and inherits mutexes that threads of the parent may have held. Reading it costs two loads and
-/// no system call.
+/// An object that stores the identifier and later finds a different value was copied into a child by fork(2). The child
+/// shares locks that belong to the parent, and inherits mutexes that threads of the parent may have held. Reading the
+/// identifier costs two loads and no system call.
 @inlinable package var processGeneration: UInt64 { cplatform_process_generation() }
 
-/// An object that exists once per process: a child made by fork(2) makes its own.
+/// An object that exists once per process: a child made by fork(2) creates a separate one.
 ///
-/// The inherited object is left unchanged and is never freed: threads that do not exist in the child may have locked it. So
-/// this is for objects that live as long as the process.
+/// The child leaves the inherited object unchanged and never frees it, because threads that do not exist in the child may
+/// have locked it. So this is for objects that live as long as the process.
 package final class PerProcess<Value: AnyObject & Sendable>: Sendable {
     private final class Place: Sendable {
         let owner = processGeneration

@@ -16,7 +16,8 @@ package struct Pipe: ~Copyable, Sendable {
         writing = FileDescriptor(owning: ends.writing)
     }
 
-    /// Closes this process's writing end, so that the reading end reaches its end once the other writers have closed theirs.
+    /// Closes the writing end and returns the reading end, which reaches its end once all other writers have closed
+    /// theirs.
     package consuming func closingWriting() -> FileDescriptor {
         reading
     }
@@ -24,13 +25,13 @@ package struct Pipe: ~Copyable, Sendable {
 
 /// Functions that wait for pipes.
 package enum Readiness {
-    /// Returns those of `descriptors` that are readable or at end of file, after at most `limit`.
+    /// Waits for at most `limit`, and returns the descriptors that are readable or at end of file.
     ///
     /// A signal ends the wait early, with an empty result.
     ///
     /// C: `poll`.
     ///
-    /// - Parameter output: A descriptor to wait for until it is writable or has no reader.
+    /// - Parameter output: A descriptor that the function also returns once it is writable or has no reader.
     package static func wait(
         for descriptors: [Int32],
         orWriting output: Int32? = nil,

@@ -37,11 +37,11 @@ package enum ProcFiles {
         text("/proc/\(process)/stat").flatMap { state(parsing: $0) }.map { $0 == "T" || $0 == "t" }
     }
 
-    /// Whether a thread of a process, except the calling one, runs, or waits only for a processor or for a disk.
+    /// Whether any thread of a process, except the calling thread, runs or waits only for a processor or a disk.
     ///
-    /// False for a process that is stopped or frozen, and for one that this process does not see.
+    /// False for a process that is stopped or frozen, or that this process does not see.
     ///
-    /// C: `open`, `getdents64` and `close` of the list of threads; `open`, `pread`, `close` for each of them.
+    /// C: `open`, `getdents64` and `close` of the list of threads; `open`, `pread` and `close` for each thread.
     package static func isBusy(_ process: Int32) -> Bool {
         let own = text("/proc/thread-self/stat").map { $0.prefix { $0 != " " } }
         let threads = (try? Directory(opening: "/proc/\(process)/task").names()) ?? []
@@ -83,10 +83,11 @@ package enum ProcFiles {
         return words.count > 1 ? Int32(words[1]) : nil
     }
 
-    /// Returns the processes that hold a flock(2) on a file with this inode number, by the numbers that this process sees.
+    /// Returns the PIDs, in this process's PID namespace, of the processes that hold a flock(2) on a file with this inode
+    /// number.
     ///
-    /// A number that a process has stored in a file may belong to another namespace, where it denotes another process. The
-    /// result is also empty if the kernel does not report locks.
+    /// A PID that the holder has stored in a file would be less reliable: it may be from another namespace and denote a
+    /// different process here. The result is also empty if the kernel does not report locks.
     ///
     /// C: `open`, `read`, `close`.
     package static func lockHolders(inode: UInt64) -> [Int32] {
@@ -107,10 +108,10 @@ package enum ProcFiles {
 
     /// Returns the content of a file; nil if it can't be read.
     ///
-    /// C: `open`, `pread`, or with a limit `read`, `close`.
+    /// C: `open`, `pread` (`read` if there is a limit), `close`.
     ///
-    /// - Parameter limit: The maximum length in bytes; if nil, the function returns what a single `read` of up to 8192 bytes
-    ///   returns.
+    /// - Parameter limit: The maximum length in bytes; if nil, the function returns what a single `pread` of up to 8192
+    ///   bytes returns.
     static func text(_ path: String, limit: Int? = nil) -> String? {
         do throws(Errno) {
             let file = try FileDescriptor(opening: path, .readOnly)

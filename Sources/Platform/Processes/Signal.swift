@@ -24,16 +24,18 @@ package struct Signal: Sendable, Equatable {
     package static let user2 = Signal(rawValue: SIGUSR2)
     package static let child = Signal(rawValue: SIGCHLD)
 
-    /// Ignores the signal; with ``brokenPipe`` or ``fileSizeLimit`` ignored, the call that would end the process fails with
-    /// EPIPE or EFBIG.
+    /// Ignores the signal.
+    ///
+    /// If ``brokenPipe`` or ``fileSizeLimit`` is ignored, the call that would end the process fails with EPIPE or EFBIG.
     ///
     /// C: `signal`.
     package func ignore() {
         _ = Glibc.signal(rawValue, SIG_IGN)
     }
 
-    /// Replaces the signal's handler by the kernel's default effect; a signal that is ignored, as inherited at start, stays
-    /// ignored.
+    /// Replaces the signal's handler by the kernel's default effect.
+    ///
+    /// An ignored signal stays ignored, because the process may have inherited that at start.
     ///
     /// C: `signal`.
     package func restoreDefault() {
@@ -56,7 +58,7 @@ package struct Signal: Sendable, Equatable {
 
     /// Whether the signal has its default effect: this process neither handles nor ignores it.
     ///
-    /// A handler inherited from the process that forked this one has no effect here.
+    /// A ``SignalPipe`` handler inherited from the process that forked this one does not count: it has no effect here.
     ///
     /// C: `sigaction`, `getpid`.
     package var hasDefaultEffect: Bool {

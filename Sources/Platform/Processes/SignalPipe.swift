@@ -13,8 +13,10 @@ package final class SignalPipe: Sendable {
         pipe = try Pipe()
     }
 
-    /// Handles a signal that has its default effect; returns false, without a change, if the process ignores it, as under
-    /// nohup(1), or handles it itself.
+    /// Handles a signal that has its default effect.
+    ///
+    /// Returns false and changes nothing if the process ignores the signal, for instance under nohup(1), or already
+    /// handles it.
     ///
     /// C: `sigaction`.
     package func take(_ signal: Signal) throws(Errno) -> Bool {

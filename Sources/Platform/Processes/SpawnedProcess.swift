@@ -9,14 +9,14 @@ package struct SpawnRequest: Sendable {
     package enum Stream: Sendable {
         /// This process's stream.
         case inherited
-        /// `/dev/null`; for input an empty pipe if that file is missing, as in some sandboxes.
+        /// `/dev/null`; if it is missing, as in some sandboxes, input comes from an empty pipe.
         case null
         case descriptor(Int32)
     }
 
     /// The program and its arguments: bytes without NUL.
     package let words: [[UInt8]]
-    /// Variables to add to this process's environment, or to replace in it.
+    /// Variables that the child gets in addition to this process's environment, or instead of variables of the same name.
     package var environment: [String: String] = [:]
     package var input = Stream.inherited
     package var output = Stream.inherited
@@ -36,11 +36,12 @@ package struct SpawnRequest: Sendable {
 
     /// Starts the process.
     ///
-    /// ``SpawnedProcess`` waits for it, or init(8) after this process has ended.
+    /// The caller must wait for the process, as ``SpawnedProcess`` does; after this process has ended, init(8) waits for
+    /// it.
     ///
     /// C: `posix_spawn`, `posix_spawnp`.
     ///
-    /// - Throws: Also if the program could not be executed, which is not reported as an exit status of the child.
+    /// - Throws: An error also if the program can't be executed; that is never reported as an exit status of the child.
     @discardableResult
     package func start() throws(Errno) -> Int32 {
         let words = CStringList(words)
@@ -50,7 +51,7 @@ package struct SpawnRequest: Sendable {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        // Kept open until the process has its own copy.
+        // Stays open until the process has its own copy.
         let emptyInput = hasNoNullInput ? try Pipe().closingWriting() : nil
         let emptyNumber: CInt? =
             switch emptyInput {
@@ -86,13 +87,15 @@ package struct SpawnRequest: Sendable {
         return identifier
     }
 
-    /// Replaces this process by the program, which needs neither a descriptor nor another process.
+    /// Replaces this process by the program.
+    ///
+    /// That needs no other process, and no free descriptor unless `/dev/null` is missing.
     ///
     /// Streams must be inherited or null; `environment` and `isNewSession` are ignored.
     ///
     /// C: `execv`, `execvp`.
     ///
-    /// - Returns: The error that prevented it.
+    /// - Returns: The error that prevented the replacement.
     package func replaceProcess() -> Errno {
         let words = CStringList(words)
         guard !SystemCall.spawn.isRefused else { return .current }
@@ -108,7 +111,7 @@ package struct SpawnRequest: Sendable {
                 }
                 continue
             }
-            // The lowest free number is then this one.
+            // open(2) takes the lowest free number, which is then this one.
             _ = Glibc.close(number)
             if unsafe open("/dev/null", mode) == -1 { return .current }
         }
@@ -133,8 +136,8 @@ package struct SpawnRequest: Sendable {
 
 /// A child process.
 ///
-/// It inherits its standard streams and no other descriptor: all others are close-on-exec. Destroying the value without
-/// waiting kills the process, so that no child outlives its owner or stays a zombie.
+/// The process inherits its standard streams and no other descriptor: all others are close-on-exec. Destroying the value
+/// without waiting kills the process, so that no child outlives its owner or stays a zombie.
 package struct SpawnedProcess: ~Copyable, Sendable {
     /// How a process ended.
     package enum End: Sendable, Equatable {
@@ -149,9 +152,10 @@ package struct SpawnedProcess: ~Copyable, Sendable {
     ///
     /// C: `posix_spawn`.
     ///
-    /// In the child no signal is blocked, and SIGPIPE and SIGXFSZ have their default effect.
+    /// In the child no signal is blocked, and SIGPIPE and SIGXFSZ have their default effect. Any other signal that this
+    /// process ignores stays ignored.
     ///
-    /// - Throws: Also if the program can't be executed: ENOENT, EACCES, ENOEXEC, execve(2).
+    /// - Throws: An error also if the program can't be executed: ENOENT, EACCES, ENOEXEC, execve(2).
     package init(_ request: SpawnRequest) throws(Errno) {
         identifier = try request.start()
     }
@@ -163,14 +167,14 @@ package struct SpawnedProcess: ~Copyable, Sendable {
         _ = waitpid(identifier, nil, 0)
     }
 
-    /// Sends a signal; does nothing after the process has been waited for, as its number may have been reused.
+    /// Sends a signal; does nothing once the process has been waited for, because its PID may have been reused.
     ///
     /// C: `kill`.
     package func send(_ signal: Signal) {
         if end == nil { _ = Glibc.kill(identifier, signal.rawValue) }
     }
 
-    /// Waits until the process has ended and returns how; a later call returns at once.
+    /// Waits until the process has ended and returns how it ended; a later call returns at once.
     ///
     /// C: `waitpid`.
     package mutating func wait() throws(Errno) -> End {
@@ -199,7 +203,7 @@ package struct SpawnedProcess: ~Copyable, Sendable {
 }
 
 extension CurrentProcess {
-    /// The environment with some variables added or replaced, copied byte by byte: it need not be UTF-8.
+    /// Returns the environment with some variables added or replaced, copied byte by byte because it need not be UTF-8.
     fileprivate static func variables(adding added: [String: String]) -> [[UInt8]] {
         var variables = added.map { Array("\($0.key)=\($0.value)".utf8) }
         var entry = unsafe environ

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The identity of the current boot: content of volatile memory from an earlier boot is lost.
+/// The identity of the current boot, to detect that the contents of volatile memory are lost.
 package enum BootIdentity {
     /// The 122 random bits that Linux generates at each boot, the same for all processes and containers; nil if `/proc` is
     /// not mounted.
     ///
-    /// It takes three system calls, once per process; proc(5), `/proc/sys/kernel/random/boot_id`.
+    /// Reading them takes three system calls, once per process; proc(5), `/proc/sys/kernel/random/boot_id`.
     package static let current = ProcFiles.text("/proc/sys/kernel/random/boot_id").flatMap { parse($0) }
 
     /// Parses `f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n` as two halves; returns nil for any other form.

@@ -47,7 +47,7 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let inputOutput = Errno(rawValue: EIO)
     /// The error of deleting a mount point.
     package static let busy = Errno(rawValue: EBUSY)
-    /// The errors of file systems for damaged metadata, and for a wrong checksum.
+    /// The errors that file systems report for damaged metadata and for a wrong checksum.
     package static let structureNeedsCleaning = Errno(rawValue: EUCLEAN)
     package static let badMessage = Errno(rawValue: EBADMSG)
     package static let badDescriptor = Errno(rawValue: EBADF)
@@ -58,7 +58,7 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
 extension Errno: CustomStringConvertible {
     /// The C library's message and the symbol: "No such file or directory (ENOENT)".
     package var description: String {
-        // strerror(3) is not reentrant. The two variants of strerror_r differ, but both fill or return text.
+        // strerror(3) is not reentrant. This is the POSIX variant of strerror_r(3), which returns 0 on success.
         let words = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
             guard let base = buffer.baseAddress, unsafe strerror_r(rawValue, base, buffer.count) == 0 else {
                 return "error \(rawValue)"

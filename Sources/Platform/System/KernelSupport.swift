@@ -8,11 +8,11 @@ import Synchronization
 package enum KernelSupport {
     /// Whether getxattrat exists (Linux 6.13).
     ///
-    /// A call on an invalid descriptor then fails with EBADF, otherwise with ENOSYS (or EPERM, under an old seccomp
-    /// profile).
+    /// If it exists, a call on an invalid descriptor fails with EBADF, otherwise with ENOSYS (or EPERM, under an old
+    /// seccomp profile).
     package static var attributeCallsAt: Bool { hasAttributeCallsAt.load(ordering: .relaxed) }
 
-    /// A test may set it to false, in a separate process.
+    /// A test may set this to false, in a separate process.
     static let hasAttributeCallsAt: Atomic<Bool> = {
         let result = unsafe cplatform_getxattrat(-1, "x", "user.x", nil, 0)
         return Atomic(result == -1 && Errno.current == .badDescriptor)

@@ -3,12 +3,12 @@
 import CPlatform
 import Glibc
 
-/// The system calls that this module makes, by which a test names those that must fail.
+/// The system calls that this module makes; a test uses these names to make calls fail.
 ///
 /// Every call goes through ``systemCall(_:_:)`` or checks ``isRefused``, except those whose result applies to the whole
 /// process (``KernelSupport``) and those that can't fail (`getpid`). Variants of a call count as one: `stat`, `fstat` and
-/// `fstatat` are all ``status``. Calls that must happen in any case, closing and unlocking, are made even if they are to
-/// fail.
+/// `fstatat` are all ``status``. Closing and unlocking must happen in any case, so these calls are made even if a test
+/// makes them fail.
 package enum SystemCall: Int32, Sendable, CaseIterable {
     case open, close, read, status
     case write, seek, synchronize, allocate, clone, copyFileRange, listDirectory
@@ -25,13 +25,13 @@ package enum SystemCall: Int32, Sendable, CaseIterable {
         case short(Int)
     }
 
-    /// A function that is called before each call; nil to make the call unchanged.
+    /// A function that is called before each system call; it returns nil to make the call unchanged.
     package typealias Injector = @Sendable (SystemCall) -> Fault?
 
-    /// Runs `body` with faults injected by `injector` into the calls of this thread, or of all threads: for tests.
+    /// Runs `body` with faults that `injector` injects into the calls of this thread or of all threads; for tests.
     ///
-    /// An injected EINTR makes the call repeat, which asks the injector again. If no fault is injected, a call costs one
-    /// load and a branch that is never taken.
+    /// An injected EINTR repeats the call, which asks the injector again. In a process that never injects faults, a call
+    /// costs one additional load and a branch that is never taken.
     @discardableResult
     package static func withFaults<Result>(
         onAllThreads: Bool = false,
@@ -75,7 +75,7 @@ package enum SystemCall: Int32, Sendable, CaseIterable {
         return count
     }
 
-    /// Whether a test makes the next call fail; errno is set then.
+    /// Whether a test makes the next call fail; if so, errno is set.
     @inline(__always)
     var isRefused: Bool { cplatform_is_injecting() && cplatform_granted(rawValue, 0) < 0 }
 
@@ -87,7 +87,7 @@ package enum SystemCall: Int32, Sendable, CaseIterable {
     }
 }
 
-/// Makes a system call, turns the -1 of a failed one into an ``Errno``, and calls again while a signal interrupts it.
+/// Makes a system call, repeats it while a signal interrupts it, and throws an ``Errno`` if it returns -1.
 @discardableResult
 @inline(__always)
 func systemCall<Value: FixedWidthInteger & SignedInteger>(
@@ -97,7 +97,7 @@ func systemCall<Value: FixedWidthInteger & SignedInteger>(
     try valueOrErrno { name.isRefused ? -1 : call() }
 }
 
-/// Makes a system call that moves up to `count` bytes, and returns how many it has moved.
+/// Makes a system call that moves up to `count` bytes, and returns the number of bytes moved.
 @inline(__always)
 func systemCall(_ name: SystemCall, upTo count: Int, _ call: (Int) -> Int) throws(Errno) -> Int {
     try valueOrErrno { cplatform_is_injecting() ? name.limited(count, call) : call(count) }

@@ -9,7 +9,7 @@ package struct OptionSpecification: Sendable {
     package enum Argument: Int32, Sendable {
         case none = 0
         case required = 1
-        /// A value is accepted only as `--name=value`.
+        /// A value is accepted only in the same word: `--name=value`, or `-nvalue` after a letter.
         case optional = 2
     }
 
@@ -28,7 +28,7 @@ package struct OptionSpecification: Sendable {
 
 /// The options and operands found on a command line.
 package struct ScannedOptions: Sendable, Equatable {
-    /// The options, each as its index in the specifications with its value, in the order given.
+    /// The options in the order given, each with its index in the specifications and its value.
     package var options: [Found] = []
     /// The words that are not options, in order, including all after `--`.
     package var operands: [String] = []
@@ -44,7 +44,7 @@ package struct ScannedOptions: Sendable, Equatable {
 package enum OptionError: Error, Sendable, Equatable {
     /// No option has this name, or several options begin with it.
     case unknown(String)
-    /// The option requires a value, which is missing.
+    /// The option requires a value, but has none.
     case missingValue(String)
     /// The option takes no value.
     case unexpectedValue(String)
@@ -55,7 +55,7 @@ package enum OptionError: Error, Sendable, Equatable {
 package enum OptionScanner {
     /// Scans `arguments` (without the program's name).
     ///
-    /// Only one thread at a time scans, because getopt keeps its state in globals.
+    /// Concurrent calls wait for each other, because getopt keeps its state in globals.
     ///
     /// - Parameter stopsAtOperand: Whether the first operand ends the options, which is needed if the rest is another
     ///   command line.
@@ -96,7 +96,7 @@ package enum OptionScanner {
 
     private static let turn = Locked(())
 
-    /// Above all characters, so that long options can't be confused with letters.
+    /// Greater than all letters, so that long options can't be confused with letters.
     private static let firstValue: CInt = 1000
 
     /// Returns getopt's string of letters; "+" ends the options at the first operand, ":" distinguishes a missing value from
@@ -121,7 +121,7 @@ package enum OptionScanner {
         _ specifications: [OptionSpecification]
     ) -> OptionError {
         let offender = unsafe found.offender
-        // For an unknown letter getopt may still be inside a bundle and report no word.
+        // At an unknown letter, getopt may still be inside a bundle, so that its index does not tell the word.
         let letter =
             offender > 0 && offender < firstValue ? "-\(Character(UnicodeScalar(UInt8(offender))))" : nil
         let name =

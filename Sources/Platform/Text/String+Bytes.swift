@@ -2,8 +2,8 @@
 
 import Glibc
 
-// Swift's `==` and `hashValue` treat strings as equal that differ only in Unicode normalization, and spend time on that.
-// Keys are bytes.
+// Keys are compared as bytes. Swift's `==` and `hashValue` treat strings as equal that differ only in Unicode
+// normalization, and spend time on that.
 
 extension String {
     /// Whether both strings have the same UTF-8 bytes.

@@ -3,7 +3,7 @@
 public import CPlatform
 import Glibc
 
-/// Threads that the library creates in addition to the program's.
+/// Threads that the library creates in addition to the program's own.
 package enum DetachedThread {
     /// The stack size of a thread that runs no code of the program.
     ///
@@ -12,8 +12,8 @@ package enum DetachedThread {
 
     /// Signals that a thread's own actions raise in that thread.
     ///
-    /// If they were blocked, they would end the process without calling its handler, for instance a crash reporter's.
-    /// Dispatch leaves them unblocked, too.
+    /// If they were blocked, they would end the process without calling a handler of the program, for instance a crash
+    /// reporter's. Dispatch leaves them unblocked, too.
     private static var ofTheThread: [CInt] {
         [SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGSYS, SIGABRT, SIGPROF]
     }
@@ -67,8 +67,9 @@ package enum DetachedThread {
         }
     }
 
-    /// Whether the given number of additional threads can run at the same time: creates them, and waits until they have
-    /// ended.
+    /// Whether `count` additional threads can run at the same time.
+    ///
+    /// The function creates that many threads and waits until they have ended.
     ///
     /// Swift's tasks and Dispatch's queues wait forever if no thread can be created (`pids.max`, `ulimit -u`, a sandbox). A
     /// blocking call that needs tasks checks this first.
@@ -107,8 +108,8 @@ package enum DetachedThread {
     }
 }
 
-/// The calling thread's small number, for choosing one of several counters that are summed up.
+/// The calling thread's number, for choosing one of several counters whose sum is the result.
 ///
-/// Threads are numbered on first use. The numbers start at a different value in each process, because processes share the
-/// counters; they are not reused. Reading it accesses a thread-local variable and makes no call.
+/// A thread gets its number on first use; numbers are not reused. They start at a different value in each process,
+/// because processes share the counters. Reading the number accesses a thread-local variable and makes no call.
 @inlinable package var threadNumber: Int { Int(cplatform_thread_number()) }

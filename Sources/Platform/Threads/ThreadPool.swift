@@ -19,7 +19,7 @@ package final class ThreadPool: Sendable {
 
         mutating func popFirst() -> Work? {
             guard !queue.isEmpty else { return nil }
-            // Taken out, because the slice keeps the memory of removed elements.
+            // Set to nil, because the slice keeps removed elements in memory.
             let work = queue[queue.startIndex].take()
             queue.removeFirst()
             return work
@@ -36,7 +36,8 @@ package final class ThreadPool: Sendable {
     /// - Parameters:
     ///   - name: The threads' name; see ``DetachedThread/start(_:stackSize:_:)``.
     ///   - limit: The maximum number of threads.
-    ///   - idleTime: How long an idle thread stays. Bursts come a second apart, and creating a thread costs 50 µs.
+    ///   - idleTime: How long an idle thread waits for work before it ends. Bursts come a second apart, and creating a
+    ///     thread costs 50 µs.
     package init(_ name: StaticString, limit: Int, idleTime: Duration = .seconds(5)) {
         self.name = name
         self.limit = limit
@@ -80,7 +81,7 @@ package final class ThreadPool: Sendable {
         }
         let first = Locked<Work?>.Box(work)
         return start {
-            // Taken out, because the thread's closure lives as long as the thread.
+            // Set to nil, because the thread's closure lives as long as the thread.
             first.value.withLock { $0.take() }?()
             self.serve()
         }
@@ -105,7 +106,7 @@ package final class ThreadPool: Sendable {
         return false
     }
 
-    /// Creates a thread that is counted already; returns false if that fails.
+    /// Creates a thread, which the caller has already counted; returns false if that fails.
     private func start(_ body: @escaping Work) -> Bool {
         do throws(Errno) {
             // The default stack size: some of the work is the program's code.
@@ -136,7 +137,7 @@ package final class ThreadPool: Sendable {
         if let work { return work }
         return state.withLock { state in
             state.idle -= 1
-            // Queued for this thread at the moment when its wait ended.
+            // Work may have been queued for this thread at the moment when its wait ended.
             if let work = state.popFirst() { return work }
             state.threads -= 1
             return nil

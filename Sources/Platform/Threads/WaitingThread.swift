@@ -2,12 +2,12 @@
 
 import CPlatform
 
-/// A thread that waits for an asynchronous function, and meanwhile runs it.
+/// A thread that waits for an asynchronous function and runs the function itself.
 ///
-/// All parts of the function run on this thread, except those on an actor or with a preference of their own, and may block
-/// it: nobody else uses it. So a library call that has blocking work to do needs no other thread for it (``isCurrent``), and
-/// a function that waits for nothing causes no context switch. Unstructured tasks that the function starts run on Swift's
-/// pool.
+/// All parts of the function run on this thread, except those on an actor or with another executor preference. They may
+/// block the thread, because nothing else uses it. So a library call that has blocking work to do needs no other thread
+/// for it (``isCurrent``), and a function that waits for nothing causes no context switch. Unstructured tasks that the
+/// function starts run on Swift's pool.
 package final class WaitingThread: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
@@ -43,7 +43,7 @@ package final class WaitingThread: TaskExecutor {
     }
 
     private func work() {
-        // A function that waits may call another one that does.
+        // The function that this thread runs may itself call `run`.
         let isNested = Self.isCurrent
         cplatform_set_waiting_thread(true)
         defer { cplatform_set_waiting_thread(isNested) }

@@ -20,7 +20,7 @@ package struct Backoff: Sendable {
         self.cap = cap
     }
 
-    /// Returns the next pause: between half of and the whole of a span that doubles up to the cap.
+    /// Returns the next pause: a random part, at least half, of a span that doubles up to the cap.
     package mutating func next() -> Duration {
         let span = pause.saturatingNanoseconds
         pause = min(pause * 2, cap)
@@ -30,7 +30,7 @@ package struct Backoff: Sendable {
 
 /// Sleeps on the calling thread.
 ///
-/// The corresponding C function is `nanosleep`.
+/// C: `nanosleep`.
 package func sleepThread(for duration: Duration) {
     let nanoseconds = max(0, duration.saturatingNanoseconds)
     var pause = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))

@@ -5,7 +5,7 @@ import Glibc
 
 /// A wall-clock time that several processes can compare: nanoseconds since 1970-01-01 UTC.
 ///
-/// It covers the years 1678 to 2262; arithmetic saturates at the ends instead of trapping.
+/// A timestamp covers the years 1678 to 2262; arithmetic saturates at the ends instead of trapping.
 @usableFromInline
 package struct Timestamp: Sendable, Hashable, Comparable {
     @usableFromInline package var nanoseconds: Int64
@@ -18,7 +18,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
     @inlinable package static var distantPast: Timestamp { Timestamp(nanoseconds: .min) }
     @inlinable package static var distantFuture: Timestamp { Timestamp(nanoseconds: .max) }
 
-    /// The current time of CLOCK_REALTIME, clock_gettime(2); it takes no system call, because the vDSO provides it.
+    /// The current time of CLOCK_REALTIME, clock_gettime(2), which the vDSO provides without a system call.
     package static var now: Timestamp {
         Timestamp(of: CLOCK_REALTIME)
     }
@@ -33,7 +33,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         UInt64(max(0, Timestamp(of: CLOCK_MONOTONIC).nanoseconds / 1_000_000))
     }
 
-    /// Creates a clock's current time, in nanoseconds since the clock's origin.
+    /// Creates a timestamp from a clock's current time, in nanoseconds since the clock's origin.
     @inline(never)
     init(of clock: clockid_t) {
         var time = Glibc.timespec()
@@ -75,7 +75,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
 
     /// Returns the time `distance` nanoseconds later, with saturation.
     ///
-    /// It costs a tenth of adding a `Duration`.
+    /// This costs a tenth of the time of adding a `Duration`.
     package func advanced(byNanoseconds distance: Int64) -> Timestamp {
         Timestamp(nanoseconds: nanoseconds.addingSaturating(distance))
     }
@@ -111,7 +111,7 @@ extension Int64 {
 }
 
 extension Timestamp {
-    /// Passes to `body` the pair of times that futimens(3) and utimensat(2) take, which sets the access time and leaves the
+    /// Passes to `body` the pair of times, for futimens(3) or utimensat(2), that sets the access time and leaves the
     /// modification time unchanged.
     @unsafe
     func withAccessTimes(_ body: (UnsafePointer<timespec>?) throws(Errno) -> Void) throws(Errno) {

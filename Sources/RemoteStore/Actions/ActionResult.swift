@@ -2,20 +2,20 @@
 
 package import CacheStore
 
-/// An entry on a server with Bazel's HTTP cache protocol: the parts of the Remote Execution API's message `ActionResult`
-/// that a cache needs.
+/// An entry as it is stored on a server with Bazel's HTTP cache protocol.
 ///
-/// The value is an output file; a small one is inlined, which saves a round trip. The rest of the entry (its record) is the
-/// standard output. A server that checks such messages finds a complete one: each file has a path and a digest, and the
-/// server has those that are not inlined under their digests.
+/// It is the message `ActionResult` of the Remote Execution API, reduced to the parts that a cache needs. The value is an
+/// output file; a small value is inlined, which saves a round trip. The entry's record is the standard output. Servers
+/// that validate such messages accept it: each file has a path and a digest, and the server has each file that is not
+/// inlined under its digest.
 package struct ActionResult: Sendable, Equatable {
     /// An output file.
     package struct File: Sendable, Equatable {
         package var path: String
         package var digest: Digest
-        /// The length in bytes.
+        /// The length of the file in bytes.
         package var length: Int
-        /// The bytes if they are inlined; never nil for an empty file.
+        /// The bytes if they are inlined, else nil; never nil for an empty file.
         package var contents: [UInt8]?
         package var isExecutable: Bool
 
@@ -34,13 +34,13 @@ package struct ActionResult: Sendable, Equatable {
         }
     }
 
-    /// The path of the value among the files.
+    /// The path of the output file that is the value.
     package static let valuePath = "value"
-    /// The maximum length of a message in bytes; bazel-remote accepts 4 MiB, gRPC's limit.
+    /// The maximum length of a message in bytes: bazel-remote accepts 4 MiB, the limit of gRPC.
     package static let maximumSize = 4 << 20
     /// The maximum length of an inlined value in bytes.
     package static let inlineLimit = 64 << 10
-    /// The maximum number of files; this cache writes one.
+    /// The maximum number of files in a decoded message; this cache writes one.
     static let mostFiles = 1024
 
     package var files: [File]
@@ -53,7 +53,7 @@ package struct ActionResult: Sendable, Equatable {
         self.standardOutput = standardOutput
     }
 
-    /// The value of an entry, regardless of other files.
+    /// The file with the value; nil if there is none; other files are ignored.
     package var value: File? { files.first { $0.path == Self.valuePath } }
 }
 
@@ -71,10 +71,10 @@ extension ActionResult {
         return bytes
     }
 
-    /// Decodes a message from ``encoded()`` or from any other encoder.
+    /// Decodes a message from ``encoded()`` or from another encoder.
     ///
-    /// Unknown fields are skipped. Fails if inlined contents do not match their digest. Takes at most a small multiple of
-    /// the bytes in memory, whatever they are.
+    /// Skips unknown fields. Throws if inlined contents do not match their digest. Needs memory of at most a small
+    /// multiple of the message's length, even for hostile bytes.
     package init(decoding bytes: [UInt8]) throws(WireFault) {
         guard bytes.count <= Self.maximumSize else { throw .tooLong }
         var result = ActionResult(files: [])
@@ -136,7 +136,7 @@ extension ActionResult.File {
             }
         }
         guard let path, !path.isEmpty, let name else { throw .malformed }
-        // Empty contents mean that none are inlined.
+        // In proto3, empty contents can't be distinguished from missing ones.
         if contents?.isEmpty == true { contents = nil }
         if let contents {
             guard contents.count == name.length, Digest(of: contents.span) == name.digest else {
@@ -153,7 +153,8 @@ extension ActionResult.File {
         )
     }
 
-    /// Decodes the message `Digest`; functions other than SHA-256 can't be checked and are malformed.
+    /// Decodes the message `Digest`; throws ``WireFault/malformed`` for hash functions other than SHA-256, which can't be
+    /// checked.
     private static func digest(
         _ bytes: [UInt8],
         _ range: Range<Int>

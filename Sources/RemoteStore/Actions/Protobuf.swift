@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The parts of the wire format of protocol buffers that an ActionResult needs.
+/// The parts of the wire format of Protocol Buffers that an `ActionResult` needs.
 enum Protobuf {
-    /// The value of a field; those of fixed width are not needed and are skipped.
+    /// The value of a field; fields of fixed width are skipped, because no message here needs them.
     enum Value {
         case number(UInt64)
-        /// The range of its bytes.
+        /// The range of the field's bytes in the message.
         case bytes(Range<Int>)
     }
 
-    /// Calls `body` with each field of a message, in order; `body` ignores unknown fields.
+    /// Calls `body` for each field of a message, in order; `body` must ignore unknown fields.
     ///
-    /// - Parameter range: the range of the message.
+    /// - Parameter range: The range of the message in `bytes`.
     static func readFields(
         of bytes: [UInt8],
         _ range: Range<Int>,
@@ -30,7 +30,7 @@ enum Protobuf {
                 let count = try varint(bytes, &position, range.upperBound)
                 try body(field, .bytes(try take(count, &position, range.upperBound)))
             case 5: _ = try take(4, &position, range.upperBound)
-            // Groups were deprecated long ago, and would need a depth limit.
+            // Groups are deprecated, and would need a limit of their depth.
             default: throw .malformed
             }
         }
@@ -55,7 +55,7 @@ enum Protobuf {
             guard position < end else { throw .malformed }
             let byte = bytes[position]
             position += 1
-            // The tenth byte has room for one bit only.
+            // The tenth byte holds only the topmost bit.
             if shift == 63 && byte > 1 { throw .malformed }
             value |= UInt64(byte & 0x7f) << shift
             if byte < 0x80 { return value }

@@ -4,7 +4,7 @@ package import CacheStore
 package import DiskCache
 import Platform
 
-/// The credentials for each server: lines `host = user:password`, from a file or the environment.
+/// The credentials for each server, as lines `host = user:password` from a file or the environment.
 ///
 /// ```
 /// # a comment
@@ -13,14 +13,14 @@ import Platform
 /// s3.example = ACCESSKEY:secretkey:sessiontoken
 /// ```
 ///
-/// They are never printed, and in no error.
+/// Secrets never appear in output or in errors.
 package struct RemoteCredentials: Sendable {
     /// The credentials for one host.
     package struct Entry: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
         /// The user; may be empty.
         package let user: String
         package let secret: String
-        /// The parts after the first colon: a password may contain colons.
+        /// The parts of the text after the first colon; a password may itself contain colons.
         package let rest: [String]
 
         /// The user, without the secret.
@@ -53,8 +53,8 @@ package struct RemoteCredentials: Sendable {
 
     /// Reads the file at `path` or, if it is nil, the environment.
     ///
-    /// - Throws: ``CacheError/Code/untrusted`` for a file that others may read or write, or that belongs to another user
-    ///   than this one and root.
+    /// - Throws: ``CacheError/Code/untrusted`` if other users may read or write the file, or if it belongs to a user
+    ///   other than this one and root.
     package init(from path: String?) throws(CacheError) {
         guard let path else {
             let bytes = CurrentProcess.environmentBytes("DISKCACHE_REMOTE_CREDENTIALS") ?? []
@@ -82,7 +82,7 @@ package struct RemoteCredentials: Sendable {
         self.init(text: String(decoding: bytes, as: UTF8.self))
     }
 
-    /// Returns the credentials for a server: by host and port, or else by host; for a Unix socket, by its path.
+    /// Returns the credentials for a server, by its host and port, or else by its host; for a Unix socket, by its path.
     package func entry(for address: RemoteAddress) -> Entry? {
         if let path = address.socketPath { return entries[path.lowercased()] }
         let exact = entries["\(address.host):\(address.port)"]

@@ -2,70 +2,71 @@
 
 package import CacheStore
 
-/// The contents of the file `outbox` (`OutboxFile`): the changes that the servers don't have yet, the oldest first.
+/// The contents of the file `outbox` (`OutboxFile`): the changes that the servers don't have yet, oldest first.
 ///
-/// Processes append whole records (``OutboxRecord``) to the file, so it is a journal. A later change of a key replaces an
-/// earlier one, and a change that was sent is removed. A truncated or damaged file loses the damaged records: the servers
-/// lack those values then, and no process gets a wrong one. A change whose record `done` was lost is sent again, which is
-/// harmless. The sender sends the present value of the key in the cache, as a later record may have been lost.
+/// The file is a journal: processes append whole records (``OutboxRecord``). A later change of a key replaces an earlier
+/// one, and a record `done` removes a change that was sent. If the file is truncated or damaged, the damaged records are
+/// lost: the servers then lack those values, but no process gets a wrong one. If a record `done` is lost, the change is
+/// sent again, which is harmless. The sender sends the present value of the key in the cache, because a later record may
+/// be lost.
 ///
-/// The number of keys and the bytes of their contents are limited; a single value may be longer than that. Further changes
-/// are refused: another machine then computes the value again.
+/// The number of keys and the total length of their contents are limited; a single value may exceed the limit of the
+/// length. Further changes are refused: other machines then have to compute those values.
 package struct Outbox: Sendable {
     /// The limits of pending changes.
     package struct Limits: Sendable {
         package var records = 65_536
-        /// The bytes of the contents, which the cache has to keep until they are sent.
+        /// The maximum total length in bytes of the contents, which the cache must keep until they are sent.
         package var bytes = 1 << 30
 
         package init() {}
     }
 
     private let limits: Limits
-    /// The pending records by the digest of the key, with their positions in the order.
+    /// The pending records, by the digest of the key, with their places in the order.
     private var waiting: [Digest: (place: Int, record: OutboxRecord)] = [:]
     private var nextPlace = 0
-    /// The time until which a server may still carry out an unanswered request, by the digest of the key, in milliseconds
-    /// since 1970.
+    /// The time, in milliseconds since 1970, until which a server may still carry out an unanswered request, by the
+    /// digest of the key.
     package private(set) var doubts: [Digest: Int64] = [:]
-    /// The bytes of the pending contents.
+    /// The total length in bytes of the pending contents.
     package private(set) var waitingBytes = 0
-    /// The number of records that were read, including superseded ones.
+    /// The number of records read, including superseded ones.
     private var recordsRead = 0
 
-    /// An empty outbox.
+    /// Creates an empty outbox.
     package init(_ limits: Limits = Limits()) {
         self.limits = limits
     }
 
     package var count: Int { waiting.count }
 
-    /// Values that were created before this time, in milliseconds since 1970, are not fetched from the servers.
+    /// Values that were created before this time, in milliseconds since 1970, must not be fetched from the servers.
     package private(set) var barrier: Int64 = 0
-    /// The number of records for which there was no room.
+    /// The number of records that were refused because of the limits.
     package private(set) var refusedRecords = 0
-    /// The number of keys that are only avoided: nothing is sent for them.
+    /// The number of keys that must not be fetched, but for which nothing is sent.
     package private(set) var avoidedCount = 0
 
-    /// Returns whether a change of this key is pending, or its outcome in doubt.
+    /// Returns whether a change of this key is pending, or the outcome of one is in doubt.
     package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil || doubts[entry] != nil }
 
-    /// Returns whether this very record is still pending.
+    /// Returns whether exactly this record is still pending.
     package func contains(_ record: OutboxRecord) -> Bool {
         waiting[record.entry]?.record.number == record.number
     }
 
-    /// The pending records, the oldest first.
+    /// The pending records, oldest first.
     package var pending: [OutboxRecord] {
         waiting.values.sorted { $0.place < $1.place }.map { $0.record }
     }
 
-    /// Whether the file should be replaced by ``compacted()``, as most of its records are superseded.
+    /// Whether the file should be replaced by ``compacted()``, because most of its records are superseded.
     package var needsCompaction: Bool {
         recordsRead > 1024 && recordsRead > 4 * (waiting.count + doubts.count)
     }
 
-    /// Returns the shortest file without the keys that are only avoided.
+    /// Returns the shortest file with the same contents, without the records that only forbid fetching a key.
     package func compactedWithoutAvoided() -> [UInt8] {
         bytes(pending.filter { $0.work != .avoid })
     }
@@ -121,7 +122,7 @@ package struct Outbox: Sendable {
             waitingBytes -= Self.length(of: earlier)
             return
         }
-        // The file may exceed the limits: then the newest record is omitted.
+        // A file that exceeds the limits is possible; records beyond them are ignored.
         guard hasRoom(for: record) else {
             refusedRecords += 1
             return

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Commands of Redis: arrays of bulk strings, the same in both versions of its protocol.
+/// Redis commands: arrays of bulk strings, which are the same in versions 2 and 3 of the protocol.
 package enum RedisCommand {
-    /// Encodes a command with its arguments, which may be any bytes.
+    /// Encodes a command and its arguments, which may contain any bytes.
     package static func encode(_ arguments: [[UInt8]]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(arguments.reduce(16) { $0 + $1.count + 16 })
@@ -15,7 +15,7 @@ package enum RedisCommand {
         return bytes
     }
 
-    /// Requests version 3 of the protocol, with credentials if given; servers before 6.0 reply with an error.
+    /// Requests version 3 of the protocol, and logs in if a password is given; servers before 6.0 reply with an error.
     package static func hello(user: String? = nil, password: String? = nil) -> [UInt8] {
         guard let password else { return encode(["HELLO", "3"].map(bytes)) }
         return encode(["HELLO", "3", "AUTH", user ?? "default", password].map(bytes))
@@ -35,8 +35,9 @@ package enum RedisCommand {
 
     /// Stores a value.
     ///
-    /// - Parameter lifetime: milliseconds, at least 1; nil to keep it as long as the server does.
-    /// - Parameter ifMissing: whether an existing value is kept; the reply is null in that case.
+    /// - Parameters:
+    ///   - lifetime: The time to live in milliseconds, at least 1; nil for no limit.
+    ///   - ifMissing: Whether to keep an existing value; the reply is null if there is one.
     package static func set(
         _ key: [UInt8],
         _ value: [UInt8],

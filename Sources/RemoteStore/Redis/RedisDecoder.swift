@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decodes replies of Redis from pieces of any size, in versions 2 and 3 of its protocol.
+/// Decodes replies from Redis, in versions 2 and 3 of its protocol, from pieces of any size.
 ///
-/// After a fault nothing more can be decoded: the connection must be closed. It allocates no memory for announced lengths:
-/// at most for the bytes that arrived, within its limits. The work is proportional to the bytes, however they are split.
+/// After a fault nothing more can be decoded: the caller must close the connection. Memory is allocated only for bytes
+/// that have arrived, within the limits, never for announced lengths. The work is proportional to the number of bytes,
+/// however they are split.
 package struct RedisDecoder: Sendable {
     /// The limits of a reply.
     package struct Limits: Sendable {
-        /// The maximum length of a string in bytes: the longest value that is requested.
+        /// The maximum length of a string in bytes, which limits the values that can be read.
         package var longestBulk = 512 << 20
         /// The maximum length of a line in bytes; numbers and errors are short.
         package var longestLine = 16 << 10
@@ -29,11 +30,11 @@ package struct RedisDecoder: Sendable {
     private let limits: Limits
     private var buffer: [UInt8] = []
     private var position = 0
-    /// No line ends before this index.
+    /// The index before which no line ends.
     private var scanned = 0
     private var frames: [Frame] = []
     private var elementCount = 0
-    /// A string whose head was read: its type and length.
+    /// The type and length of a string whose head was read.
     private var announced: (kind: UInt8, length: Int)?
 
     package init(_ limits: Limits = Limits()) {
@@ -42,7 +43,7 @@ package struct RedisDecoder: Sendable {
 
     /// Appends received bytes.
     package mutating func append(_ bytes: some Collection<UInt8>) {
-        // Decoded bytes are removed once they are the larger part.
+        // Decoded bytes are removed once they make up more than half of the buffer.
         if position > 4096, position * 2 > buffer.count {
             buffer.removeFirst(position)
             scanned = max(0, scanned - position)
@@ -69,11 +70,11 @@ package struct RedisDecoder: Sendable {
 
     private enum Token {
         case reply(RedisReply)
-        /// An array has begun, and is on the stack.
+        /// An array has begun; it is on the stack.
         case opened
     }
 
-    /// Adds a reply to the array that it belongs to; returns the outermost reply if that completes it.
+    /// Adds a reply to the array that contains it; returns the outermost reply if that is now complete.
     private mutating func finished(by token: Token) -> RedisReply? {
         if case .reply(let reply) = token {
             guard !frames.isEmpty else { return reply }
@@ -82,7 +83,7 @@ package struct RedisDecoder: Sendable {
         }
         while let frame = frames.last, frame.missing == 0 {
             frames.removeLast()
-            // Attributes describe the reply that follows; no caller requests them.
+            // An attribute describes the reply that follows it; callers do not need attributes.
             guard let reply = Self.reply(of: frame) else { continue }
             guard !frames.isEmpty else { return reply }
             frames[frames.count - 1].elements.append(reply)
@@ -144,7 +145,7 @@ package struct RedisDecoder: Sendable {
         return .reply(reply)
     }
 
-    /// Returns the announced string, once all its bytes have arrived.
+    /// Returns the announced string, or nil if not all of its bytes have arrived.
     private mutating func bulk() throws(WireFault) -> RedisReply? {
         guard let (kind, length) = announced else { return nil }
         guard waitingBytes >= length + 2 else { return nil }
@@ -159,14 +160,14 @@ package struct RedisDecoder: Sendable {
         switch kind {
         case UInt8(ascii: "!"): return .error(bytes)
         case UInt8(ascii: "="):
-            // Three letters for its format, and a colon.
+            // The string begins with three letters for its format, and a colon.
             guard bytes.count >= 4, bytes[3] == UInt8(ascii: ":") else { throw .malformed }
             return .bulk(Array(bytes[4...]))
         default: return .bulk(bytes)
         }
     }
 
-    /// Returns the range of the next line, without its ending, or nil if it is incomplete.
+    /// Returns the range of the next line, without its end, or nil if the line is incomplete.
     private mutating func line() throws(WireFault) -> Range<Int>? {
         var index = max(position, scanned)
         while index < buffer.count, buffer[index] != UInt8(ascii: "\n") { index += 1 }
@@ -180,7 +181,7 @@ package struct RedisDecoder: Sendable {
 
     /// Parses a length; returns nil for -1.
     ///
-    /// Streams of unknown length, which Redis does not send, are faults.
+    /// Streamed strings and arrays, whose length is not announced, are faults; Redis does not send them.
     private func count(_ digits: ArraySlice<UInt8>, upTo limit: Int) throws(WireFault) -> Int? {
         let number = try Self.integer(digits)
         if number == -1 { return nil }

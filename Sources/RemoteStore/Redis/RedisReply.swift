@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A reply of Redis, in either version of its protocol.
+/// A reply from Redis, in version 2 or 3 of its protocol.
 package enum RedisReply: Sendable, Equatable {
     /// One line, such as `OK`.
     case simple([UInt8])
-    /// One line, or more in version 3, that begins with a code such as `ERR`.
+    /// One line, or several in version 3; begins with a code such as `ERR`.
     case error([UInt8])
     case integer(Int64)
     case bulk([UInt8])
     case null
     case boolean(Bool)
     case double(Double)
-    /// The digits.
+    /// The digits of an integer of any length.
     case bigNumber([UInt8])
     /// An array or a set.
     case array([RedisReply])
     /// Alternating keys and values.
     case map([RedisReply])
-    /// A message that the server sends without a request.
+    /// A message that the server sends without a request for it.
     case push([RedisReply])
 }
 

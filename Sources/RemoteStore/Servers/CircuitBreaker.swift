@@ -2,7 +2,7 @@
 
 import Platform
 
-/// The circuit breaker of a server: one word in the control file, which all processes of the machine share.
+/// The circuit breaker of a server: one word in the control file, shared by all processes of the machine.
 ///
 /// ```
 /// bits   0…1  0: closed, 1: open, 2: probing
@@ -12,25 +12,25 @@ import Platform
 /// ```
 ///
 /// *Closed*: all requests are sent. A fault (an error, or an answer that came too late) adds 8 points, a prompt answer
-/// removes one; with more than 16 the breaker opens. So three consecutive faults open it, and so does a longer sequence in
-/// which more than one of nine answers is a fault. *Open*: no request is sent until the pause ends. *Probing*: one request
-/// is sent; its answer closes the breaker, its fault opens it for twice as long. If the probing process is killed, its probe
-/// times out and another process probes.
+/// removes one; with more than 16 points the breaker opens. So it opens after three consecutive faults, and also in a
+/// longer sequence in which more than one of nine requests fails. *Open*: no request is sent until the pause ends.
+/// *Probing*: one request is sent; a prompt answer closes the breaker, a fault opens it for twice as long. If the probing
+/// process is killed, its probe times out, and another process sends a probe.
 ///
-/// It is pure: each step returns the word that should replace this one by compare-and-swap, and is repeated if the swap
-/// fails. A prompt answer of a server without faults changes nothing, and so costs a load. 0 is a closed breaker without
-/// faults, as in a new control file. An invalid word counts as that; times further ahead than any pause are from an earlier
-/// boot and count as past.
+/// This type is pure: each step returns the next word, which the caller stores by compare-and-swap; if the swap fails,
+/// the caller repeats the step. A prompt answer of a server without faults changes nothing, and so costs only a load. The
+/// word 0, as in a new control file, is a closed breaker without faults, and so is an invalid word. A time that is
+/// further ahead than any pause was recorded before the last boot, and counts as past.
 package struct CircuitBreaker: Sendable, Hashable {
-    /// The pauses and limits, in milliseconds.
+    /// The pauses and time limits, in milliseconds.
     package struct Terms: Sendable, Hashable {
         /// The maximum of the first pause; the minimum is half of it.
         package var firstPause: UInt64 = 1_000
-        /// The longest pause, however often probes failed.
+        /// The longest pause, however many probes have failed.
         package var longestPause: UInt64 = 30_000
         /// How long a probe may take before another one may be sent; longer than the time limit of a request.
         package var probeLimit: UInt64 = 2_000
-        /// Spreads the probes of many machines; different on each.
+        /// Spreads the probes of many machines in time; must differ between machines.
         package var seed: UInt64 = 0
 
         package init() {}
@@ -42,7 +42,7 @@ package struct CircuitBreaker: Sendable, Hashable {
         case probing = 2
     }
 
-    /// The permission to send a request, which is returned with the verdict.
+    /// The permission to send a request; the caller returns it with the verdict.
     package enum Ticket: Sendable, Hashable {
         case ordinary
         /// The single request that decides whether the breaker closes.
@@ -51,7 +51,7 @@ package struct CircuitBreaker: Sendable, Hashable {
 
     /// The outcome of a request.
     package enum Verdict: Sendable {
-        /// An answer in time, including a miss.
+        /// An answer in time; a miss is an answer, too.
         case prompt
         /// An error, or no answer within the limit.
         case fault
@@ -79,19 +79,20 @@ package struct CircuitBreaker: Sendable, Hashable {
     /// When the pause ends, or when the probe times out.
     package var moment: UInt64 { word >> 16 }
 
-    /// Returns the ticket for a request, or nil if none may be sent now, and the breaker that must first replace this one.
+    /// Returns the ticket for a request, or nil if no request may be sent now; and the breaker that must replace this one
+    /// first.
     ///
-    /// - Parameter now: milliseconds of CLOCK_MONOTONIC.
+    /// - Parameter now: Milliseconds of CLOCK_MONOTONIC.
     package func asking(at now: UInt64, _ terms: Terms) -> (ticket: Ticket?, next: CircuitBreaker) {
         guard phase != .closed else { return (.ordinary, self) }
         guard isMomentPast(at: now, terms) else { return (nil, self) }
-        // A later probe needs another time, so that the verdict of one that timed out is recognized.
+        // Each probe needs a different time, so that a late verdict on a probe that timed out is recognized.
         var until = Self.moment(now, after: terms.probeLimit)
         if phase == .probing, until == moment { until += 1 }
         return (.probe(until: until), CircuitBreaker(.probing, failures: failures, moment: until))
     }
 
-    /// Returns the breaker that must replace this one after the answer to a request.
+    /// Returns the breaker that must replace this one after a request.
     package func judged(
         _ verdict: Verdict,
         _ ticket: Ticket,
@@ -101,13 +102,12 @@ package struct CircuitBreaker: Sendable, Hashable {
         switch phase {
         case .closed:
             let isPrompt = verdict == .prompt
-            // Without a fault no write is needed.
             if isPrompt && points == 0 { return self }
             let sum = isPrompt ? points - 1 : points + Self.pointsOfFault
             return sum > Self.mostPoints
                 ? opened(failures: 0, at: now, terms) : CircuitBreaker(.closed, points: sum)
         case .open:
-            // It was sent before, and says nothing about the server's later state.
+            // The request was sent before the breaker opened, so its outcome says nothing about the server's later state.
             return self
         case .probing:
             guard ticket == .probe(until: moment) else { return self }
@@ -127,7 +127,7 @@ package struct CircuitBreaker: Sendable, Hashable {
         moment <= now || moment - now > max(terms.longestPause, terms.probeLimit) + 1
     }
 
-    /// Returns the time after the pause, limited to 48 bits, which are 8,900 years.
+    /// Returns the time `pause` after `now`, limited to 48 bits, which last for 8,900 years.
     private static func moment(_ now: UInt64, after pause: UInt64) -> UInt64 {
         let (sum, overflow) = now.addingReportingOverflow(pause)
         return min(overflow ? UInt64.max : sum, (1 << 48) - 2)

@@ -8,9 +8,9 @@ import Transport
 
 /// A server that stores bodies at paths, with GET, PUT and DELETE.
 ///
-/// By Bazel's HTTP cache protocol a value costs one round trip if it is inlined in its entry, else two.
+/// With Bazel's HTTP cache protocol, a lookup takes one round trip if the value is inlined in its entry, else two.
 final class HTTPStore: RemoteClient {
-    /// How the client is authenticated.
+    /// How the client authenticates itself.
     enum Identity: Sendable {
         case anybody
         case basic(TransportCredentials)
@@ -61,14 +61,14 @@ final class HTTPStore: RemoteClient {
             return parcel
         }
         let action = try read(body)
-        // Other clients may store other entries here.
+        // Other clients of the server may store entries of another kind here.
         guard let value = action.value, !action.standardOutput.isEmpty else { throw wrong() }
         var parcel = RemoteEntry(record: action.standardOutput, bytes: Data(), digest: value.digest)
         if let contents = value.contents {
             parcel.bytes = Data(contents)
         } else {
             guard Int64(value.length) <= longest else { return nil }
-            // The server has deleted the content before the entry.
+            // The server may delete the content before the entry.
             guard let bytes = try fetch(paths.content(value.digest), until: deadline) else { return nil }
             guard bytes.count == value.length else { throw wrong() }
             parcel.bytes = bytes
@@ -106,7 +106,7 @@ final class HTTPStore: RemoteClient {
             )
         }
         let isInlined = parcel.bytes.count <= ActionResult.inlineLimit
-        // Before the entry that refers to it.
+        // The content must be stored before the entry that refers to it.
         if !isInlined {
             try store(parcel.bytes, parcel.digest, at: paths.content(parcel.digest), until: deadline)
         }
@@ -145,10 +145,10 @@ final class HTTPStore: RemoteClient {
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) {
         if ifMissing {
-            // RFC 9110, section 13.1.2.
+            // The condition means: only if nothing is stored at the path (RFC 9110, section 13.1.2).
             let condition = HeaderField("If-None-Match", "*")
             let response = try send("PUT", path, body, digest, [condition], until: deadline)
-            // An object exists, or is being stored at this moment (S3).
+            // An object exists, or another client is storing one at this moment (S3).
             if response.status == 412 || response.status == 409 { return }
             // Some S3-compatible servers don't support the condition.
             if response.status != 501 { return try check(response, "PUT") }
@@ -167,18 +167,19 @@ final class HTTPStore: RemoteClient {
         case 200..<300: return
         case 507 where method == "PUT":
             throw RemoteFailure(.full, "\(address.name): it is full: status 507")
-        // Overloaded (429) or failing: a later request may succeed.
+        // The server is overloaded (429) or fails: a later request may succeed.
         case 408, 425, 429, 500...: break
-        // S3 returns this for a missing object if the client may not list objects.
+        // S3 returns 403 for a missing object if the client may not list objects.
         case 403 where method == "GET":
             throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
-        // Missing authentication for the server or a proxy, an expired token, a wrong clock, or a redirect.
+        // Authentication for the server or a proxy is missing, a token has expired, a clock is wrong, or the server
+        // redirects.
         case 300..<400, 401, 403, 407, 421:
             throw RemoteFailure(.denied, "\(address.name): \(method): status \(response.status)")
         default: throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
         }
-        // A gateway sends these for a server that may still be processing the request (RFC 9110, sections 15.6.3 and
-        // 15.6.5).
+        // A gateway sends 502 and 504 for a server that may still be processing the request (RFC 9110, sections 15.6.3
+        // and 15.6.5).
         let isOutcomeUnknown = response.status == 502 || response.status == 504
         throw RemoteFailure(
             .failed,
@@ -223,7 +224,8 @@ final class HTTPStore: RemoteClient {
         let whole = address.path + path
         var request = TransportRequest(address.origin + whole, method: method)
         request.security = security
-        // The proxies of the environment are for the web, and must not get the values and the password of an internal store.
+        // Proxies in the environment are for the web; they must not get the values and the password of an internal
+        // server.
         request.proxy = .none
         // An entry is longer than its value.
         request.mostBytes = max(longest, Int64(ActionResult.maximumSize)) + (1 << 17)

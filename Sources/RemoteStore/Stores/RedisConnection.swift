@@ -3,15 +3,15 @@
 import Platform
 import Transport
 
-/// One connection to Redis, used by one thread at a time.
+/// A connection to Redis, used by one thread at a time.
 final class RedisConnection: @unchecked Sendable {
     private let socket: StreamSocket
     private let name: String
     private var decoder: RedisDecoder
 
-    /// Connects, and sends the initial commands: authentication and the choice of a database.
+    /// Connects, and sends the initial commands, which log in and select a database.
     ///
-    /// - Parameter name: the name of the server, for messages.
+    /// - Parameter name: The name of the server, for messages.
     init(
         to place: SocketPlace,
         _ name: String,
@@ -30,7 +30,7 @@ final class RedisConnection: @unchecked Sendable {
             let reply = try ask(command, until: deadline)
             guard let code = reply.errorCode else { continue }
             let failure = RemoteFailure(redisError: code, of: name)
-            // No answer to these commands is about the request that follows, which may work later.
+            // An error here is about the connection, not about the request that follows, which may succeed later.
             throw RemoteFailure(failure.kind == .failed ? .failed : .denied, failure.message)
         }
     }
@@ -38,9 +38,9 @@ final class RedisConnection: @unchecked Sendable {
     /// Whether the connection can be used again: no unrequested bytes have arrived.
     var isIdle: Bool { decoder.waitingBytes == 0 && socket.isIdle }
 
-    /// Sends a command and waits for its reply.
+    /// Sends a command, and waits for its reply.
     ///
-    /// After a failure the connection can't be used any more.
+    /// After a failure, the connection is unusable.
     func ask(
         _ command: [UInt8],
         until deadline: ContinuousClock.Instant
@@ -48,7 +48,6 @@ final class RedisConnection: @unchecked Sendable {
         try passing { () throws(Errno) in try socket.write(command, until: deadline) }
         while true {
             if let reply = try nextReply() {
-                // The server sends push messages without a request.
                 if case .push = reply { continue }
                 return reply
             }

@@ -6,7 +6,7 @@ import FoundationEssentials
 import Platform
 import Transport
 
-/// Redis, with one string for each key, which expires with the value.
+/// A Redis server, which stores one string for each key; the string expires with the value.
 final class RedisStore: RemoteClient {
     /// The maximum number of idle connections.
     private static let mostIdle = 32
@@ -22,8 +22,8 @@ final class RedisStore: RemoteClient {
     /// Creates a store.
     ///
     /// - Parameters:
-    ///   - namespace: may be empty.
-    ///   - longest: the maximum length of a value in bytes.
+    ///   - namespace: The namespace in each key; may be empty.
+    ///   - longest: The maximum length of a value in bytes.
     init(
         _ address: RemoteAddress,
         namespace: String,
@@ -100,7 +100,7 @@ final class RedisStore: RemoteClient {
         _ command: [UInt8],
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> RedisReply {
-        // If the server has closed an idle connection, that says nothing about the server.
+        // Redis may close an idle connection at any time, so that failure does not count; a new connection is tried.
         var isOutcomeUnknown = false
         if let known = takeIdle() {
             do throws(RemoteFailure) {
@@ -141,17 +141,17 @@ final class RedisStore: RemoteClient {
 }
 
 extension RemoteFailure {
-    /// Creates the failure of a request that Redis has answered with an error.
+    /// Creates the failure of a request to which Redis replied with an error.
     ///
-    /// - Parameter code: the first word of the error.
+    /// - Parameter code: The first word of the error.
     init(redisError code: String, of name: String) {
         let kind: Kind =
             switch code {
-            // Its memory is full, or the disk that it saves to: reads still work.
+            // The memory is full, or the disk to which Redis saves; reads still work.
             case "OOM", "MISCONF": .full
-            // A password that is being changed, or a read-only replica.
+            // The password is being changed, or the server is a read-only replica.
             case "NOAUTH", "WRONGPASS", "NOPERM", "READONLY": .denied
-            // It is starting, or a script is running: a later request may succeed.
+            // The server is starting, or runs a script: a later request may succeed.
             case "LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN": .failed
             default: .refused
             }

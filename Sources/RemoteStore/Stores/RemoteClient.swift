@@ -4,14 +4,14 @@ package import CacheStore
 package import FoundationEssentials
 import Platform
 
-/// A value with its record, as servers store it under a key.
+/// A value and its record, as a server stores them under a key.
 package struct RemoteEntry: Sendable, Equatable {
-    /// The record for the key, as ``RecordCodec`` encodes it.
+    /// The record for the key, encoded by ``RecordCodec``.
     package var record: [UInt8]
     package var bytes: Data
     /// The digest of the bytes.
     package var digest: Digest
-    /// The time after which the server may delete it; nil for no limit.
+    /// The time after which the server may delete the entry; nil for no limit.
     package var lifetime: Duration?
 
     package init(record: [UInt8], bytes: Data, digest: Digest, lifetime: Duration? = nil) {
@@ -27,25 +27,25 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     package enum Kind: Sendable {
         /// The breaker is open: no request was sent.
         case skipped
-        /// The answer did not come in time.
+        /// The answer did not arrive in time.
         case slow
         /// The server could not be reached, or failed.
         case failed
-        /// The server answers, but has no room for the value. It may have room later.
+        /// The server answered that it has no room for the value; it may have room later.
         case full
-        /// The server denies the request, or redirects it. Credentials, addresses and proxies may change, so it may work
-        /// later.
+        /// The server denied the request or redirected it; it may accept it later, since credentials, addresses and
+        /// proxies may change.
         case denied
-        /// The server answers, and refuses the request permanently.
+        /// The server answered that it refuses the request permanently.
         case refused
-        /// Its answer is invalid, or does not match its digest.
+        /// The server's answer is invalid, or does not match its digest.
         case wrong
     }
 
     package let kind: Kind
-    /// The message, without secrets.
+    /// A message without secrets.
     package let message: String
-    /// Whether the request was sent and its outcome is unknown: the server may still carry it out later.
+    /// Whether the request was sent but its outcome is unknown, so that the server may still carry it out.
     package let isOutcomeUnknown: Bool
 
     package init(_ kind: Kind, _ message: String, isOutcomeUnknown: Bool = false) {
@@ -55,29 +55,29 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     }
 }
 
-/// A server, whatever its protocol.
+/// The client of a server, for one protocol.
 ///
-/// Its calls block their thread until the deadline at most.
+/// Calls block their thread, at most until the deadline.
 ///
-/// A new kind of store takes one type that conforms to this protocol, and a line in `RemoteServer.client`.
+/// To add a protocol, write a type that conforms to this one, and add a line to `RemoteServer.client`.
 package protocol RemoteClient: AnyObject, Sendable {
-    /// Returns the entry of a key, unverified, or nil if it is missing.
+    /// Returns the unverified entry of a key, or nil if it is missing.
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteEntry?
     /// Stores an entry.
     ///
-    /// - Parameter ifMissing: whether an existing entry is kept. A server that does not support such requests replaces it.
+    /// - Parameter ifMissing: Whether to keep an existing entry. A server that does not support that replaces the entry.
     func put(
         _ key: Digest,
         _ parcel: RemoteEntry,
         ifMissing: Bool,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure)
-    /// Removes the entry, but no content: other entries may refer to the same content, and an entry may refer to any.
+    /// Removes the entry, but not its content, to which other entries may refer.
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure)
 }
 
 extension RemoteClient {
-    /// Stores the entry, replacing an existing one.
+    /// Stores the entry, and replaces an existing one.
     func put(
         _ key: Digest,
         _ parcel: RemoteEntry,
@@ -87,7 +87,7 @@ extension RemoteClient {
     }
 }
 
-/// The record and the value in one sequence of bytes, for stores that have one for each key.
+/// A record and its value in one sequence of bytes, for servers that store one string for each key.
 ///
 /// ```
 /// 0   4  "dcr1"
@@ -107,9 +107,9 @@ enum Envelope {
         return bytes + parcel.record + parcel.bytes
     }
 
-    /// Returns nil if ``seal(_:)`` did not create these bytes for this key, as far as a checksum can show.
+    /// Returns nil if ``seal(_:)`` did not create these bytes for this key, as far as checksums can tell.
     ///
-    /// The digest is the one in the record, and not yet checked against the bytes.
+    /// The digest in the result comes from the record, and is not yet checked against the bytes.
     static func open(_ bytes: Data, for key: Digest) -> RemoteEntry? {
         let start = bytes.startIndex
         guard bytes.count >= 8, bytes.prefix(4).elementsEqual(signature) else { return nil }
@@ -119,7 +119,7 @@ enum Envelope {
         let record = [UInt8](bytes[start + 8..<start + 8 + count])
         guard let content = RecordCodec.decode(record, for: key)?.content else { return nil }
         let value = Data(bytes[(start + 8 + count)...])
-        // With another key, or with damaged bytes, the checksum of the record is different.
+        // Rejects damaged bytes. A record of another key fails its own checksum.
         guard content.length == value.count, content.checksum == CRC32C.checksum(value.span) else {
             return nil
         }

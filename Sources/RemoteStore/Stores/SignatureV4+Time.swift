@@ -18,9 +18,10 @@ extension SignatureV4 {
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }
 
-    /// Returns the date of a day since 1970, by Hinnant's algorithm (chrono-Compatible Low-Level Date Algorithms).
+    /// Returns the date of a day, counted from the beginning of 1970, by Hinnant's algorithm (chrono-Compatible Low-Level
+    /// Date Algorithms).
     private static func date(ofDay day: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        // Eras of 400 years, which begin on March 1.
+        // The algorithm counts eras of 400 years, which begin on March 1.
         let shifted = day + 719_468
         let (era, dayOfEra) = shifted.quotientAndRemainder(dividingBy: 146_097)
         let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365

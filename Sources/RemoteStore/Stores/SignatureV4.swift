@@ -3,12 +3,12 @@
 package import CacheStore
 package import Platform
 
-/// Signs requests to S3 and compatible servers, by AWS Signature Version 4, in a header.
+/// Signs requests to S3 and compatible servers with AWS Signature Version 4, in a header.
 ///
-/// The hash of the payload is the digest of the body, which is already known. Paths are encoded once, as S3 requires, unlike
-/// other services of Amazon.
+/// The payload hash is the digest of the body, which the cache already has. Paths are percent-encoded once, as S3
+/// requires; other AWS services require two encodings.
 package struct SignatureV4: Sendable {
-    /// The credentials of the signer; never printed.
+    /// The credentials of the signer; the secret is never printed.
     package struct Credentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
         package let accessKey: String
         let secret: String
@@ -28,13 +28,13 @@ package struct SignatureV4: Sendable {
     /// The request to sign.
     package struct Request: Sendable {
         package var method: String
-        /// Not percent-encoded; begins with `/`.
+        /// The path, which begins with `/`; not percent-encoded.
         package var path: String
-        /// Not percent-encoded.
+        /// The parameters of the query; not percent-encoded.
         package var query: [(name: String, value: String)] = []
-        /// All signed headers, which must include `host`.
+        /// All headers to sign, which must include `host`.
         package var headers: [(name: String, value: String)]
-        /// The digest of the body, or of no bytes without a body.
+        /// The digest of the body; the digest of no bytes if there is no body.
         package var payload: Digest
 
         package init(
@@ -65,7 +65,7 @@ package struct SignatureV4: Sendable {
         self.service = service
     }
 
-    /// Returns the headers to send in addition to those of the request: `authorization` and others that it covers.
+    /// Returns the headers to add to the request: `authorization`, and the other headers that the signature covers.
     package func headers(
         for request: Request,
         at time: Timestamp
@@ -78,7 +78,8 @@ package struct SignatureV4: Sendable {
         return added.map { (name: $0.0, value: $0.1) }
     }
 
-    /// Returns the value of `authorization` for a request with all its headers, including `x-amz-date` for this time.
+    /// Returns the value of `authorization` for a request that already has all its headers, including `x-amz-date` for
+    /// `time`.
     func authorization(for request: Request, at time: Timestamp) -> String {
         let date = String(Self.text(time).prefix(8))
         let scope = "\(date)/\(region)/\(service)/aws4_request"
@@ -110,12 +111,12 @@ package struct SignatureV4: Sendable {
         return (text, names)
     }
 
-    /// Returns the path as encoded in the request.
+    /// Returns the path in the encoding that must be sent.
     package static func encodedPath(_ path: String) -> String {
         encoded(path, keepingSlashes: true)
     }
 
-    /// Returns the query as encoded in the request, without the question mark.
+    /// Returns the query in the encoding that must be sent, without the question mark.
     package static func encodedQuery(_ query: [(name: String, value: String)]) -> String {
         query.map { (name: encoded($0.name), value: encoded($0.value)) }
             .sorted { $0.name == $1.name ? $0.value < $1.value : $0.name < $1.name }

@@ -3,9 +3,9 @@
 import DiskCache
 import Platform
 
-/// A histogram of response times, with intervals that grow by a quarter of a power of two.
+/// A histogram of response times, with four intervals for each power of two.
 final class LatencyCounts: Sendable {
-    /// Four for each power of two microseconds, up to half an hour.
+    /// The number of intervals, which cover 2^32 µs (72 minutes).
     private static let spans = 124
 
     private let counts = Locked<[Int]>([Int](repeating: 0, count: LatencyCounts.spans))
@@ -22,14 +22,14 @@ final class LatencyCounts: Sendable {
         return min(spans - 1, (power - 1) * 4 + quarter)
     }
 
-    /// Returns the first microsecond after an interval.
+    /// Returns the exclusive end of an interval in microseconds.
     static func end(of index: Int) -> UInt64 {
         guard index >= 4 else { return UInt64(index) + 1 }
         let (power, quarter) = (index / 4 + 1, UInt64(index % 4))
         return (5 + quarter) << UInt64(power - 2)
     }
 
-    /// The number of answers, and their latency.
+    /// The number of answers, and their latency; nil without answers.
     var summary: (count: Int, latency: CacheActivity.Remote.Latency?) {
         let counts = counts.withLock { $0 }
         let total = counts.reduce(0, +)

@@ -3,7 +3,7 @@
 package import CacheStore
 import Platform
 
-/// The part of a directory's outbox that no process has sent yet.
+/// Counts the changes in a directory's outbox that no process has sent yet.
 package final class OutboxBacklog: Sendable {
     private let view = OutboxView()
 
@@ -12,7 +12,7 @@ package final class OutboxBacklog: Sendable {
 
     /// Returns the number of pending keys.
     ///
-    /// One system call if nothing was appended since the last call, else six.
+    /// Takes one system call if nothing was appended since the last call, else six.
     package func count(in store: Store) throws(CacheError) -> Int {
         do throws(Errno) {
             try view.follow(store.outbox)

@@ -5,7 +5,7 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-// The requests of the sending thread.
+// The requests that the sending thread makes.
 
 extension OutboxSender {
     /// Sends all pending changes; returns false if some are left.
@@ -30,7 +30,7 @@ extension OutboxSender {
         }
     }
 
-    /// Sends the change of a record; returns false if a level still lacks it.
+    /// Sends the change of a record; returns false if a level still lacks the change.
     private func send(_ record: OutboxRecord, _ store: Store) -> Bool {
         let untold = told.withLock { told in
             levels.indices.filter { told[record.number]?.contains($0) != true }
@@ -38,7 +38,7 @@ extension OutboxSender {
         let servers = untold.compactMap { level in
             levels[level].server(for: record.entry).map { (level: level, server: $0) }
         }
-        // No access to the disk if no server would accept the change now.
+        // The disk is not read if no server would accept the change now.
         if !servers.isEmpty, !servers.contains(where: { $0.server.mayBeTold(record.work, in: store.control) })
         {
             return false
@@ -59,11 +59,11 @@ extension OutboxSender {
         }
     }
 
-    /// Sends the disk's value of a key again, as a server may have carried out an older request meanwhile.
+    /// Sends the key's value on disk again, because a server may have carried out an older request late.
     ///
     /// `RemoteModel` specifies the order of these steps.
     ///
-    /// - Returns: whether all servers of the key have been updated.
+    /// - Returns: Whether all servers of the key were updated.
     private func sendAgain(_ key: Digest, doubtedUntil moment: Int64, _ store: Store) -> Bool {
         let servers = levels.compactMap { $0.server(for: key) }
         guard servers.allSatisfy({ $0.mayBeTold(.remove, in: store.control) }) else { return false }
@@ -79,7 +79,7 @@ extension OutboxSender {
         }
     }
 
-    /// Sends a change of a key, and records a doubt if its outcome is unknown.
+    /// Sends a change of a key, and records a doubt if the outcome is unknown.
     private func change(
         _ key: Digest,
         _ store: Store,
@@ -104,9 +104,9 @@ extension OutboxSender {
         }
     }
 
-    /// Puts a value into a level that lacked it, unless the disk has another value by now or the level has one.
+    /// Puts a value into a level that lacked it, unless the value on disk has changed or the level has a value now.
     ///
-    /// The caller holds the sender's lock, so a later change of the key is sent after it.
+    /// The caller holds the sender's lock, so a later change of the key is sent after this value.
     func send(_ fill: Fill, _ store: Store) {
         guard !isOver, !view.contains(fill.key), let server = levels[fill.level].server(for: fill.key) else {
             return
@@ -118,7 +118,7 @@ extension OutboxSender {
             else { return }
             add(parcel, fill.key, to: server, store)
         } catch {
-            // The next miss in that level fills it.
+            // The next miss in that level tries again.
             return
         }
     }
@@ -131,19 +131,19 @@ extension OutboxSender {
             guard present == nil else { return }
             try server.store(in: store, until: deadline) { () throws(RemoteFailure) in
                 try change(key, store) { () throws(RemoteFailure) in
-                    // Another machine may be faster, with a newer value.
+                    // Another machine may have stored a newer value in the meantime.
                     try server.client.put(key, parcel, ifMissing: true, until: deadline)
                 }
             }
             store.counters.add(.remoteWritten)
             store.counters.add(.remoteBytesSent, parcel.bytes.count)
         } catch {
-            // The request has counted the failure. The next miss in that level fills it.
+            // `request` has already counted the failure. The next miss in that level tries again.
             return
         }
     }
 
-    /// Returns the entry that the servers should have, or nil if they should have none.
+    /// Returns the entry that the servers should store, or nil if they should store none.
     private func makeParcel(_ record: Record, _ value: Data, _ key: Digest) -> RemoteEntry? {
         let tags = record.details.tags
         guard !record.isNothing, Int64(value.count) >= configuration.minimumSize,
@@ -156,8 +156,9 @@ extension OutboxSender {
         return parcel
     }
 
-    /// Sends a value, or a removal if `parcel` is nil; returns true if the server has carried it out or refuses it
-    /// permanently.
+    /// Sends a value, or a removal if `parcel` is nil.
+    ///
+    /// - Returns: Whether nothing more has to be sent: the server carried out the change, or refuses it permanently.
     private func tell(
         _ server: RemoteServer,
         _ key: Digest,
@@ -184,7 +185,7 @@ extension OutboxSender {
         } catch {
             guard error.kind == .refused else { return false }
             store.counters.add(.remoteDropped)
-            // The server's present value of the key is older.
+            // The server's present value of the key is outdated, so it is removed.
             if parcel != nil, tell(server, key, nil, store) { return true }
             store.noteForRemote(key, .avoid)
             return true
@@ -193,7 +194,8 @@ extension OutboxSender {
 
     /// Appends a record of the sender; returns false if that fails.
     ///
-    /// Then the change is sent again, after a pause: without the record a pass would find it again at once.
+    /// The caller must then pause before it sends the change again: without the record, the next pass finds the same
+    /// change.
     private func append(
         _ work: OutboxRecord.Work,
         _ key: Digest,

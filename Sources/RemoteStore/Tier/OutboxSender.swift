@@ -7,19 +7,19 @@ import Platform
 
 /// Sends the changes in the outbox to the servers, on a separate thread.
 ///
-/// One process of the machine does so at a time, under a lock that is released when its holder dies.
+/// One process of the machine sends at a time; it holds a lock that is released if the process dies.
 ///
-/// It makes each server's value of a key the same as the disk's: it puts the value on disk, or removes the server's value if
-/// the disk has none. So a change may be sent twice, and changes may be sent in any order. The thread holds this object, and
-/// this object holds no cache.
+/// For each changed key, the sender makes the servers match the disk: it puts the value on disk, or removes the server's
+/// value if the disk has none. So a change may be sent twice, and changes may be sent in any order. The thread keeps this
+/// object alive; this object does not keep a cache alive.
 final class OutboxSender: Sendable {
-    /// A wrong entry on a server, to be removed there.
+    /// A wrong entry that must be removed from a server.
     struct Repair: Sendable {
         let server: RemoteServer
         let key: Digest
     }
 
-    /// A value that a later level had and an earlier level lacked, to be put into the earlier one.
+    /// A value that a later level had and an earlier level lacked, to be put into the earlier level.
     struct Fill: Sendable {
         let level: Int
         let key: Digest
@@ -28,29 +28,29 @@ final class OutboxSender: Sendable {
 
     private struct State {
         var isRunning = false
-        /// Whether a record was appended, or a repair or fill is pending.
+        /// Whether to start a round at once: a record was appended, or a repair or fill is pending.
         var isWoken = false
-        /// When to end; nil to continue.
+        /// When the thread must end; nil to continue.
         var end: ContinuousClock.Instant?
         var repairs: [Repair] = []
         var fills: [Fill] = []
     }
 
-    /// The time between two checks for records of processes without a sender.
+    /// The time between two checks for records of processes that have no sender.
     private static let second: Duration = .seconds(1)
-    /// The time between two checks while another process sends.
+    /// The time between two attempts while another process sends.
     private static let short: Duration = .milliseconds(50)
     /// The longest time between two passes over the pending records.
     private static let longestRest: Duration = .seconds(2)
     /// The time limit of a request in the background.
     private static let patience: Duration = .seconds(10)
-    /// How long a server may take to carry out a request whose answer this process did not wait for.
+    /// How long after a request without an answer a server may still carry it out.
     static let lateness: Duration = .seconds(300)
     /// The longest time that closing waits for the thread.
     private static let farewell: Duration = .seconds(2)
-    /// The maximum number of repairs, and of fills; later ones are dropped.
+    /// The maximum number of pending repairs, and of pending fills; further ones are dropped.
     private static let mostErrands = 100
-    /// The maximum number of avoided keys.
+    /// The maximum number of records that only forbid fetching a key.
     ///
     /// If there are more, a barrier replaces all of them.
     private static let mostAvoided = 32_768
@@ -61,7 +61,7 @@ final class OutboxSender: Sendable {
     let host: RemoteContext
     let view: OutboxView
     private let state = Monitored(State())
-    /// The work of the thread so far, for tests.
+    /// What the thread has done so far, for tests.
     struct Work {
         var rounds = 0
         /// Passes over all pending records.
@@ -69,7 +69,7 @@ final class OutboxSender: Sendable {
     }
 
     let work = Locked(Work())
-    /// The levels that already have a change which other levels lack, by the number of its record.
+    /// The levels that already have a change that other levels still lack, by the number of the change's record.
     let told = Locked<[UInt64: Set<Int>]>([:])
 
     init(
@@ -87,9 +87,9 @@ final class OutboxSender: Sendable {
     var writes: Bool { configuration.mode == .readWrite }
     private var notes: RemoteNotes { writes ? .changes : .avoidance }
 
-    /// Makes writers record their changes, and starts the thread.
+    /// Makes all writers record their changes, and starts the thread.
     ///
-    /// If no thread can be created, other processes send.
+    /// If the thread can't be created, other processes send the changes.
     func begin() {
         announce(host.store())
         state.withLock { $0.isRunning = true }
@@ -100,7 +100,7 @@ final class OutboxSender: Sendable {
         }
     }
 
-    /// Ends the thread after it has sent all it can before `deadline`, and waits for it.
+    /// Ends the thread after it has sent what it can before `deadline`, and waits for it.
     func close(until deadline: ContinuousClock.Instant) {
         let end = min(deadline, ContinuousClock.now + Self.farewell)
         state.withLock { $0.end = $0.end ?? end }
@@ -108,7 +108,7 @@ final class OutboxSender: Sendable {
         _ = state.wait(until: end) { $0.isRunning ? nil : true }
     }
 
-    /// Removes a wrong value from its server, in the background.
+    /// Removes a wrong value from a server, in the background.
     func repair(_ repair: Repair) {
         guard writes else { return }
         state.withLock { state in
@@ -118,7 +118,7 @@ final class OutboxSender: Sendable {
         state.wakeAll()
     }
 
-    /// Puts a value that is on disk by now into a level that lacked it, in the background.
+    /// Puts a value that is now on disk into a level that lacked it, in the background.
     func fill(_ fill: Fill) {
         guard writes else { return }
         state.withLock { state in
@@ -132,10 +132,10 @@ final class OutboxSender: Sendable {
 
     private func run() {
         var pause = Duration.zero
-        // When the next pass is due.
+        // The time at which the next pass is due.
         var nextPass = ContinuousClock.now
         while rest(for: pause) { pause = round(&nextPass) }
-        // The rest stays on disk for the next process.
+        // A last attempt; the remaining changes stay on disk for the next process.
         nextPass = .now
         if writes { _ = round(&nextPass) }
         host.store().outbox.onAppend(nil)
@@ -143,7 +143,7 @@ final class OutboxSender: Sendable {
         state.wakeAll()
     }
 
-    /// Waits until the time has passed or there is work; returns false if the thread must end.
+    /// Waits until the time has passed or the thread is woken; returns false if the thread must end.
     private func rest(for time: Duration) -> Bool {
         let mayGoOn = state.wait(until: .now + time) { state -> Bool? in
             if state.end != nil { return false }
@@ -159,21 +159,22 @@ final class OutboxSender: Sendable {
         state.wakeAll()
     }
 
-    /// When the thread must end; nil if not yet.
+    /// When the thread must end; nil if it need not end yet.
     private var end: ContinuousClock.Instant? { state.withLock { $0.end } }
 
     var isOver: Bool { end.map { $0 <= ContinuousClock.now } ?? false }
 
-    /// Repeated in each round: the directory or the control file may have been replaced.
+    /// Registers this sender with the directory; repeated in each round, because the directory or the control file may
+    /// have been replaced.
     private func announce(_ store: Store) {
         store.note(notes)
         store.outbox.onAppend { [weak self] in self?.wake() }
     }
 
-    /// Does the pending work, and returns how long to rest afterwards.
+    /// Does the pending work; returns how long to rest afterward.
     ///
-    /// A pass covers all pending records, which may be 65,536. While every breaker is open there is no pass. After a pass
-    /// that could not send everything the thread rests 50 times as long as it took, two seconds at most.
+    /// A pass covers all pending records, up to 65,536. There is no pass while all breakers are open. If a pass could not
+    /// send everything, the next one starts after 50 times its duration, but at most two seconds.
     private func round(_ nextPass: inout ContinuousClock.Instant) -> Duration {
         let store = host.store()
         work.withLock { $0.rounds += 1 }
@@ -184,14 +185,14 @@ final class OutboxSender: Sendable {
         let isCrowded = view.avoidedCount > Self.mostAvoided
         let hasFills = state.withLock { !$0.fills.isEmpty }
         let hasWork = view.hasWork || !endedDoubts.isEmpty
-        // Even if nothing is sent: each change is recorded in the file, which would grow until it is full.
+        // Also if nothing can be sent: every change is appended to the file, which would grow to its limit.
         let isToBeTidied = isCrowded || view.needsCompaction || view.isToBeCarriedOver
         guard writes && (hasWork || hasFills) || isToBeTidied else { return Self.second }
         let mayPass = ContinuousClock.now >= nextPass && mayTellAnybody(store)
         guard mayPass || hasFills || isToBeTidied else { return Self.short * 4 }
         do throws(CacheError) {
             let lock = NamedLock(Self.lockName, permits: 1, in: store.directory)
-            // Another process sends, also the records of this one.
+            // Another process sends now, including the records of this process.
             guard let permit = try lock.attempt() else { return Self.short }
             defer { permit.release() }
             carryOver(store)
@@ -210,14 +211,14 @@ final class OutboxSender: Sendable {
         }
     }
 
-    /// Returns whether the breaker of any server allows a change.
+    /// Returns whether any server's breakers allow a change.
     private func mayTellAnybody(_ store: Store) -> Bool {
         levels.contains { level in
             level.servers.contains { $0.mayBeTold(.remove, in: store.control) }
         }
     }
 
-    /// The keys whose doubt has ended, and when it ended.
+    /// The keys whose doubts have ended, with the ends in milliseconds since 1970.
     var endedDoubts: [Digest: Int64] { view.doubts(endedBy: host.now(), longest: Self.lateness) }
 
     private func remove(_ repair: Repair, _ store: Store) {
@@ -227,7 +228,7 @@ final class OutboxSender: Sendable {
                 try repair.server.client.remove(repair.key, until: deadline)
             }
         } catch {
-            // The value remains a miss, and is found again.
+            // The wrong value stays on the server and counts as a miss; the next lookup finds it again.
             return
         }
     }
@@ -239,8 +240,7 @@ final class OutboxSender: Sendable {
 
     /// Reads the new records.
     ///
-    /// Changes for which there was no room are not sent, and older values of their keys must not be fetched from the
-    /// servers.
+    /// If changes were refused for lack of room, they are not sent; a barrier then excludes older values of their keys.
     func follow(_ store: Store) {
         do throws(Errno) {
             let refused = try view.follow(store.outbox)
@@ -248,7 +248,7 @@ final class OutboxSender: Sendable {
             store.raiseRemoteBarrier(now: host.now())
             store.counters.add(.remoteDropped, refused)
         } catch {
-            // The next round tries again. Until then no server gets lookups (`ServerTier.isAhead`).
+            // The next round tries again. Until then, nothing is fetched from the servers (`ServerTier.isAhead`).
             return
         }
     }
@@ -268,14 +268,14 @@ final class OutboxSender: Sendable {
     /// Completes a replacement of the file whose process was killed.
     private func carryOver(_ store: Store) {
         guard view.isToBeCarriedOver else { return }
-        // Until then both files are read.
+        // If this fails, both files are read until a later round succeeds.
         _ = try? store.outbox.carryOver()
         follow(store)
     }
 
     private func replace(_ records: [UInt8], _ offset: Int64, _ store: Store) {
         if view.isToBeCarriedOver { return }
-        // If this fails, the file is replaced later.
+        // If this fails, a later round replaces the file.
         _ = try? store.outbox.replace(by: records, readUpTo: offset)
         follow(store)
     }

@@ -3,34 +3,36 @@
 import CacheStore
 import Platform
 
-/// The outbox of a directory as this process has read it.
+/// The outbox of a directory, as far as this process has read it.
 ///
-/// Each read continues after the last one.
+/// Each read continues where the last one ended.
 final class OutboxView: Sendable {
     private struct State {
         var outbox = Outbox()
         /// The file at the last read; nil if it was missing.
         var mark: OutboxFile.Mark?
-        /// Its first record, which identifies it, or the part that was written.
+        /// The first record of the file, which identifies it; or the part of that record that was already written.
         var beginning: [UInt8] = []
-        /// The offset up to which it was read.
+        /// The offset up to which the file was read.
         var offset: Int64 = 0
-        /// The part of the older file that must be read until this file contains all of it.
+        /// The older file, which this one replaces, and the offset from which it must be read until all its records are
+        /// carried over; nil if they are.
         var predecessor: (number: UInt64, offset: Int64)?
-        /// The number of records without room that ``follow(_:)`` has returned so far.
+        /// The number of refused records that ``follow(_:)`` has reported so far.
         var refused = 0
     }
 
     private let state = Locked(State())
-    /// How often to read again if the file is replaced meanwhile.
+    /// The maximum number of attempts to read a file that is being replaced.
     private static let mostLooks = 8
 
     /// Reads the new records.
     ///
-    /// One system call if there are none, else six.
+    /// Takes one system call if there are none, else six.
     ///
-    /// - Returns: the number of records for which there was no room since the last call.
-    /// - Throws: also ``Errno/timedOut`` if the file is replaced again and again: the pending records are unknown then.
+    /// - Returns: The number of records that were refused for lack of room since the last call.
+    /// - Throws: ``Errno``; ``Errno/timedOut`` if the file is replaced again and again, so that the pending records are
+    ///   unknown.
     @discardableResult
     func follow(_ file: OutboxFile) throws(Errno) -> Int {
         for _ in 0..<Self.mostLooks {
@@ -41,7 +43,7 @@ final class OutboxView: Sendable {
         throw .timedOut
     }
 
-    /// Reads the new records; returns false if the file was replaced meanwhile.
+    /// Reads the new records; returns false if the file was replaced during the read.
     private static func follow(
         _ file: OutboxFile,
         _ mark: OutboxFile.Mark?,
@@ -69,10 +71,10 @@ final class OutboxView: Sendable {
             }
         }
         guard let predecessor = state.predecessor else { return true }
-        // If it is missing, this file has all of it by now.
+        // If the older file is missing, its records were carried over, and this file must be read again.
         guard let late = try file.readPredecessor(from: predecessor.offset) else { return false }
         for record in OutboxRecord.net(late) { state.outbox.read(record) }
-        // If the file has changed, it may have been the predecessor of another file.
+        // If the present file was replaced during the read, the older file may have been that of another one.
         return try file.mark() == part.mark
     }
 
@@ -84,26 +86,27 @@ final class OutboxView: Sendable {
         }
     }
 
-    /// Whether records of the older file must still be carried over.
+    /// Whether records of the older file must still be carried over to the present one.
     var isToBeCarriedOver: Bool { state.withLock { $0.predecessor != nil } }
 
-    /// Returns whether a change of this key is pending, or a request for it may still be carried out.
+    /// Returns whether a change of this key is pending, or whether a server may still carry out a request for it.
     func contains(_ key: Digest) -> Bool { state.withLock { $0.outbox.contains(key) } }
 
-    /// Returns whether this very record is still pending.
+    /// Returns whether exactly this record is still pending.
     func contains(_ record: OutboxRecord) -> Bool { state.withLock { $0.outbox.contains(record) } }
 
-    /// Values that were created before this time are not fetched from the servers.
+    /// Values that were created before this time must not be fetched from the servers.
     var barrier: Timestamp { Timestamp(milliseconds: state.withLock { $0.outbox.barrier }) }
 
     var count: Int { state.withLock { $0.outbox.count } }
 
-    /// Whether there is a change to send.
+    /// Whether there are changes to send.
     var hasWork: Bool { state.withLock { $0.outbox.count > $0.outbox.avoidedCount } }
 
-    /// Returns the doubts that have ended, by the digest of the key.
+    /// Returns the doubts that have ended, with their ends in milliseconds since 1970, by the digest of the key.
     ///
-    /// - Parameter longest: the longest duration of a doubt: one that ends later was recorded before the clock was set back.
+    /// - Parameter longest: The longest duration of a doubt. A doubt that ends later than that was recorded before the
+    ///   clock was set back; it counts as ended.
     func doubts(endedBy now: Timestamp, longest: Duration) -> [Digest: Int64] {
         let (first, last) = (now.milliseconds, (now + longest).milliseconds)
         return state.withLock { state in
@@ -111,16 +114,17 @@ final class OutboxView: Sendable {
         }
     }
 
-    /// The number of keys that are only avoided.
+    /// The number of keys that must not be fetched, but for which nothing is sent.
     var avoidedCount: Int { state.withLock { $0.outbox.avoidedCount } }
 
-    /// Whether most records of the file are superseded.
+    /// Whether the file should be compacted, because most of its records are superseded.
     var needsCompaction: Bool { state.withLock { $0.outbox.needsCompaction } }
 
-    /// The pending records, the oldest first.
+    /// The pending records, oldest first.
     var pending: [OutboxRecord] { state.withLock { $0.outbox.pending } }
 
-    /// Returns the records of a shorter file, and the offset up to which this one was read; nil if it needs no replacement.
+    /// Returns the records of a shorter file, and the offset up to which this file was read; nil if a shorter file is not
+    /// needed.
     func replacement(withoutAvoided: Bool) -> (records: [UInt8], offset: Int64)? {
         state.withLock { state -> (records: [UInt8], offset: Int64)? in
             if withoutAvoided {

@@ -5,23 +5,23 @@ package import DiskCache
 import Platform
 package import Transport
 
-/// A server of the tier: its client, its breaker, which all processes of the machine share, and its latency.
+/// A server of the tier: its client, its latency, and its breaker, which all processes of the machine share.
 final class RemoteServer: Sendable {
     let name: String
     let client: any RemoteClient
     let latency = LatencyCounts()
-    /// The hash that selects its word in the control file.
+    /// The hash that selects the server's word in the control file.
     private let hash: UInt64
     private let terms: CircuitBreaker.Terms
-    /// Whether it has room, as known to this process, the only one that sends now.
+    /// A breaker that opens when the server is full.
     ///
-    /// A full server still gets requests for values.
+    /// Only this process knows it, which suffices because one process sends at a time. A full server still gets lookups.
     private let room = Locked(CircuitBreaker())
-    /// Whether it allows changes, as known to this process.
+    /// A breaker that opens when the server denies changes.
     ///
-    /// A server that does not still gets requests for values.
+    /// Only this process knows it, which suffices because one process sends at a time. The server still gets lookups.
     private let leave = Locked(CircuitBreaker())
-    /// Whether it is known to answer with a miss for a random key.
+    /// Whether the server has answered with a miss for a random key.
     private let isVerified = Locked(false)
 
     init(_ name: String, _ client: any RemoteClient, _ terms: CircuitBreaker.Terms = CircuitBreaker.Terms()) {
@@ -31,13 +31,13 @@ final class RemoteServer: Sendable {
         self.terms = terms
     }
 
-    /// Returns whether it would get a request now.
+    /// Returns whether the breaker allows a request now.
     func mayBeAsked(in control: Control) -> Bool {
         guard let word = control.breaker(ofServer: hash) else { return false }
         return CircuitBreaker(word: word).asking(at: Timestamp.monotonicMilliseconds, terms).ticket != nil
     }
 
-    /// Returns whether it would get a change now.
+    /// Returns whether the breakers allow a change now.
     func mayBeTold(_ work: OutboxRecord.Work, in control: Control) -> Bool {
         let now = Timestamp.monotonicMilliseconds
         guard mayBeAsked(in: control), leave.withLock({ $0.asking(at: now, terms).ticket != nil }) else {
@@ -47,7 +47,7 @@ final class RemoteServer: Sendable {
         return room.withLock { $0.asking(at: now, terms).ticket != nil }
     }
 
-    /// Returns "closed", "open" or "probing".
+    /// Returns the state of the breaker: "closed", "open" or "probing".
     func phase(in control: Control) -> String {
         switch CircuitBreaker(word: control.breaker(ofServer: hash) ?? 0).phase {
         case .closed: "closed"
@@ -56,9 +56,9 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Sends a request, unless the breaker is open, and counts its outcome for the breaker.
+    /// Sends a request, unless the breaker is open, and counts the outcome for the breaker.
     ///
-    /// - Parameter denial: how a denied request counts.
+    /// - Parameter denial: What a denied request counts as.
     func request<Value>(
         in store: Store,
         denial: CircuitBreaker.Verdict = .fault,
@@ -75,7 +75,7 @@ final class RemoteServer: Sendable {
             return value
         } catch {
             switch error.kind {
-            // The server has answered.
+            // The server has answered in time.
             case .refused, .wrong, .skipped, .full: judge(.prompt, ticket, in: store.control)
             case .slow, .failed: judge(.fault, ticket, in: store.control)
             case .denied: judge(denial, ticket, in: store.control)
@@ -86,7 +86,7 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Sends a request that needs room on the server, unless that was full a moment ago.
+    /// Sends a request that needs room on the server, unless the server was full a moment ago.
     func store(
         in store: Store,
         until deadline: ContinuousClock.Instant,
@@ -97,7 +97,7 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Sends a request that changes an entry, unless such a request was denied a moment ago.
+    /// Sends a request that changes an entry, unless the server denied such a request a moment ago.
     func change(
         in store: Store,
         until deadline: ContinuousClock.Instant,
@@ -109,9 +109,10 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Verifies, once, that the server answers with a miss for a random key.
+    /// Verifies, once per server, that it answers with a miss for a random key.
     ///
-    /// A server that answers every request with a success (a login page, a wrong address) would seem to have stored all values.
+    /// A server that answers every request with success (a login page, a wrong address) would seem to have stored all
+    /// values.
     private func verify(in store: Store, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
         if isVerified.withLock({ $0 }) { return }
         let nobodys = Digest(ofKey: "verification \(UInt64.random(in: 0 ... .max))", in: .upkeep)
@@ -122,7 +123,7 @@ final class RemoteServer: Sendable {
             } catch {
                 switch error.kind {
                 case .wrong: break
-                // It returns no values, which is equivalent to a miss.
+                // A server that refuses lookups returns no values, which is equivalent to a miss.
                 case .refused: isThere = false
                 default: throw error
                 }
@@ -132,7 +133,7 @@ final class RemoteServer: Sendable {
         isVerified.withLock { $0 = true }
     }
 
-    /// Runs `body` unless it has failed in this way recently.
+    /// Runs `body`, unless a request failed in this way recently.
     private func attempt(
         _ breaker: borrowing Locked<CircuitBreaker>,
         _ kind: RemoteFailure.Kind,
@@ -192,25 +193,25 @@ final class RemoteServer: Sendable {
     }
 }
 
-/// Servers that share the values of a level.
+/// The servers that share the values of one level.
 struct RemoteLevel: Sendable {
     let servers: [RemoteServer]
     private let rendezvous: Rendezvous
 
     /// Creates a level.
     ///
-    /// - Parameter weights: one for each server.
+    /// - Parameter weights: The weight of each server, in the same order.
     init(_ servers: [RemoteServer], weights: [Double]) {
         self.servers = servers
         rendezvous = Rendezvous(zip(servers, weights).map { Server(name: $0.name, weight: $1) })
     }
 
-    /// Returns the server of a key, or nil if no server has a weight.
+    /// Returns the server that stores the value of a key, or nil if all weights are 0.
     func server(for key: Digest) -> RemoteServer? { rendezvous.server(for: key).map { servers[$0] } }
 }
 
 extension RemoteServer {
-    /// Creates the server of a configuration.
+    /// Creates a server from its configuration.
     convenience init(
         _ server: CacheConfiguration.Remote.Server,
         _ configuration: CacheConfiguration.Remote,
@@ -237,7 +238,7 @@ extension RemoteServer {
     ) throws(ConfigurationFault) -> any RemoteClient {
         let entry = credentials.entry(for: address)
         let security = configuration.security
-        // No value is longer, and sums of lengths don't overflow.
+        // No value is longer than this, and sums of lengths don't overflow.
         let longest = min(configuration.maximumSize, Int64.max / 2)
         if address.scheme.hasPrefix("redis") {
             let namespace = configuration.namespace
@@ -265,9 +266,9 @@ extension RemoteServer {
 }
 
 extension RemoteAddress {
-    /// Returns the address of its socket.
+    /// Returns the socket to connect to.
     ///
-    /// - Parameter security: the settings for `rediss`.
+    /// - Parameter security: The TLS settings, used for `rediss` only.
     func place(_ security: TransportSecurity) -> SocketPlace {
         let security = scheme == "rediss" ? security : nil
         return socketPath.map { .path($0) } ?? .network(host: host, port: port, security: security)
@@ -275,7 +276,7 @@ extension RemoteAddress {
 }
 
 extension CacheConfiguration.Remote {
-    /// The trusted authorities, and the client certificate.
+    /// The trusted certificate authorities, and the client certificate.
     package var security: TransportSecurity {
         TransportSecurity(
             authorityFile: authorityFile,

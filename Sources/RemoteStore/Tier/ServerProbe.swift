@@ -6,7 +6,7 @@ import FoundationEssentials
 import Platform
 import Transport
 
-/// Tests each server with a small object, whatever the state of its breaker.
+/// Tests each server with a small object, regardless of its breaker.
 package enum ServerProbe {
     /// The outcome of one request.
     package enum Step: Sendable, Equatable {
@@ -16,21 +16,22 @@ package enum ServerProbe {
 
     /// The results for one server.
     package struct Report: Sendable {
-        /// Its address, without credentials.
+        /// The server's address, without credentials.
         package var name: String
-        /// Why the server can't be used at all; nil if it has answered.
+        /// Why the server is unusable; nil if it has answered.
         package var obstacle: String?
-        /// The median of a few lookups that miss.
+        /// The median time of a few lookups that miss.
         package var roundTrip: Duration?
-        /// The outcome of storing an object; nil if that was not tried, as the server is not to be written.
+        /// The outcome of storing an object; nil if that was not tried because the server is configured as read-only.
         package var storing: Step?
-        /// Whether the stored object was returned unchanged, or why a lookup is refused; nil if nothing was stored.
+        /// Whether the stored object was returned unchanged, or why a lookup was refused; nil if no lookup was refused
+        /// and nothing was stored.
         package var reading: Step?
         package var removing: Step?
     }
 
     private static let looks = 3
-    /// Makes the object expire if it can't be removed.
+    /// The time to live of the object, in case it can't be removed.
     private static let lifetime: Duration = .seconds(60)
 
     /// Tests all servers of a configuration; each request may take as long as the configured limit.
@@ -59,7 +60,7 @@ package enum ServerProbe {
             do throws(RemoteFailure) {
                 _ = try server.client.get(key, until: end)
             } catch {
-                // A server that refuses has answered.
+                // A server that refuses a request has answered.
                 guard [.refused, .denied, .wrong].contains(error.kind) else {
                     report.obstacle = error.message
                     return report
@@ -85,7 +86,7 @@ package enum ServerProbe {
         return report
     }
 
-    /// Returns 64 unique bytes with their record.
+    /// Returns an entry with 64 unique bytes.
     private static func parcel(for key: Digest) -> RemoteEntry {
         let bytes = Data("\(key)".utf8)
         let content = Content(of: bytes.span)

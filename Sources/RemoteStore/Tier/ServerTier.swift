@@ -8,7 +8,7 @@ import Transport
 
 /// The remote tier: servers in levels.
 ///
-/// A server gets requests only while its breaker is closed, and changes in the background.
+/// A server gets requests only as its breaker allows. Changes are sent in the background.
 package final class ServerTier: RemoteTier {
     private let configuration: CacheConfiguration.Remote
     private let levels: [RemoteLevel]
@@ -16,9 +16,9 @@ package final class ServerTier: RemoteTier {
     private let view = OutboxView()
     let sender: OutboxSender
 
-    /// Creates the tier of a configuration.
+    /// Creates the tier for a configuration.
     ///
-    /// - Throws: ``CacheError/Code/badConfiguration``, ``CacheError/Code/untrusted`` for the file of credentials.
+    /// - Throws: ``CacheError/Code/badConfiguration``; ``CacheError/Code/untrusted`` for the file with the credentials.
     package convenience init(_ configuration: CacheConfiguration.Remote, _ host: RemoteContext)
         throws(CacheError)
     {
@@ -37,7 +37,7 @@ package final class ServerTier: RemoteTier {
         self.init(levels, configuration, host)
     }
 
-    /// Creates the tier of existing servers.
+    /// Creates the tier with existing servers.
     init(_ levels: [RemoteLevel], _ configuration: CacheConfiguration.Remote, _ host: RemoteContext) {
         self.levels = levels
         self.configuration = configuration
@@ -60,15 +60,15 @@ package final class ServerTier: RemoteTier {
             (state.answers, state.latency) = server.latency.summary
             return state
         }
-        // If the outbox can't be read, the numbers are those of the last read.
+        // If the outbox can't be read, the report contains the numbers of the last read.
         _ = try? follow(host.store())
         activity.waiting = view.count
         return activity
     }
 
-    /// Reads the new records.
+    /// Reads the new records of the outbox.
     ///
-    /// If there was no room for some, older values of their keys must not be fetched from the servers.
+    /// If records were refused for lack of room, raises the barrier, so that older values of their keys are not fetched.
     private func follow(_ store: Store) throws(Errno) {
         if try view.follow(store.outbox) > 0 { store.raiseRemoteBarrier(now: host.now()) }
     }
@@ -81,7 +81,7 @@ package final class ServerTier: RemoteTier {
             && levels.contains { $0.server(for: key)?.mayBeAsked(in: store.control) ?? false }
     }
 
-    /// Returns whether the servers may have an older value of the key than this machine; also if that can't be determined.
+    /// Returns whether the servers may have an older value of the key than this machine, or whether that is unknown.
     private func isAhead(_ key: Digest, of store: Store) -> Bool {
         do throws(Errno) {
             try follow(store)
@@ -100,10 +100,10 @@ package final class ServerTier: RemoteTier {
         var missing: [Int] = []
         for (index, level) in levels.enumerated() {
             let rest = deadline - ContinuousClock.now
-            // With less time a server would seem to be slow.
+            // With less time, a good server would seem to be too slow.
             guard rest > configuration.limit / 8 else { break }
             guard let server = level.server(for: key) else { continue }
-            // A server that hangs leaves time for the next level.
+            // If a server does not answer, the next level still has time.
             let end = ContinuousClock.now + rest / (levels.count - index)
             do throws(RemoteFailure) {
                 let parcel = try server.request(in: store) { () throws(RemoteFailure) in
@@ -121,8 +121,11 @@ package final class ServerTier: RemoteTier {
         return nil
     }
 
-    /// Returns the value if its bytes match its digest and it may be returned; nil if it has expired, is too old or too
-    /// long.
+    /// Verifies a fetched entry, and returns its value.
+    ///
+    /// Returns nil if the value must not be used: it has expired, is too old, too long or too far in the future.
+    ///
+    /// - Throws: ``RemoteFailure`` if the bytes do not match their digest, or the record belongs to another key.
     private func check(
         _ parcel: RemoteEntry,
         _ key: Digest,
@@ -135,12 +138,12 @@ package final class ServerTier: RemoteTier {
         guard content.digest == parcel.digest else {
             throw RemoteFailure(.wrong, "the bytes do not match the digest")
         }
-        // Its checksum includes the key's digest, so a record of another key does not pass.
+        // The checksum of a record includes the key's digest, so the record of another key is rejected.
         guard let record = RecordCodec.decode(parcel.record, for: key), record.content == content else {
             throw RemoteFailure(.wrong, "the record does not belong to key and value")
         }
         let now = host.now()
-        // Of a clock that is further ahead nothing is taken: the next barrier would exclude all values for as long.
+        // Values from a clock that is further ahead are rejected: the next barrier would exclude all values for as long.
         guard record.created <= now.advanced(byNanoseconds: Self.furthestAhead) else { return nil }
         if record.created > now { store.control.noteRemote(created: record.created) }
         guard !record.isNothing, Int64(content.length) <= configuration.maximumSize,
@@ -161,7 +164,7 @@ package final class ServerTier: RemoteTier {
         }
     }
 
-    /// How far the clock of another machine may be ahead for its values to be taken: an hour, in nanoseconds.
+    /// How far another machine's clock may be ahead while its values are accepted: an hour, in nanoseconds.
     private static let furthestAhead: Int64 = 3_600_000_000_000
 
     private func reject(_ error: RemoteFailure, _ key: Digest, _ server: RemoteServer, _ store: Store) {

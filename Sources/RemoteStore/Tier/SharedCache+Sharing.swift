@@ -7,15 +7,15 @@ import Platform
 extension SharedCache {
     /// Opens the cache at `path`, and shares its values with other machines through remote servers.
     ///
-    /// `get`, `value`, `hit` and the calls for many keys request values from the servers that are neither in memory nor on
-    /// disk: one thread of one process for each key, and never for longer than the limit. The value is verified, stored on
-    /// this machine with its original options, and subject to them. Puts and removals are sent to the servers in the
-    /// background, from a queue in the directory that outlives this process. If a server fails or is too slow, no process of
-    /// the machine contacts it for a while; no call fails because of it.
+    /// If a value is neither in memory nor on disk, `get`, `value`, `hit` and the calls for many keys request it from the
+    /// servers. For each key one thread of one process does so, for no longer than the limit. The value is verified, and
+    /// stored on this machine with its original options, which then apply here, too. Puts and removals are queued in the
+    /// directory and sent to the servers in the background; the queue outlives this process. If a server fails or is too
+    /// slow, no process of the machine contacts it for a while; no call fails because of that.
     ///
     /// A value that was removed or replaced on this machine is never fetched from a server again. Other machines find it
-    /// until their servers have the change. All processes that use the directory record their changes as soon as one has
-    /// opened it in this way.
+    /// until their servers have the change. Once a process has opened a directory in this way, all processes that use it
+    /// record their changes.
     ///
     /// ```swift
     /// import DiskCacheRemote
@@ -27,7 +27,7 @@ extension SharedCache {
     /// - Parameters:
     ///   - path: the directory.
     ///   - configuration: the configuration of this process.
-    ///   - remote: the servers; nil for those in the directory's `config.json`, if any.
+    ///   - remote: the servers; nil for the servers in the directory's `config.json`, if any.
     /// - Throws: as ``SharedCache/init(at:configuration:)``; ``CacheError/Code/badConfiguration`` for an invalid
     ///   configuration of the servers; ``CacheError/Code/untrusted`` for a file of credentials that others may read. An
     ///   unreachable server is not an error.
@@ -43,7 +43,7 @@ extension SharedCache {
             if given == nil { given = try Self.configured(in: store) }
             guard let present = given else { return nil }
             guard present.isActive else {
-                // Changes are not sent, and values that are changed now must not be fetched later.
+                // Changes are not sent from now on, so values that are changed must not be fetched later.
                 if remote == nil, store.control.remoteNotes == .changes { store.note(.avoidance) }
                 return nil
             }

@@ -13,15 +13,15 @@ package enum SocketPlace: Sendable, Hashable {
 
 /// A connection to a server, with a deadline for each call.
 ///
-/// For threads that may block, one at a time.
+/// It must be used only on threads that may block, and by one thread at a time.
 @safe
 package struct StreamSocket: ~Copyable {
     private let socket: OpaquePointer
 
     /// Connects to a server.
     ///
-    /// Names are resolved on a separate thread, as nothing limits how long that takes. TLS is libcurl's, which is opened
-    /// when it is first needed, so that the same authorities are trusted as for HTTPS.
+    /// Names are resolved on a separate thread, because resolving has no time limit. libcurl provides TLS, so that the
+    /// same authorities are trusted as for HTTPS; it is opened when it is first needed.
     ///
     /// C: `getaddrinfo`, `socket`, `connect`, `poll`; curl_easy_perform(3) with CURLOPT_CONNECT_ONLY.
     package init(to place: SocketPlace, until deadline: ContinuousClock.Instant) throws(TransportError) {
@@ -41,7 +41,7 @@ package struct StreamSocket: ~Copyable {
         }
         let library = try LibCurl.system.get()
         let socket = unsafe try connect(to: place, until: deadline)
-        // In the form of a URL's host.
+        // A URL encloses an IPv6 address in brackets.
         let isNumber = host.contains(":")
         let limit = Int32(clamping: max(1, (deadline - .now).milliseconds))
         let code = unsafe ctransport_socket_secure(
@@ -73,7 +73,7 @@ package struct StreamSocket: ~Copyable {
         }
     }
 
-    /// Connects to the first address that accepts; one that does not answer leaves time for the rest.
+    /// Connects to the first address that accepts; an address that does not answer leaves time for the remaining ones.
     init(toOneOf addresses: [[UInt8]], until deadline: ContinuousClock.Instant) throws(Errno) {
         unsafe socket = try Self.connect(toOneOf: addresses, until: deadline)
     }
@@ -92,7 +92,7 @@ package struct StreamSocket: ~Copyable {
         throw Errno(rawValue: failure)
     }
 
-    /// Reads at least one byte; returns no byte if the server has closed the connection.
+    /// Reads at least one byte and at most `count`; returns an empty array if the server has closed the connection.
     package borrowing func read(
         upTo count: Int,
         until deadline: ContinuousClock.Instant
@@ -123,10 +123,12 @@ package struct StreamSocket: ~Copyable {
         }
     }
 
-    /// Whether another request can use the connection, as far as that can be seen without one.
+    /// Whether another request can use the connection, as far as can be told without sending one.
     package var isIdle: Bool { unsafe ctransport_socket_is_idle(socket) }
 
-    /// Returns the time left, at least 1.
+    /// Returns the milliseconds left, at least 1.
+    ///
+    /// - Throws: `Errno.timedOut` if the deadline has passed.
     private static func milliseconds(until deadline: ContinuousClock.Instant) throws(Errno) -> Int32 {
         let left = (deadline - .now).milliseconds
         if left <= 0 { throw .timedOut }
@@ -152,7 +154,9 @@ package struct StreamSocket: ~Copyable {
         }
     }
 
-    /// Returns an empty list if there are no addresses.
+    /// Returns the addresses of a host, at most 8; an empty list if there are none.
+    ///
+    /// The call may block for any time unless `isNumeric` is true.
     fileprivate static func resolve(_ host: String, _ port: UInt16, isNumeric: Bool) -> [[UInt8]] {
         let (size, most) = (Int(ctransport_address_size), 8)
         var bytes = [UInt8](repeating: 0, count: size * most)
@@ -164,7 +168,7 @@ package struct StreamSocket: ~Copyable {
     }
 }
 
-/// Resolves names on threads that may block for any time, and caches the results briefly.
+/// A resolver of names that caches results briefly and uses separate threads, which may block for any time.
 private final class NameResolver: Sendable {
     static let own = PerProcess { NameResolver() }
 
@@ -179,7 +183,7 @@ private final class NameResolver: Sendable {
         var since: ContinuousClock.Instant
     }
 
-    /// How long a change may go unnoticed.
+    /// How long a result is reused, so that a change may go unnoticed.
     private static let memory: Duration = .seconds(30)
 
     private let threads = ThreadPool("diskcache-names", limit: 4)
@@ -208,7 +212,7 @@ private final class NameResolver: Sendable {
             throw .timedOut
         }
         if found.isEmpty {
-            // The next caller repeats the lookup.
+            // Forgotten, so that the next caller repeats the lookup.
             findings.withLock { $0[place] = nil }
             throw .noDeviceOrAddress
         }

@@ -28,19 +28,19 @@ final class FetchLine: Sendable {
     }
 }
 
-/// The text of that line: the progress, the rate, and the estimated time left.
+/// The text of a ``FetchLine``: the progress, the rate, and the estimated time left.
 ///
-/// It is a pure function of the reports and their times.
+/// It depends only on the reports and their times.
 struct FetchProgressText {
     private let names: [String]
-    /// The active downloads, by their indexes.
+    /// The active downloads, by their index.
     private var present: [Int: FetchProgress] = [:]
     private var ended = 0
-    /// The total bytes received since the first report; ``begin`` is its time.
+    /// The number of bytes received since the first report; ``begin`` is the time of that report.
     private var received: Int64 = 0
     private var begin: ContinuousClock.Instant?
 
-    /// The shortest time for a rate; over less time it predicts nothing.
+    /// The shortest time for which a rate is shown; a rate over less time predicts nothing.
     private static let shortest: Duration = .seconds(1)
 
     /// Creates the text.
@@ -52,7 +52,7 @@ struct FetchProgressText {
 
     mutating func hear(_ progress: FetchProgress, of index: Int, at now: ContinuousClock.Instant) {
         if begin == nil { begin = now }
-        // Bytes of an earlier attempt, present in the first report, were not received now.
+        // The first report may include bytes of an earlier attempt, which were not received now.
         if let before = present[index] { received += max(0, progress.received - before.received) }
         present[index] = progress
     }
@@ -62,8 +62,9 @@ struct FetchProgressText {
         ended += 1
     }
 
-    /// Returns "https://example.org/a: 42 %, 12.0 MiB, 3.0 MiB/s, 5s left"; for several downloads "3 of 10 URLs: 12.0 MiB,
-    /// 3.0 MiB/s".
+    /// Returns "https://example.org/a: 42 %, 12.0 MiB, 3.0 MiB/s, 5s left".
+    ///
+    /// For several downloads it returns "3 of 10 URLs: 12.0 MiB, 3.0 MiB/s".
     func line(at now: ContinuousClock.Instant) -> String {
         let there = present.values.reduce(0) { $0 + $1.received }
         var parts: [String] = []

@@ -5,7 +5,7 @@ import DiskCacheCommand
 import DiskCacheHTTP
 import Platform
 
-/// The request of a command line of `fetch`.
+/// What a command line of `fetch` requests.
 struct FetchPlan {
     /// A request for each URL, without a destination.
     let requests: [FetchRequest]
@@ -15,7 +15,7 @@ struct FetchPlan {
     let parallel: Int
     let options: HTTPCacheOptions
     let includesHead: Bool
-    /// Whether files get the server's modification time.
+    /// Whether files get the modification time that the server states.
     let keepsTime: Bool
     let isVerbose: Bool
     let isJSON: Bool
@@ -62,8 +62,10 @@ struct FetchPlan {
         isJSON = arguments.has("json")
     }
 
-    /// Returns the direct destination of a request's body; nil if it must first go to a temporary file, because its head,
-    /// another body, or the progress line must come before it.
+    /// Returns the direct destination of a request's body.
+    ///
+    /// Returns nil if the body must first go to a temporary file, because its head, another body, or the progress line
+    /// must be written before it.
     func target(_ index: Int) -> FetchRequest.Output? {
         if isJSON, files[index] == nil { return .file("/dev/null") }
         if includesHead { return nil }
@@ -74,7 +76,7 @@ struct FetchPlan {
 }
 
 extension HTTPCacheOptions {
-    /// Creates the options of the command line; throws if one of the files can't be read.
+    /// Creates the options from the command line; throws if one of the files can't be read.
     fileprivate init(_ arguments: Arguments) throws(Failure) {
         self.init()
         authorityFile = try arguments.value("cacert", as: FetchText.file)

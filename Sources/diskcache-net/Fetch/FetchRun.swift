@@ -6,17 +6,17 @@ import DiskCacheHTTP
 import FoundationEssentials
 import Platform
 
-/// One run of `fetch`: several concurrent downloads, whose results are written in order.
+/// One execution of `fetch`: several concurrent downloads, whose results are written in order.
 struct FetchRun {
     /// Returns a response from the cache, or from the server; blocks the calling thread.
     typealias Downloader = @Sendable (FetchRequest) throws(FetchError) -> FetchResponse
 
     private let plan: FetchPlan
     private let download: Downloader
-    /// The directory of the temporary files of bodies: the cache's directory, where they have no name.
+    /// The directory for temporary files with bodies: the cache's directory, in which these files have no name.
     private let directory: String
     private let progress: FetchLine
-    /// Results that are complete but not written yet, by the index of their request.
+    /// Results that are not yet written, by the index of their request.
     private let ended = Monitored<[Int: Result<FetchedBody, any Error>]>([:])
 
     init(_ plan: FetchPlan, directory: String, _ download: @escaping Downloader) {
@@ -44,7 +44,7 @@ struct FetchRun {
         for index in plan.requests.indices.prefix(plan.parallel) { start(index, on: pool) }
         for index in plan.requests.indices {
             guard let result = ended.wait(for: { $0.removeValue(forKey: index) }) else { continue }
-            // No further ahead, because each download holds a file open.
+            // No more requests are started ahead, because each download holds a file open.
             if index + plan.parallel < plan.requests.count { start(index + plan.parallel, on: pool) }
             progress.line.clear()
             let end = try finish(index, result)
@@ -76,12 +76,12 @@ struct FetchRun {
     private func fetch(_ index: Int, to target: FetchRequest.Output) throws(FetchError) -> FetchResponse {
         var request = plan.requests[index]
         request.output = target
-        // Progress is reported by another thread, which a response at hand would otherwise not need.
+        // Progress is reported on another thread, which a stored response does not need.
         if progress.line.isShown { request.progress = { [progress] in progress.hear($0, of: index) } }
         return try download(request)
     }
 
-    /// Creates a file without a name, for a body that must wait for its turn or for its head.
+    /// Creates an unnamed file for a body that can't be written yet.
     private func makeFile() throws(Failure) -> FetchedBody.File {
         do throws(Errno) {
             return FetchedBody.File(try FileDescriptor.unnamed(in: directory))
@@ -114,7 +114,7 @@ struct FetchRun {
             if let refusal { try Output.complain(refusal.message) }
             return refusal?.status ?? .done
         } catch let error as FetchError where error.cause == .brokenPipe && plan.files[index] == nil {
-            // The reader of the output has exited, so the other bodies are of no use either.
+            // The reader of the output has exited, so the other bodies would be useless, too.
             throw Errno.brokenPipe
         } catch let error as FetchError {
             let failure = Failure(error)
@@ -127,7 +127,7 @@ struct FetchRun {
     }
 
     private func write(_ body: FetchedBody, _ index: Int) throws {
-        // A body that is not in a temporary file has been written already.
+        // A body that is not in a temporary file is already written.
         guard plan.target(index) == nil else { return }
         let head = plan.includesHead ? body.response.head : ""
         guard let path = plan.files[index] else {
@@ -149,10 +149,10 @@ struct FetchRun {
         }
     }
 
-    /// Sets the file's time to that of the resource's last change, like curl's -R.
+    /// Sets the file's modification time to the value of Last-Modified, like curl's option -R.
     private func keepTime(of response: FetchResponse, _ index: Int) throws(Failure) {
         guard plan.keepsTime, let path = plan.files[index], let modified = response.modified else { return }
-        // Nanoseconds in 64 bits cover the years 1677 to 2262.
+        // 64 bits of nanoseconds cover the years 1677 to 2262.
         let seconds = min(max(modified, Int64.min / 1_000_000_000), Int64.max / 1_000_000_000)
         do throws(Errno) {
             try OutputFile.setModified(path, to: Timestamp(nanoseconds: seconds * 1_000_000_000))
@@ -169,7 +169,7 @@ struct FetchRun {
         try Output.print(JSON.line(response.json(asked: asked, file: file, error: refusal?.message)))
     }
 
-    /// Reports a failure in one line, and in JSON also as an object, so that there is one for each URL.
+    /// Reports a failure in one line; with --json also as an object, so that there is one object per URL.
     private func complain(_ index: Int, _ message: String, _ status: ExitStatus) throws -> ExitStatus {
         if plan.isJSON {
             let asked = FetchText.withoutCredentials(plan.requests[index].url)
@@ -180,9 +180,9 @@ struct FetchRun {
     }
 }
 
-/// A response, with the temporary file of its body if that is not written yet.
+/// A response, and the temporary file with its body if that is not written yet.
 struct FetchedBody: Sendable {
-    /// A file that is deleted with its last reference.
+    /// A file that disappears with the last reference to it.
     final class File: Sendable {
         let descriptor: FileDescriptor
 
@@ -194,10 +194,10 @@ struct FetchedBody: Sendable {
     let response: FetchResponse
     let file: File?
 
-    /// Whether the body of an error is longer than the stored part.
+    /// Whether only the beginning of an error's body was kept.
     var isCut: Bool { !response.body.isEmpty && response.body.count < response.length }
 
-    /// Writes the body; for an error only the stored part.
+    /// Writes the body; for an error, only the part that was kept.
     func copy(to output: borrowing FileDescriptor) throws(Errno) {
         if !response.body.isEmpty { return try output.writeAll(response.body.span) }
         guard let file else { return }
@@ -207,7 +207,8 @@ struct FetchedBody: Sendable {
 }
 
 extension FetchResponse {
-    /// The time in the field Last-Modified (RFC 9110, 8.8.2), in seconds since 1970; nil if it is missing or not a date.
+    /// The time in the Last-Modified field (RFC 9110, section 8.8.2), in seconds since 1970; nil if it is missing or
+    /// invalid.
     fileprivate var modified: Int64? {
         let now = HTTPDate(seconds: Int(Date.now.timeIntervalSince1970))
         let line = fields.first { $0.name.lowercased() == "last-modified" }
@@ -216,7 +217,7 @@ extension FetchResponse {
 }
 
 extension String {
-    /// An HTTP head; on a terminal without characters that a terminal interprets.
+    /// The head of a message; on a terminal without characters that the terminal would interpret.
     fileprivate var harmlessHead: String {
         guard Terminal.isInteractive(Terminal.standardOutput) else { return self }
         return split(separator: "\r\n", omittingEmptySubsequences: false)

@@ -4,9 +4,9 @@ import DiskCacheCommand
 import DiskCacheHTTP
 import Platform
 
-/// The notation of URLs and request fields on the command line and in messages.
+/// How URLs and request fields are written on the command line and in messages.
 enum FetchText {
-    /// Returns a URL that can be fetched.
+    /// Checks that a URL can be fetched, and returns it.
     static func url(_ text: String) throws(Failure) -> String {
         let scheme = text.prefix { $0 != ":" }.lowercased()
         let rest = text.dropFirst(scheme.count)
@@ -20,10 +20,10 @@ enum FetchText {
         return text
     }
 
-    /// Returns a URL without user and password, which must not appear in any output.
+    /// Returns a URL without user and password, which must never be output.
     ///
-    /// If the URL is malformed, everything that may be meant as credentials is removed. It is processed as bytes, as the URL
-    /// is parsed: in Swift an @ and a following combining mark are one character.
+    /// If the URL is malformed, everything that may be meant as credentials is removed. Works on bytes, as the parser of
+    /// URLs does: Swift treats an @ and a following combining mark as one character.
     static func withoutCredentials(_ url: String) -> String {
         let (bytes, at) = (url.utf8, UInt8(ascii: "@"))
         let mark = url.firstRange(of: "://")
@@ -36,23 +36,23 @@ enum FetchText {
         return url[..<begin] + String(Substring(bytes[bytes.index(after: end)...]))
     }
 
-    /// Whether it is a host with an optional port, and not a user with the beginning of a password.
+    /// Returns whether the text is a host with an optional port, and not a user with the beginning of a password.
     private static func isPlace(_ authority: Substring.UTF8View) -> Bool {
         let afterAddress = authority.lastIndex(of: UInt8(ascii: "]")) ?? authority.startIndex
         guard let colon = authority[afterAddress...].lastIndex(of: UInt8(ascii: ":")) else { return true }
         return authority[authority.index(after: colon)...].allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// Returns a URL without credentials and query, which may be secret too; for messages.
+    /// Returns a URL for messages, without credentials and without the query, which may be secret, too.
     static func place(_ url: String) -> String {
         String(withoutCredentials(url).prefix { $0 != "?" && $0 != "#" })
     }
 
-    /// Parses a field: "Accept: text/html".
+    /// Parses a header field such as "Accept: text/html".
     static func field(_ line: String) throws(Failure) -> (name: String, value: String) {
         let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, parts[0].utf8.allSatisfy(isTokenByte) else {
-            // The message omits the line, which may be a secret.
+            // The message does not contain the line, which may be secret.
             throw .usage("fetch: --header: a line has no name: write it like 'Accept: text/html'")
         }
         let value = parts[1].trimmingBlanks
@@ -62,7 +62,7 @@ enum FetchText {
         return (String(parts[0]), value)
     }
 
-    /// Returns one field, or all lines of a file named as "@FILE", which keeps them out of the process list.
+    /// Returns the field in `word`, or the fields in a file named "@FILE", which keeps secrets out of the process list.
     static func fields(_ word: String) throws(Failure) -> [(name: String, value: String)] {
         guard word.hasPrefix("@") else { return [try field(word)] }
         let path = String(word.dropFirst())
@@ -81,7 +81,7 @@ enum FetchText {
             throw .usage("fetch: --header: \(path) is longer than 64 KiB, or not UTF-8: give header lines")
         }
         var fields: [(name: String, value: String)] = []
-        // A carriage return and a newline are one character.
+        // Swift treats a carriage return and a newline as one character.
         for line in text.split(whereSeparator: \.isNewline) {
             let line = line.trimmingBlanks
             if !line.isEmpty, !line.hasPrefix("#") { fields.append(try field(line)) }
@@ -89,7 +89,7 @@ enum FetchText {
         return fields
     }
 
-    /// Returns the path of a readable file.
+    /// Checks that a file can be read, and returns its path.
     static func file(_ path: String) throws(Failure) -> String {
         do throws(Errno) {
             _ = try FileDescriptor(opening: path, .readOnly)
@@ -105,7 +105,7 @@ enum FetchText {
         return Failure(isForbidden ? .permission : .inputOutput, words)
     }
 
-    /// Parses "sha256:" and 64 digits, or only the digits as printed by `sha256sum`.
+    /// Parses "sha256:" and 64 digits, or only the digits, as `sha256sum` prints them.
     static func digest(_ text: String) throws(Failure) -> String {
         "sha256:\(try Quantity.digest(text))"
     }
@@ -117,7 +117,7 @@ enum FetchText {
         throw .usage("unknown mode '\(text)'\(suggestion): give one of \(names.joined(separator: ", "))")
     }
 
-    /// Whether a byte may be part of a token, RFC 9110, section 5.6.2.
+    /// Returns whether a byte may be part of a token (RFC 9110, section 5.6.2).
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -129,7 +129,7 @@ enum FetchText {
 }
 
 extension Substring {
-    /// The text without surrounding blanks and tabs.
+    /// The text without leading and trailing spaces and tabs.
     fileprivate var trimmingBlanks: String {
         var text = drop { $0 == " " || $0 == "\t" }
         while let last = text.last, last == " " || last == "\t" { text.removeLast() }

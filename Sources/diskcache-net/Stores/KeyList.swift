@@ -4,11 +4,11 @@ import CacheStore
 import DiskCache
 import FoundationEssentials
 
-/// Lists of keys, stored as values: a store finds values by name, and can't list them.
+/// Lists of keys, which are stored as values, because a remote store can't list its keys.
 ///
-/// Each key is followed by a NUL, as in the output of `ls --null`.
+/// In a list, a NUL follows each key, as in the output of `ls --null`.
 enum KeyList {
-    /// Returns the key of a list: "diskcache:list prefix thumbs/".
+    /// Returns the key under which a list is stored, such as "diskcache:list prefix thumbs/".
     static func key(for selection: KeySelection) -> String {
         switch selection.form {
         case .all: "diskcache:list all"
@@ -18,24 +18,24 @@ enum KeyList {
         }
     }
 
-    /// The options of a list, which is evicted only by the directory's limits.
+    /// The options of a list; only the limits of the directory evict it.
     static let terms = PutOptions(contentType: "application/x-diskcache-keys")
 
-    /// Returns the keys that a selection currently includes.
+    /// Returns the keys that a selection includes now.
     ///
-    /// Omitted are lists, keys of values that stay on this machine, such as the URLs of downloads, and keys that are not
-    /// stored or contain a NUL.
+    /// Omits lists, values that must stay on this machine (such as downloads), entries that do not store their key, and
+    /// keys with a NUL.
     static func keys(of selection: KeySelection, in cache: SharedCache) throws -> [String] {
         var keys: [String] = []
         for result in try cache.entries(selection) {
-            // An unreadable entry can't be sent.
+            // Unreadable entries can't be sent.
             guard case .success(let entry) = result, !entry.staysHere, let key = entry.key else { continue }
             if isListed(key) { keys.append(key) }
         }
         return keys
     }
 
-    /// Whether a list may contain the key.
+    /// Returns whether a list may contain the key.
     private static func isListed(_ key: String) -> Bool {
         !key.isEmpty && !key.utf8.contains(0) && !key.utf8.starts(with: "diskcache:list ".utf8)
     }
@@ -52,7 +52,7 @@ enum KeyList {
     /// Returns the keys in a list that ``data(_:)`` has created for `selection`.
     ///
     /// The list comes from another machine, so invalid keys and keys without the requested prefix are omitted. Tags are
-    /// stored with the values.
+    /// not checked here, because they are stored with the values.
     static func keys(in data: Data, for selection: KeySelection) -> [String] {
         let keys = data.split(separator: 0).compactMap { String(validating: $0, as: UTF8.self) }
         return keys.filter { isListed($0) && selection.mayInclude(key: $0) }

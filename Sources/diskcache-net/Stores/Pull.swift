@@ -5,14 +5,14 @@ import DiskCacheCommand
 
 /// The work of `diskcache pull`.
 enum Pull {
-    /// A key that was given, or is in a list.
+    /// A key to fetch, which was given or is in a list.
     private struct Wanted: Sendable {
         let key: String
-        /// The requested selection: other values are rejected, even if the list contains them.
+        /// The selection that the value must match, even if a list contains its key.
         let selection: KeySelection
     }
 
-    /// The time to wait for a response, which is long because no other caller is delayed.
+    /// The time limit for a response; it is long, because no other call waits.
     private static let patience: Duration = .seconds(30)
 
     static func run(
@@ -31,7 +31,7 @@ enum Pull {
         var wanted = plan.keys.map { Wanted(key: $0, selection: .all) }
         var missingLists = 0
         for selection in plan.selections {
-            // The local copy is not used, because the list in the store may be newer.
+            // The list in the store may be newer than a local copy.
             if let list = stores.look(KeyList.key(for: selection)) {
                 wanted += KeyList.keys(in: list, for: selection).map { Wanted(key: $0, selection: selection) }
             } else {

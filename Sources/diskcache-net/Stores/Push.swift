@@ -7,7 +7,7 @@ import Platform
 
 /// The work of `diskcache push`.
 enum Push {
-    /// How long the command waits while no value is sent.
+    /// How long the command waits without progress.
     private static let patience: Duration = .seconds(30)
 
     static func run(
@@ -35,21 +35,21 @@ enum Push {
         return try report(tally, sent, arguments)
     }
 
-    /// Adds all requested keys to the list of pending uploads, and returns the number of keys without a value.
+    /// Queues all requested keys for upload, and returns the number of keys without a value.
     private static func note(_ plan: TransferPlan, in cache: SharedCache) throws -> Int {
         var missing = 0
         for key in plan.keys where try !note(key, in: cache) { missing += 1 }
         for selection in plan.selections {
             let keys = try KeyList.keys(of: selection, in: cache)
-            // Storing the list also adds it to the pending uploads.
+            // This put queues the list for upload as well.
             try cache.put(KeyList.data(keys), forKey: KeyList.key(for: selection), options: KeyList.terms)
-            // A key that was deleted in the meantime is not the caller's mistake.
+            // A key that was removed in the meantime is not a mistake of the caller.
             for key in keys { _ = try note(key, in: cache) }
         }
         return missing
     }
 
-    /// Adds a key to the pending uploads; returns false if it has no value.
+    /// Queues a key for upload; returns false if it has no value.
     private static func note(_ key: String, in cache: SharedCache) throws -> Bool {
         guard let entry = try cache.entry(forKey: key) else { return false }
         try cache.withStore { (store, _) throws(CacheError) in
@@ -58,7 +58,7 @@ enum Push {
         return true
     }
 
-    /// Waits until no uploads are pending, or no progress was made for too long; returns the number of pending uploads.
+    /// Waits until no upload is pending, or there is no progress for too long; returns the number of pending uploads.
     private static func wait(for stores: SharedStores) throws -> Int {
         let begin = ContinuousClock.now
         let all = try stores.backlogCount()

@@ -7,15 +7,16 @@ import FoundationEssentials
 import RemoteStore
 import Transport
 
-/// The checks of the servers that values are shared through.
+/// The checks of the servers through which values are shared.
 enum ServerChecks {
-    /// The largest acceptable clock skew; beyond it values expire too early or too late, and signed requests are refused.
+    /// The largest acceptable clock skew; beyond it, values expire too early or too late, and signed requests may be
+    /// refused.
     private static let tolerableSkew: Duration = .seconds(2)
 
-    /// The time to wait for a server.
+    /// The time limit for a response of a server.
     private static let patience: Duration = .seconds(5)
 
-    /// Queries each server, and returns the findings.
+    /// Tests each server, and returns the findings.
     static func findings(of remote: CacheConfiguration.Remote) throws(CacheError) -> [Finding] {
         var patient = remote
         patient.limit = patience
@@ -33,7 +34,7 @@ enum ServerChecks {
         return findings
     }
 
-    /// Returns the lead of a server's clock, to a second, from the field Date of any response; nil if it has none.
+    /// Returns how far a server's clock is ahead, to a second, from the Date field of any response; nil if there is none.
     private static func skew(of url: String, _ remote: CacheConfiguration.Remote) -> Duration? {
         var request = TransportRequest(url, method: "HEAD")
         request.timeLimit = remote.limit
@@ -46,7 +47,7 @@ enum ServerChecks {
             guard let text = response.values("Date").first, let date = HTTPDate(text, now: present) else {
                 return nil
             }
-            // The time is truncated to a second, so half a second is added as the average.
+            // The server truncates its time to a second, so half a second is added.
             return .seconds(Double(date.seconds) + 0.5 - now)
         } catch {
             return nil
@@ -56,9 +57,9 @@ enum ServerChecks {
     /// Returns the findings for one server.
     ///
     /// - Parameters:
-    ///   - skew: The lead of the server's clock over this machine's; nil if the server did not report its time.
-    ///   - limit: The maximum delay of a get because of it.
-    ///   - writes: Whether this machine must be able to write there.
+    ///   - skew: How far the server's clock is ahead of this machine's clock; nil if it is unknown.
+    ///   - limit: The longest time for which a get may wait for the server.
+    ///   - writes: Whether this machine must be able to write to the server.
     static func findings(
         _ found: ServerProbe.Report,
         skew: Duration?,

@@ -5,9 +5,9 @@ import DiskCache
 import FoundationEssentials
 import RemoteStore
 
-/// The remote stores that a cache shares.
+/// The remote stores of a cache.
 final class SharedStores {
-    /// The cache, whose gets query the stores, and whose puts and pending uploads go there.
+    /// The cache, whose gets query the stores, and whose puts are uploaded to them.
     let cache: SharedCache
     private let remote: CacheConfiguration.Remote
     private let tier: ServerTier
@@ -15,7 +15,7 @@ final class SharedStores {
 
     /// Opens the stores.
     ///
-    /// - Parameter remote: An active configuration, with the limit for each call.
+    /// - Parameter remote: An active configuration, with the time limit of each call.
     init(
         _ path: String,
         _ configuration: CacheConfiguration,
@@ -38,14 +38,14 @@ final class SharedStores {
     /// Whether this machine may write to the stores.
     var isWritable: Bool { remote.mode == .readWrite }
 
-    /// Returns the current value of a key in the stores; nil if it is missing.
+    /// Returns the value that the stores have for a key; nil if they have none.
     ///
-    /// It neither reads nor writes the disk.
+    /// Neither reads nor writes the value on disk.
     func look(_ key: String) -> Data? {
         tier.look(Digest(ofKey: key), until: .now + remote.limit)?.bytes
     }
 
-    /// Returns the number of keys with pending uploads, of any process.
+    /// Returns the number of keys with pending uploads, including those of other processes.
     func backlogCount() throws(CacheError) -> Int {
         try cache.withStore { (store, _) throws(CacheError) in try backlog.count(in: store) }
     }

@@ -4,13 +4,13 @@ import DiskCache
 import DiskCacheCommand
 import Platform
 
-/// A transfer of values from other machines, several at a time.
+/// A transfer of values between this machine and others, several at a time.
 struct Transfer {
     /// The outcome for one key.
     enum Outcome: Sendable {
-        /// The given number of bytes were transferred.
+        /// The value was transferred; its length in bytes.
         case done(Int64)
-        /// No transfer was needed.
+        /// The value did not need to be transferred.
         case present
         /// No store has the value.
         case missing
@@ -19,7 +19,7 @@ struct Transfer {
     private struct State {
         var tally = TransferTally()
         var underWay = 0
-        /// The first error of the cache; no further transfers are started after it.
+        /// The first error of the cache; after it, no further transfers are started.
         var failure: CacheError?
     }
 
@@ -32,7 +32,7 @@ struct Transfer {
     /// Creates a transfer.
     ///
     /// - Parameters:
-    ///   - verb: The name of the activity, for the progress line.
+    ///   - verb: The name of the activity, which the progress line shows.
     ///   - count: The number of keys.
     ///   - parallel: The maximum number of concurrent transfers.
     init(verb: String, count: Int, parallel: Int) {
@@ -41,7 +41,7 @@ struct Transfer {
         self.parallel = parallel
     }
 
-    /// Runs `work` for each key, with progress on a terminal.
+    /// Calls `work` for each key, and shows the progress on a terminal.
     func run<Key: Sendable>(
         _ keys: [Key],
         _ work: @escaping @Sendable (Key) throws(CacheError) -> Outcome
@@ -61,7 +61,7 @@ struct Transfer {
         }
     }
 
-    /// Waits until another transfer may start; returns false if no more must be started.
+    /// Waits until another transfer may start; returns false if no further transfers must start.
     private func next() -> Bool {
         let isToBegin: Bool? = state.wait { state in
             if state.failure != nil { return false }
@@ -86,14 +86,14 @@ struct Transfer {
     }
 }
 
-/// The outcome for all keys.
+/// The outcomes of all keys.
 struct TransferTally: Sendable, Equatable {
     var done = 0
     var bytes: Int64 = 0
     var present = 0
     var missing = 0
     var failed = 0
-    /// The number of uploads still pending, to be sent by other processes.
+    /// The number of uploads that are still pending; other processes will send them.
     var waiting = 0
 
     mutating func add(_ outcome: Transfer.Outcome) {

@@ -3,9 +3,9 @@
 import DiskCache
 import DiskCacheCommand
 
-/// The request of a command line of `push` or `pull`.
+/// What a command line of `push` or `pull` requests.
 struct TransferPlan {
-    /// The named keys, including the scope.
+    /// The full keys that were given, including the scope.
     let keys: [String]
     let selections: [KeySelection]
 
