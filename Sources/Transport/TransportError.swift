@@ -66,19 +66,15 @@ package struct TransportError: Error, Sendable, Equatable {
 }
 
 extension TransportError {
-    /// Whether the kind of error usually occurs before any of the request is sent.
-    ///
-    /// Not certain after a redirect, whose target may cause any of these errors, or if memory for the response was
-    /// exhausted (``Code/noResources``).
+    /// Whether this kind of error occurs before any of the request is sent, unless the request was redirected.
     package var isBeforeRequest: Bool {
         switch code {
         case .libraryMissing, .invalidRequest, .unsupportedScheme, .nameNotResolved, .connectionFailed,
-            .proxyForbidden,
-            .tls, .noResources:
+            .proxyForbidden, .tls:
             true
+        // Memory can be exhausted at any time.
         case .timedOut, .cancelled, .truncated, .tooLarge, .headTooLarge, .tooManyRedirects,
-            .protocolViolation,
-            .sourceFailed, .noSpace, .outputFailed, .other:
+            .protocolViolation, .sourceFailed, .noSpace, .outputFailed, .noResources, .other:
             false
         }
     }

@@ -188,7 +188,8 @@ package struct Directory: ~Copyable, Sendable {
             while true {
                 // A regular file returns less than requested only at its end, read(2).
                 let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-                let count = try unsafe file.readSome(into: rest)
+                // Never waits: a pipe whose writer sends nothing is an error.
+                let count = try unsafe file.readOnce(into: rest)
                 filled += count
                 if filled == buffer.count - 1 { return filled }
                 if count == 0 || filled == buffer.count { break }

@@ -35,13 +35,20 @@ extension FileDescriptor {
     func readSome(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
         while true {
             do throws(Errno) {
-                return try systemCall(.read, upTo: buffer.count) { count in
-                    unsafe cplatform_read(rawValue, buffer.baseAddress, count)
-                }
+                return try unsafe readOnce(into: buffer)
             } catch {
                 guard error == .wouldBlock else { throw error }
                 try Readiness.wait(forReading: rawValue)
             }
+        }
+    }
+
+    /// Calls `read` once; throws `wouldBlock` if the descriptor is non-blocking and has no data.
+    @unsafe
+    @inline(__always)
+    func readOnce(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
+        try systemCall(.read, upTo: buffer.count) { count in
+            unsafe cplatform_read(rawValue, buffer.baseAddress, count)
         }
     }
 

@@ -148,6 +148,14 @@ import Testing
         }
     }
 
+    @Test func `a pipe whose writer sends nothing is not waited for`() throws {
+        let path = directory.path + "/pipe"
+        #expect(mkfifo(path, 0o600) == 0)
+        let writer = Glibc.open(path, O_RDWR | O_CLOEXEC)
+        defer { Glibc.close(writer) }
+        #expect(throws: Errno.noDeviceOrAddress) { try handle.contents(of: "pipe", count: 10) { _ in true } }
+    }
+
     @Test func `a descriptor closed elsewhere in the program does not end the process`() async {
         await #expect(processExitsWith: .success) {
             let directory = try TemporaryDirectory()
