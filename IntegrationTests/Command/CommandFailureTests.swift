@@ -208,7 +208,7 @@ import Testing
     @Test func `without a cache info reports a miss and its reason`() throws {
         let run = try tool.run("info", "k")
         #expect(run.status == 1)
-        #expect(run.output == "key     k\nstatus  a miss: there is no cache \(tool.directory)\n")
+        #expect(run.output == "key     k\nstatus  a miss: there is no cache at \(tool.directory)\n")
         let json = try tool.run("info", "k", "--json")
         let digest = Digest(of: Data("k".utf8))
         #expect(json.output == "{\"key\":\"k\",\"keyDigest\":\"\(digest)\",\"state\":\"absent\"}\n")

@@ -55,7 +55,7 @@ import Testing
         #expect(
             run.lines == [
                 "corrupt value: \(first)", "entry without its value: \(entry)",
-                "damaged: 2, of them deleted: 0; in all 3 keys, 2 values, 10 B",
+                "damaged: 2, deleted: 0; checked: 3 keys, 2 values, 10 B",
                 "remove it with `diskcache verify --repair`",
             ]
         )

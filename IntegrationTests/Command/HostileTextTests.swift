@@ -122,7 +122,7 @@ import Testing
             #expect(Set(run.output.split(separator: "\0").map(String.init)) == ["good", Self.hostile])
             #expect(
                 run.error
-                    == "diskcache: ls: skipped by --null: 1 key not kept by name, 1 key with a NUL\n"
+                    == "diskcache: ls: skipped by --null: 1 key stored only as digests, 1 key with a NUL\n"
             )
         }
         // The command in the help text removes the listed keys and no others.

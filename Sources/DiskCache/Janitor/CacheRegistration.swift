@@ -13,7 +13,7 @@ final class CacheRegistration: Sendable {
     private let janitor: Janitor
     private let remote: RemoteLookup?
 
-    /// Joins the session (two system calls) and starts the janitor's thread (about twenty), as configured.
+    /// Joins the session (two system calls) and starts the janitor's thread (about fifteen), as configured.
     init(_ core: CacheCore, _ writeBehind: WriteBehind, _ remote: RemoteLookup? = nil) {
         self.core = core
         self.remote = remote

@@ -143,7 +143,7 @@ extension CacheConfiguration {
         /// the put, the configuration or the codec states; for bytes it is their number. If the codec states no cost, the
         /// cost is 0, so that only the count limit applies.
         ///
-        /// Accesses don't extend its expiration. A put takes three system calls, a computed value none or one, or four if
+        /// Accesses don't extend its expiration. A put takes five system calls, a computed value none or one, or four if
         /// there is an entry on disk. Files, `putIfAbsent`, `update` and `increment` store on disk in any case.
         case memoryOnly
         /// Only on disk: the process that stores it does not keep it in memory.
