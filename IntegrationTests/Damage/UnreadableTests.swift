@@ -46,7 +46,8 @@ import Testing
 
         let verified = try tool.shell("\(CommandFailureTests.nobody) \"$TOOL\" verify </dev/null").output
         #expect(verified.contains("can't be read: entries/\(digest)\n"), "\(verified)")
-        #expect(verified.contains("values without a readable key: 2; gc keeps them until it can read all keys"), "\(verified)")
+        let kept = "values without a readable key: 2; gc keeps them until it can read all keys"
+        #expect(verified.contains(kept), "\(verified)")
 
         _ = try shell("chown -R 65534:65534 \"$DISKCACHE_DIR\"")
         #expect(try shell("\"$TOOL\" get hidden") == "value of hidden")
