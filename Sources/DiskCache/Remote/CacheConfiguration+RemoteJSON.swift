@@ -5,33 +5,147 @@ import FoundationEssentials
 
 /// The object under the key `remote` of `config.json`.
 ///
-/// Any key may be missing; unknown keys are ignored.
-private struct RemoteDocument: Codable {
-    struct Server: Codable {
-        var url: String
-        var weight: Double?
-        var kind: String?
-        var region: String?
+/// Every key may be missing; unknown keys are ignored. Defaults are not written, except the mode.
+extension CacheConfiguration.Remote: Codable {
+    /// Reads the configuration without checking it.
+    public init(from decoder: any Decoder) throws {
+        self.init(levels: [])
+        let container = try decoder.container(keyedBy: Key.self)
+        for field in Self.fields { try field.read(container, &self) }
     }
 
-    var servers: [Server]?
-    var levels: [[Server]]?
-    var mode: String?
-    var path: String?
-    var format: String?
-    var namespace: String?
-    var limit: String?
-    var minimumSize: Int64?
-    var maximumSize: Int64?
-    var tags: [String]?
-    var authorityFile: String?
-    var certificateFile: String?
-    var certificateKeyFile: String?
-    var credentials: String?
+    /// Writes the keys of `config.json`.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        for field in Self.fields { try field.write(self, &container) }
+    }
+
+    private static let fields = [
+        Field("servers", \.onlyLevel), Field("levels", \.severalLevels),
+        Field("mode", \.mode, isAlwaysWritten: true), Field("path", \.path), Field("format", \.format),
+        Field("namespace", \.namespace), Field("limit", \.limitText),
+        Field("minimumSize", \.minimumSize), Field("maximumSize", \.maximumSize), Field("tags", \.tags),
+        Field("authorityFile", \.authorityFile), Field("certificateFile", \.certificateFile),
+        Field("certificateKeyFile", \.certificateKeyFile), Field("credentials", \.credentials),
+    ]
+
+    private struct Key: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) { self.stringValue = stringValue }
+
+        init?(intValue: Int) { nil }
+    }
+
+    /// One key of the object.
+    private struct Field: Sendable {
+        let read: @Sendable (KeyedDecodingContainer<Key>, inout CacheConfiguration.Remote) throws -> Void
+        let write: @Sendable (CacheConfiguration.Remote, inout KeyedEncodingContainer<Key>) throws -> Void
+
+        init<Value: Codable & Equatable & Sendable>(
+            _ name: String,
+            _ path: any WritableKeyPath<CacheConfiguration.Remote, Value> & Sendable,
+            isAlwaysWritten: Bool = false
+        ) {
+            let key = Key(stringValue: name)
+            let usual = CacheConfiguration.Remote(levels: [])[keyPath: path]
+            read = { container, remote in
+                guard let value = try container.decodeIfPresent(Value.self, forKey: key) else { return }
+                remote[keyPath: path] = value
+            }
+            write = { remote, container in
+                let value = remote[keyPath: path]
+                if isAlwaysWritten || value != usual { try container.encode(value, forKey: key) }
+            }
+        }
+    }
+
+    // MARK: Values in another form
+
+    /// The servers, if there is one level.
+    private var onlyLevel: [Server]? {
+        get { levels.count == 1 ? levels[0] : nil }
+        set { severalLevels = newValue.map { [$0] } }
+    }
+
+    /// The levels, if there are several.
+    private var severalLevels: [[Server]]? {
+        get { levels.count > 1 ? levels : nil }
+        set { levels = (newValue ?? []).filter { !$0.isEmpty } }
+    }
+
+    private var limitText: LimitText {
+        get { LimitText(span: limit) }
+        set { limit = newValue.span }
+    }
+
+    /// A duration as text, such as "250ms".
+    private struct LimitText: Codable, Equatable {
+        let span: Duration
+
+        init(span: Duration) { self.span = span }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            let text = try container.decode(String.self)
+            guard let span = CacheConfiguration.Remote.duration(text) else {
+                let words = "invalid duration \(text): write it like 250ms"
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: words)
+            }
+            self.span = span
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            let milliseconds = span / .milliseconds(1)
+            var container = encoder.singleValueContainer()
+            try container.encode(Int64(exactly: milliseconds).map { "\($0)ms" } ?? "\(milliseconds)ms")
+        }
+    }
+
+    /// Parses "250ms", "1.5s", "1m" or "1h"; returns nil for anything else.
+    static func duration(_ text: String) -> Duration? {
+        let units: [(String, Double)] = [("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600)]
+        for (unit, seconds) in units where text.hasSuffix(unit) {
+            guard let number = Double(text.dropLast(unit.count)), number > 0, number < 1e9 else { return nil }
+            return .seconds(number * seconds)
+        }
+        return nil
+    }
+}
+
+extension CacheConfiguration.Remote.Mode: Codable {}
+extension CacheConfiguration.Remote.Format: Codable {}
+extension CacheConfiguration.Remote.Server.Kind: Codable {}
+
+extension CacheConfiguration.Remote.Server: Codable {
+    private enum Key: CodingKey {
+        case url, weight, kind, region
+    }
+
+    /// Reads a server; only its URL is required.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        self.init(
+            try container.decode(String.self, forKey: .url),
+            weight: try container.decodeIfPresent(Double.self, forKey: .weight) ?? 1,
+            kind: try container.decodeIfPresent(Kind.self, forKey: .kind),
+            region: try container.decodeIfPresent(String.self, forKey: .region)
+        )
+    }
+
+    /// Writes the server, without its weight if that is 1.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(url, forKey: .url)
+        try container.encodeIfPresent(weight == 1 ? nil : weight, forKey: .weight)
+        try container.encodeIfPresent(kind, forKey: .kind)
+        try container.encodeIfPresent(region, forKey: .region)
+    }
 }
 
 extension CacheConfiguration.Remote {
-    /// Creates a configuration from JSON in the form that ``json`` returns.
+    /// Creates a configuration from the JSON of ``json``.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``.
     public init(json: some Sequence<UInt8>) throws(CacheError) {
@@ -43,51 +157,16 @@ extension CacheConfiguration.Remote {
         }
     }
 
-    /// Creates a configuration from JSON without checking it, so that an invalid configuration can be corrected.
+    /// Creates a configuration from JSON without checking it, so that an invalid one can be corrected.
     init(unchecked json: some Sequence<UInt8>) throws(CacheError) {
-        let document: RemoteDocument
         do {
-            document = try JSONDecoder().decode(RemoteDocument.self, from: Data(json))
+            self = try JSONDecoder().decode(Self.self, from: Data(json))
+        } catch DecodingError.dataCorrupted(let context) {
+            let key = context.codingPath.last?.stringValue
+            throw Self.bad((key.map { "\($0): " } ?? "") + context.debugDescription)
         } catch {
             throw Self.bad("it is not an object with the keys of a remote")
         }
-        let groups = document.levels ?? document.servers.map { [$0] } ?? []
-        self.init(levels: [])
-        for group in groups {
-            var level: [Server] = []
-            for server in group {
-                let kind: Server.Kind? = try Self.choice(server.kind, "kind")
-                let (weight, region) = (server.weight ?? 1, server.region)
-                level.append(Server(server.url, weight: weight, kind: kind, region: region))
-            }
-            if !level.isEmpty { levels.append(level) }
-        }
-        mode = try Self.choice(document.mode, "mode") ?? mode
-        format = try Self.choice(document.format, "format") ?? format
-        path = document.path ?? path
-        namespace = document.namespace ?? namespace
-        minimumSize = document.minimumSize ?? minimumSize
-        maximumSize = document.maximumSize ?? maximumSize
-        tags = document.tags ?? tags
-        authorityFile = document.authorityFile
-        certificateFile = document.certificateFile
-        certificateKeyFile = document.certificateKeyFile
-        credentials = document.credentials
-        if let text = document.limit {
-            guard let span = Self.duration(text) else {
-                throw Self.bad("limit: invalid duration \(text): write it like 250ms")
-            }
-            limit = span
-        }
-    }
-
-    private static func choice<Choice: RawRepresentable<String>>(
-        _ text: String?,
-        _ key: String
-    ) throws(CacheError) -> Choice? {
-        guard let text else { return nil }
-        guard let choice = Choice(rawValue: text) else { throw bad("\(key): there is no \(text)") }
-        return choice
     }
 
     private static func bad(_ words: String) -> CacheError {
@@ -97,52 +176,10 @@ extension CacheConfiguration.Remote {
 
     /// The JSON under the key `remote` of `config.json`.
     public var json: [UInt8] {
-        var document = RemoteDocument()
-        let groups = levels.map { level in
-            level.map { server in
-                RemoteDocument.Server(
-                    url: server.url,
-                    weight: server.weight == 1 ? nil : server.weight,
-                    kind: server.kind?.rawValue,
-                    region: server.region
-                )
-            }
-        }
-        if groups.count == 1 { document.servers = groups[0] } else { document.levels = groups }
-        let usual = CacheConfiguration.Remote(levels: [])
-        document.mode = mode.rawValue
-        if path != usual.path { document.path = path }
-        if format != usual.format { document.format = format.rawValue }
-        if !namespace.isEmpty { document.namespace = namespace }
-        if limit != usual.limit { document.limit = Self.text(limit) }
-        if minimumSize != usual.minimumSize { document.minimumSize = minimumSize }
-        if maximumSize != usual.maximumSize { document.maximumSize = maximumSize }
-        if !tags.isEmpty { document.tags = tags }
-        document.authorityFile = authorityFile
-        document.certificateFile = certificateFile
-        document.certificateKeyFile = certificateKeyFile
-        document.credentials = credentials
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Encoding fails only for a weight that is NaN or infinite, which ``check()`` rejects.
-        return (try? encoder.encode(document)).map { [UInt8]($0) } ?? Array("{}".utf8)
-    }
-
-    // MARK: Times
-
-    /// Parses "250ms", "1.5s", "1m" or "1h"; returns nil for anything else.
-    static func duration(_ text: String) -> Duration? {
-        let units: [(String, Double)] = [("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600)]
-        for (unit, seconds) in units where text.hasSuffix(unit) {
-            guard let number = Double(text.dropLast(unit.count)), number > 0, number < 1e9 else { return nil }
-            return .seconds(number * seconds)
-        }
-        return nil
-    }
-
-    private static func text(_ span: Duration) -> String {
-        let milliseconds = span / .milliseconds(1)
-        return Int64(exactly: milliseconds).map { "\($0)ms" } ?? "\(milliseconds)ms"
+        // Only a NaN or infinite weight can't be encoded, and ``check()`` rejects it.
+        return (try? encoder.encode(self)).map { [UInt8]($0) } ?? Array("{}".utf8)
     }
 }
 

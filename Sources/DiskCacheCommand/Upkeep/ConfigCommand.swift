@@ -99,7 +99,7 @@ enum ConfigCommand: Command {
         }
         try arguments.print(
             table.text,
-            json: JSON.Object(limits, ["remote": remote.described] as JSON.Object)
+            json: JSON.Object(limits, ["remote": remote] as JSON.Object)
         )
     }
 

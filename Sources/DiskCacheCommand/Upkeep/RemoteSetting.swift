@@ -158,7 +158,7 @@ extension RemoteSetting {
             // time.
             if isSound(before) { try check(remote) }
             try directory.setUncheckedRemoteConfiguration(remote)
-            try arguments.print("", json: remote.described)
+            try arguments.print("", json: remote)
         default:
             let directory = try arguments.requireCache().directory
             guard var remote = try directory.uncheckedRemoteConfiguration() else { break }
@@ -168,7 +168,7 @@ extension RemoteSetting {
             let isUsual = remote == CacheConfiguration.Remote(levels: [])
             if wasSound { try check(remote) }
             try directory.setUncheckedRemoteConfiguration(isUsual ? nil : remote)
-            try arguments.print("", json: remote.described)
+            try arguments.print("", json: remote)
         }
         return .done
     }
@@ -211,31 +211,5 @@ extension RemoteSetting {
     ) -> [[CacheConfiguration.Remote.Server]] {
         let known = before.joined()
         return levels.map { $0.map { server in known.first { $0.url == server.url } ?? server } }
-    }
-}
-
-extension CacheConfiguration.Remote {
-    /// The object that `config --json` writes, with the names of config.json; defaults are omitted.
-    var described: JSON.Object {
-        let groups = levels.map { level in
-            level.map { server -> JSON.Object in
-                [
-                    "url": server.url, "weight": server.weight == 1 ? nil : server.weight,
-                    "kind": server.kind?.rawValue, "region": server.region,
-                ]
-            }
-        }
-        let usual = CacheConfiguration.Remote(levels: [])
-        return [
-            "servers": groups.count == 1 ? groups[0] : nil, "levels": groups.count > 1 ? groups : nil,
-            "mode": mode.rawValue, "limit": "\(Int(saturating: limit.inSeconds * 1000))ms",
-            "namespace": namespace.isEmpty ? nil : namespace, "path": path == usual.path ? nil : path,
-            "format": format == usual.format ? nil : format.rawValue,
-            "minimumSize": minimumSize == usual.minimumSize ? nil : minimumSize,
-            "maximumSize": maximumSize == usual.maximumSize ? nil : maximumSize,
-            "tags": tags.isEmpty ? nil : tags, "authorityFile": authorityFile,
-            "certificateFile": certificateFile, "certificateKeyFile": certificateKeyFile,
-            "credentials": credentials,
-        ]
     }
 }
