@@ -120,7 +120,7 @@ static bool keep(ctransport_line *line, const char *bytes, size_t count) {
     }
     if (line->output >= 0) {
         if (!write_all(line, bytes, count)) return false;
-    } else if (line->output == ctransport_to_memory) {
+    } else {
         size_t filled = (size_t)line->received;
         if (!make_room(&line->body, &line->body_capacity, filled + count)) {
             ctransport_fail(line, ctransport_reason_memory, 0);
@@ -129,8 +129,8 @@ static bool keep(ctransport_line *line, const char *bytes, size_t count) {
         memcpy(line->body + filled, bytes, count);
     }
     line->received += (int64_t)count;
-    if (line->caller.take == NULL) return true;
-    int reason = line->caller.take(line->caller.context, bytes, count);
+    if (line->caller.taken == NULL) return true;
+    int reason = line->caller.taken(line->caller.context);
     if (reason != ctransport_reason_none) ctransport_fail(line, reason, 0);
     return reason == ctransport_reason_none;
 }

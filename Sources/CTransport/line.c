@@ -54,8 +54,6 @@ void ctransport_end(ctransport_line *line) {
     line->body_capacity = 0;
     free(line->bytes);
     line->bytes = NULL;
-    if (line->resolved != NULL) line->curl->release(line->resolved);
-    line->resolved = NULL;
     line->output = line->source = -1;
 }
 

@@ -44,7 +44,6 @@ enum {
     OPT_CLOSESOCKETFUNCTION = 20208,
     OPT_SSL_ENABLE_ALPN = 226,
 
-    INFO_EFFECTIVE_URL = 0x100000 + 1,
     INFO_RESPONSE_CODE = 0x200000 + 2,
     INFO_HTTP_CONNECTCODE = 0x200000 + 22,
     INFO_NUM_CONNECTS = 0x200000 + 26,
@@ -61,11 +60,6 @@ enum {
     GLOBAL_ALL = 3,
     PROTOCOL_HTTP = 1,
     PROTOCOL_HTTPS = 2,
-
-    URL_PART_WHOLE = 0,
-    URL_ANY_SCHEME = 1 << 3,
-    URL_ENCODE = 1 << 7,
-    URL_ALLOW_SPACE = 1 << 11,
 
     SSL_VERSION_1_2 = 6,
     CODE_OUT_OF_MEMORY = 27,
@@ -117,11 +111,6 @@ struct ctransport_library {
     const char *(*easy_strerror)(int);
     void *(*slist_append)(void *, const char *);
     void (*slist_free_all)(void *);
-    void *(*url_make)(void);
-    void (*url_cleanup)(void *);
-    int (*url_set)(void *, int, const char *, unsigned);
-    int (*url_get)(const void *, int, char **, unsigned);
-    void (*release)(void *);
     void *(*share_init)(void);
     int (*share_setopt)(void *, int, ...);
     int (*share_cleanup)(void *);
@@ -148,7 +137,6 @@ struct ctransport_line {
     int wake;
     atomic_bool is_woken;
     bool is_added;
-    char *resolved;
     // Whether curl sends without TLS, so that sending can't raise SIGPIPE: curl protects its own calls, but a TLS
     // library may not.
     bool is_plain;

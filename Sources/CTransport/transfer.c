@@ -152,15 +152,7 @@ long ctransport_status(const ctransport_line *line) { return number_of(line, INF
 
 long ctransport_proxy_status(const ctransport_line *line) { return number_of(line, INFO_HTTP_CONNECTCODE); }
 
-size_t ctransport_head_bytes(const ctransport_line *line) { return line->head_total; }
-
 long ctransport_connections(const ctransport_line *line) { return number_of(line, INFO_NUM_CONNECTS); }
-
-const char *ctransport_effective_url(const ctransport_line *line) {
-    char *url = NULL;
-    if (line->easy != NULL) line->curl->easy_getinfo(line->easy, INFO_EFFECTIVE_URL, &url);
-    return url;
-}
 
 void *ctransport_take_body(ctransport_line *line, size_t *count) {
     void *body = line->body;
@@ -168,18 +160,4 @@ void *ctransport_take_body(ctransport_line *line, size_t *count) {
     line->body = NULL;
     line->body_capacity = 0;
     return body;
-}
-
-const char *ctransport_resolve(ctransport_line *line, const char *base, const char *reference) {
-    const ctransport_library *curl = line->curl;
-    if (line->resolved != NULL) curl->release(line->resolved);
-    line->resolved = NULL;
-    void *url = curl->url_make();
-    if (url == NULL) return NULL;
-    const unsigned lenient = URL_ANY_SCHEME | URL_ENCODE | URL_ALLOW_SPACE;
-    bool is_resolved = curl->url_set(url, URL_PART_WHOLE, base, 0) == 0
-        && curl->url_set(url, URL_PART_WHOLE, reference, lenient) == 0
-        && curl->url_get(url, URL_PART_WHOLE, &line->resolved, 0) == 0;
-    curl->url_cleanup(url);
-    return is_resolved ? line->resolved : NULL;
 }

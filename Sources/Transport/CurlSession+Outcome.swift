@@ -65,7 +65,6 @@ extension CurlSession {
         response.status = unsafe ctransport_status(session)
         response.connections = unsafe ctransport_connections(session)
         response.received = received
-        if let url = unsafe ctransport_effective_url(session) { response.url = unsafe String(cString: url) }
         return response
     }
 

@@ -20,47 +20,11 @@ extension CurlSession {
         return outcome
     }
 
-    /// Sends requests until a response is not a redirect.
+    /// Sends the request and returns the response.
     ///
     /// The caller must call ``end()`` afterwards.
     func perform(_ transfer: Transfer) throws(TransportError) -> TransportResponse {
-        var request = transfer.request
-        var redirects = 0
-        var connections = 0
-        while true {
-            var response = try perform(request, of: transfer, redirects: redirects)
-            connections += response.connections
-            response.connections = connections
-            guard request.follows(response) else { return response }
-            guard redirects < request.mostRedirects else {
-                throw TransportError(.tooManyRedirects, "\(request.place): more than \(redirects) redirects")
-            }
-            redirects += 1
-            let headBytes = unsafe ctransport_head_bytes(session)
-            request = try redirected(request, by: response)
-            request.mostHeadBytes -= headBytes
-        }
-    }
-
-    private func redirected(
-        _ request: TransportRequest,
-        by response: TransportResponse
-    ) throws(TransportError) -> TransportRequest {
-        let place = response.values("location").first ?? ""
-        guard let url = unsafe ctransport_resolve(session, request.url, place) else {
-            let words = "the target of a redirect is not a URL"
-            throw TransportError(.protocolViolation, "\(request.place): \(words)")
-        }
-        let next = request.redirected(to: unsafe String(cString: url))
-        try next.check()
-        return next
-    }
-
-    private func perform(
-        _ request: TransportRequest,
-        of transfer: Transfer,
-        redirects: Int
-    ) throws(TransportError) -> TransportResponse {
+        let request = transfer.request
         try check(unsafe ctransport_begin(session), request)
         let left: Duration? = transfer.deadline.map { max(Duration.zero, $0 - ContinuousClock.now) }
         try setUp(request, within: left)
@@ -70,7 +34,7 @@ extension CurlSession {
             request.stallLimit?.milliseconds ?? -1,
             request.mostHeadBytes
         )
-        let receiver = Receiver(self, request, redirects: redirects)
+        let receiver = Receiver(self, request)
         let code = withExtendedLifetime(receiver) {
             unsafe ctransport_set_caller(session, receiver.caller)
             return unsafe ctransport_perform(session)

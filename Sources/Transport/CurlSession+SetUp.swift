@@ -16,12 +16,8 @@ extension CurlSession {
             let milliseconds = min(max(1, limit.milliseconds), Int64(Int32.max))
             try set(ctransport_connect_milliseconds, Int(milliseconds), request)
         }
-        if request.decodesContent {
-            try set(ctransport_accept_encoding, "", request)
-        } else {
-            // By default, some versions reject an unknown transfer coding, and others ignore it.
-            try set(ctransport_decodes_content, 0, request)
-        }
+        // By default, some versions reject an unknown transfer coding, and others ignore it.
+        try set(ctransport_decodes_content, 0, request)
         try setUpMethod(request)
         try setUpFields(request)
         try setUpSecurity(request)
@@ -36,7 +32,7 @@ extension CurlSession {
 
     private func versions(_ request: TransportRequest) -> Int {
         // Over HTTP/2, a server can make libcurl up to 8.22.0 use freed memory while a body is sent (CVE-2026-92392).
-        guard request.allowsHTTP2, case .nothing = request.source else { return ctransport_version_1_1 }
+        guard case .nothing = request.source else { return ctransport_version_1_1 }
         return ctransport_version_2_over_tls
     }
 

@@ -4,22 +4,10 @@
 package struct HeaderField: Sendable, Equatable {
     package var name: String
     package var value: String
-    private let declared: Bool?
 
-    /// Creates a field line.
-    ///
-    /// - Parameter isSecret: whether the field is secret; if nil, it is secret unless ``HarmlessFields`` contains its
-    ///   name.
-    package init(_ name: String, _ value: String, isSecret: Bool? = nil) {
+    package init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
-        declared = isSecret
-    }
-
-    /// Whether the field is sent only to the requested server, and not to another server after a redirect.
-    package var isSecret: Bool {
-        if let declared { return declared }
-        return !HarmlessFields.contains(name.lowercased())
     }
 
     /// Returns whether the field has this name, which must be given in lower case.

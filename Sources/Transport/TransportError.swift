@@ -34,8 +34,6 @@ package struct TransportError: Error, Sendable, Equatable {
         case tooLarge
         /// The heads of the responses are longer than the request allows.
         case headTooLarge
-        /// More redirects than the request allows.
-        case tooManyRedirects
         /// The response is not HTTP, or its encoding can't be decoded.
         case protocolViolation
         /// The descriptor of the request body can't be read (see ``TransportError/cause``), or ends before the stated
@@ -66,15 +64,15 @@ package struct TransportError: Error, Sendable, Equatable {
 }
 
 extension TransportError {
-    /// Whether this kind of error occurs before any of the request is sent, unless the request was redirected.
+    /// Whether this kind of error occurs before any of the request is sent.
     package var isBeforeRequest: Bool {
         switch code {
         case .libraryMissing, .invalidRequest, .unsupportedScheme, .nameNotResolved, .connectionFailed,
             .proxyForbidden, .tls:
             true
         // Memory can be exhausted at any time.
-        case .timedOut, .cancelled, .truncated, .tooLarge, .headTooLarge, .tooManyRedirects,
-            .protocolViolation, .sourceFailed, .noSpace, .outputFailed, .noResources, .other:
+        case .timedOut, .cancelled, .truncated, .tooLarge, .headTooLarge, .protocolViolation, .sourceFailed,
+            .noSpace, .outputFailed, .noResources, .other:
             false
         }
     }
@@ -110,7 +108,6 @@ extension TransportError {
             case 27: .noResources
             case 28: .timedOut
             case 35, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91, 98: .tls
-            case 47: .tooManyRedirects
             // Some versions report 43 for a field that they can't parse.
             case 8, 16, 43, 61, 92: .protocolViolation
             case 63: .tooLarge

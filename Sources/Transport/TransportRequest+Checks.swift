@@ -12,15 +12,6 @@ extension TransportRequest {
     /// The part of the URL before its path, which identifies the server.
     var site: Substring { url[..<parts.authority.upperBound] }
 
-    /// Scheme, server and port in lower case, without the scheme's default port, for comparison.
-    var origin: String {
-        let parts = parts
-        let scheme = url[..<parts.authority.lowerBound].lowercased()
-        let server = url[parts.server].lowercased()
-        let usual = scheme == "https://" ? ":443" : ":80"
-        return scheme + (server.hasSuffix(usual) ? server.dropLast(usual.count) : server[...])
-    }
-
     /// The ranges of the authority, and of the server with its port within the authority (RFC 3986, section 3.2).
     private var parts: (isWhole: Bool, authority: Range<String.Index>, server: Range<String.Index>) {
         let text = url.utf8
@@ -37,25 +28,6 @@ extension TransportRequest {
 
     /// Whether the request may be sent twice (RFC 9110, section 9.2.2); false for unknown methods.
     var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
-
-    /// Returns whether the response is a redirect to follow, regardless of the number of redirects so far.
-    func follows(_ response: TransportResponse) -> Bool {
-        guard mostRedirects > 0, ["GET", "HEAD"].contains(method), case .nothing = source else {
-            return false
-        }
-        return [301, 302, 303, 307, 308].contains(response.status) && !response.values("location").isEmpty
-    }
-
-    /// Returns the request that follows a redirect to `url`.
-    func redirected(to url: String) -> TransportRequest {
-        var next = self
-        next.url = url
-        if next.origin != origin {
-            next.fields.removeAll { $0.isSecret || $0.isNamed("host") }
-            next.credentials = nil
-        }
-        return next
-    }
 
     /// Rejects an invalid request before anything is opened.
     func check() throws(TransportError) {
@@ -80,7 +52,7 @@ extension TransportRequest {
                 throw TransportError(.invalidRequest, "\(place): not a header field: \(name)")
             }
         }
-        if mostBytes < 0 || mostHeadBytes < 0 || mostRedirects < 0 {
+        if mostBytes < 0 || mostHeadBytes < 0 {
             throw TransportError(.invalidRequest, "\(place): a negative limit")
         }
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import FoundationEssentials
-package import Platform
 
 /// One transfer: the request, the body to send, and the destination of the received body.
+///
+/// Redirects are not followed. HTTP/2 is used if the server offers it over TLS and no body is sent.
 ///
 /// Descriptors belong to the caller. They must stay open until the call returns, and are not used after that. Reads and
 /// writes begin at their offset. A descriptor may be nonblocking; the transfer then waits until it is ready.
@@ -52,20 +53,8 @@ package struct TransportRequest: Sendable {
     package var output = Output.memory
     /// Called once, on the transfer's thread, when the first byte of the body has arrived, before it is written.
     ///
-    /// It is not called for an empty body, nor for redirects that are followed.
+    /// It is not called for an empty body.
     package var disposition: @Sendable (TransportResponse) -> Disposition = { _ in .keep }
-    /// The maximum number of redirects to follow, for GET and HEAD only, and to http and https only.
-    ///
-    /// Other redirects are returned. Secret fields (``HeaderField/isSecret``), `Host` and ``credentials`` are not sent to
-    /// another scheme, server or port.
-    package var mostRedirects = 0
-    /// The initial state of the digest if the status is 206, which continues an earlier body; any other body gets a new
-    /// digest.
-    ///
-    /// The result is ``TransportResponse/digest``. Nil if no digest is needed.
-    package var digest: SHA256?
-    /// Called on the transfer's thread for each piece of a body that is kept, after the piece was written.
-    package var progress: (@Sendable (TransportProgress) -> Void)?
     /// Called on the transfer's thread after each piece of a body that is kept, with the number of bytes so far; false
     /// ends the transfer at once, like ``Disposition/stop``.
     ///
@@ -76,12 +65,9 @@ package struct TransportRequest: Sendable {
     ///
     /// It may block.
     package var makeSpace: (@Sendable (Int) -> Bool)?
-    /// Whether to decompress bodies (gzip, deflate and others that libcurl supports); ``mostBytes`` counts decompressed
-    /// bytes.
-    package var decodesContent = false
     /// The maximum length of a body that is kept, in bytes.
     package var mostBytes = Int64.max
-    /// The maximum length of all heads together, in bytes, including those of redirects and interim responses.
+    /// The maximum length of all heads together, in bytes, including those of interim responses.
     package var mostHeadBytes = 256 * 1024
     /// The time limit for the whole call, rounded up to milliseconds; nil, or more than 100 years, for no limit.
     package var timeLimit: Duration?
@@ -95,24 +81,9 @@ package struct TransportRequest: Sendable {
     package var security = TransportSecurity()
     package var proxy = TransportProxy.environment
     package var credentials: TransportCredentials?
-    /// Whether to use HTTP/2, if the server offers it over TLS and no body is sent.
-    package var allowsHTTP2 = true
 
     package init(_ url: String, method: String = "GET") {
         self.url = url
         self.method = method
-    }
-}
-
-/// The progress of a body.
-package struct TransportProgress: Sendable, Equatable {
-    /// The number of bytes so far.
-    package let received: Int64
-    /// The length of the body that the server states; nil if it states none, or if the body is decompressed.
-    package let total: Int64?
-
-    package init(received: Int64, total: Int64?) {
-        self.received = received
-        self.total = total
     }
 }

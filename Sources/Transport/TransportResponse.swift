@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import FoundationEssentials
-package import Platform
 
-/// The last response, after redirects.
+/// A response.
 package struct TransportResponse: Sendable {
     package var status = 0
     /// The version in the status line: "1.1", "2".
     package var version = ""
     /// The header fields in the order received; repeated fields remain separate.
     package var fields: [HeaderField] = []
-    /// The final URL, including its secrets.
-    package var url = ""
-    package var redirects = 0
     /// The number of connections that were opened; 0 if existing ones were used.
     package var connections = 0
     /// The number of bytes of the body that were read, even if the body was discarded.
     package var received: Int64 = 0
     /// The body, if its output is memory.
     package var body = Data()
-    /// The digest that ``TransportRequest/digest`` requested; nil without a request, or if the body was not kept.
-    package var digest: SHA256?
-
     package init() {}
 
     /// Returns the values of a field, in order.

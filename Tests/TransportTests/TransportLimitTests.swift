@@ -71,7 +71,10 @@ import Testing
 
         let whole = try LoopbackServer { $0.answer("200 OK", [], [UInt8](repeating: 1, count: 200_000)) }
         request.url = whole.url()
-        request.progress = { _ in usleep(300_000) }
+        request.mayGrow = { _ in
+            usleep(300_000)
+            return true
+        }
         request.stallLimit = .milliseconds(100)
         #expect(try await transport.perform(request).received == 200_000)
     }

@@ -113,23 +113,6 @@ import Testing
         #expect(try await transport.perform(TransportRequest(server.url())).connections == 0)
     }
 
-    @Test func `redirects are followed up to their limit`() async throws {
-        let server = try LoopbackServer { peer in
-            let number = Int(peer.path.dropFirst()) ?? 0
-            if number == 0 { return peer.answer("200 OK", ["X: last"], [7]) }
-            return peer.answer("302 Found", ["Location: \(number - 1)", "X: not"], [9, 9])
-        }
-        var request = TransportRequest(server.url("/3"))
-        request.mostRedirects = 3
-        let response = try await transport.perform(request)
-        #expect(response.body == Data([7]))
-        #expect(response.redirects == 3)
-        #expect(response.url == server.url("/0"))
-        #expect(response.values("x") == ["last"])
-        request.mostRedirects = 0
-        #expect(try await transport.perform(request).status == 302)
-    }
-
     @Test func `the disposition decides whether a body is discarded or stopped`() async throws {
         let server = try LoopbackServer { $0.answer("500 Error", [], [1, 2, 3]) }
         var request = TransportRequest(server.url())

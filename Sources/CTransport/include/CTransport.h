@@ -37,7 +37,6 @@ enum {
     ctransport_custom_method = 10036,
     ctransport_authority = 10065,
     ctransport_client_key = 10087,
-    ctransport_accept_encoding = 10102,
     ctransport_user = 10173,
     ctransport_password = 10174,
     ctransport_no_proxy = 10177,
@@ -75,14 +74,9 @@ bool ctransport_add_header(ctransport_line *_Nonnull line, const char *_Nonnull 
 int ctransport_send_descriptor(ctransport_line *_Nonnull line, int descriptor, int64_t length);
 /// Sets the body to send: a copy of `count` bytes. Returns 0, or a CURLcode.
 int ctransport_send_bytes(ctransport_line *_Nonnull line, const void *_Nullable bytes, size_t count);
-/// Destinations of the body other than a descriptor.
-enum {
-    ctransport_to_memory = -1,
-    /// The body only goes to the callback `take`.
-    ctransport_to_caller = -2,
-};
-/// Sets the destination of the body, a descriptor or one of the values above, and the maximum length of the body in
-/// bytes.
+/// The destination of the body in memory, instead of a descriptor.
+enum { ctransport_to_memory = -1 };
+/// Sets the destination of the body, a descriptor or ctransport_to_memory, and the maximum length of the body in bytes.
 void ctransport_receive(ctransport_line *_Nonnull line, int descriptor, int64_t limit);
 /// Changes the maximum length of the body; for the callback `decide`.
 void ctransport_limit(ctransport_line *_Nonnull line, int64_t limit);
@@ -104,9 +98,8 @@ typedef struct ctransport_caller {
     void *_Nullable context;
     /// Called when the first byte of the body has arrived; returns the disposition of the body.
     int (*_Nullable decide)(void *_Nullable context);
-    /// Called with each piece of a body that is kept, after it was written; returns 0, or the reason why the transfer
-    /// must end.
-    int (*_Nullable take)(void *_Nullable context, const void *_Nonnull bytes, size_t count);
+    /// Called after each piece of a body that is kept was written; returns 0, or the reason why the transfer must end.
+    int (*_Nullable taken)(void *_Nullable context);
     /// Called if a disk or a quota is full; returns whether there may now be space for `count` bytes.
     bool (*_Nullable make_space)(void *_Nullable context, size_t count);
 } ctransport_caller;
@@ -138,7 +131,7 @@ void ctransport_wake(ctransport_line *_Nonnull line);
 
 /// Returns the reason why the transfer ended.
 ///
-/// This function and those up to ctransport_effective_url can be called after a transfer, and in `decide`.
+/// This function and those up to ctransport_connections can be called after a transfer, and in `decide`.
 int ctransport_reason(const ctransport_line *_Nonnull line);
 /// Returns the errno of a failed read or write.
 int ctransport_errno(const ctransport_line *_Nonnull line);
@@ -151,15 +144,8 @@ int64_t ctransport_received(const ctransport_line *_Nonnull line);
 long ctransport_status(const ctransport_line *_Nonnull line);
 /// Returns the proxy's status for CONNECT; 0 if there was none.
 long ctransport_proxy_status(const ctransport_line *_Nonnull line);
-/// Returns the number of bytes of all heads so far.
-size_t ctransport_head_bytes(const ctransport_line *_Nonnull line);
 /// Returns the number of connections that were opened for the transfer; 0 if an existing one was used.
 long ctransport_connections(const ctransport_line *_Nonnull line);
-const char *_Nullable ctransport_effective_url(const ctransport_line *_Nonnull line);
-/// Resolves `reference` against `base`; returns an escaped URL of any scheme, or NULL if it is not valid. The line
-/// owns the result, which is valid until the next call of this function, ctransport_begin or ctransport_end.
-const char *_Nullable ctransport_resolve(
-    ctransport_line *_Nonnull line, const char *_Nonnull base, const char *_Nonnull reference);
 /// Returns the body in memory, which the caller must free with free(3); NULL if there is none.
 void *_Nullable ctransport_take_body(ctransport_line *_Nonnull line, size_t *_Nonnull count);
 

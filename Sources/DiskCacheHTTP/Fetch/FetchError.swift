@@ -77,7 +77,6 @@ extension FetchError {
             case .timedOut: .timedOut
             case .truncated: .truncated
             case .tooLarge, .headTooLarge: .tooLarge
-            case .tooManyRedirects: .tooManyRedirects
             case .protocolViolation: .protocolViolation
             case .outputFailed: .outputFailed
             case .noSpace: .noSpace
