@@ -80,7 +80,7 @@ public struct CacheConfiguration: Sendable {
     public var metadataForm = MetadataForm.automatic
     /// How old the last recorded access of a value on disk may be before a hit records a new one.
     ///
-    /// Recording an access costs a system call. Default: 225 seconds. A sliding expiration is extended at least every 1/16
+    /// Recording an access costs four system calls. Default: 225 seconds. A sliding expiration is extended at least every 1/16
     /// of its length.
     public var accessGranularity: Duration = Accesses.defaultGranularity
     /// The limits to set for the directory if it has none yet.

@@ -6,12 +6,12 @@ import Synchronization
 /// Records on disk when entries were used, for the order of eviction and for sliding expirations.
 ///
 /// The access time of an entry's file is the time of the entry's last access. It need not be exact: a hit renews it only if
-/// it is older than the granularity, so that a hot key costs one extra system call once in a while.
+/// it is older than the granularity, so that a hot key costs a few extra system calls once in a while.
 package final class Accesses: Sendable {
     /// 1/16 of an hour, which is the maximum error of the eviction order.
     ///
-    /// That is far below the hours and days after which entries are trimmed, and a hot key costs one extra system call
-    /// every four minutes. In a simulation, refreshing only access times that were older than half the cache's turnover
+    /// That is far below the hours and days after which entries are trimmed, and a hot key costs four extra system
+    /// calls every four minutes. In a simulation, refreshing only access times that were older than half the cache's turnover
     /// lost 0.1 points of hit ratio. A sliding expiration narrows the granularity to 1/16 of its lifetime.
     package static let defaultGranularity: Duration = .seconds(3600) / 16
 
@@ -55,7 +55,7 @@ package final class Accesses: Sendable {
     ///
     /// No system call if the access time seen last, or the record, is recent enough: the last use of an entry is the later
     /// of its creation and the access time (``Record/lastUse(accessed:now:)``). Otherwise one to check the access time, and
-    /// one to set it. A failure only affects the place in the eviction order, so it is counted, not thrown.
+    /// three to set it. A failure only affects the place in the eviction order, so it is counted, not thrown.
     ///
     /// - Returns: The entry's last use as known from the disk, if it is recent enough now; nil if the access could not be
     ///   recorded.
@@ -81,7 +81,7 @@ package final class Accesses: Sendable {
 
     /// Records an access that was a hit in memory some time ago; the entry may have been deleted since then.
     ///
-    /// Two system calls; one if another process has recorded a later access.
+    /// Four system calls; one if another process has recorded a later access.
     package func note(_ key: Digest, at time: Timestamp, now: Timestamp) {
         // A time in the future does not count: a clock was set back.
         _ = set(key, to: time) { $0 < time || $0 > now }

@@ -70,7 +70,7 @@ extension Control {
     /// values, and no word has to be raised. A control file that another process creates meanwhile is used only after its
     /// creator has held the stripe.
     ///
-    /// No system call; five if the file was replaced, one if it is missing.
+    /// No system call; six if the file was replaced, one if it is missing.
     ///
     /// - Throws: An error if the file exists but can't be mapped: without raising the word, publishing would leave old
     ///   values valid in the memory of other processes.

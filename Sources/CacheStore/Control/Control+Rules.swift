@@ -98,7 +98,7 @@ extension Control {
 
     /// Returns whether a rule in force may mistake a new value with this creation time for an older one.
     ///
-    /// One load.
+    /// Two loads.
     func mayBeMeant(_ created: Timestamp) -> Bool {
         guard let latest = words?.load(.latestRule) else { return false }
         return created.milliseconds <= Int64(clamping: latest)
@@ -111,7 +111,7 @@ extension Control {
 
     /// Records a creation time, so that later rules also apply to values with this time.
     ///
-    /// One load, and an atomic operation for one of the puts in each millisecond.
+    /// Two loads, and an atomic operation for one of the puts in each millisecond.
     func noteCreated(_ created: Timestamp) {
         noteCreated(created, isKnown: false)
     }

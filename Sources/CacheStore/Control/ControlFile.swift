@@ -53,7 +53,7 @@ final class ControlFile: Sendable {
 
     /// Maps the control file of `root`.
     ///
-    /// Five system calls: `openat2`, `fstat`, `statx`, `mmap`, `close`; one if the file is missing; about fifteen if the
+    /// Six system calls: `openat2`, `fstat` twice, `statx`, `mmap`, `close`; one if the file is missing; about fifteen if the
     /// words are in memory.
     static func find(
         in root: borrowing Directory,

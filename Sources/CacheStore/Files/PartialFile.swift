@@ -9,7 +9,7 @@ package import Platform
 /// Without extended attributes no download can be resumed.
 ///
 /// The usage counts the file before it grows (``Store/reserve(_:of:in:now:)``). If no process holds the file, a sweep
-/// deletes it after an hour, or at once if room is needed.
+/// deletes it after an hour; an explicit collection does so at once, and so does a sweep that needs room.
 package final class PartialFile: Sendable {
     /// The bytes for which room is reserved in advance: twice the maximum that the transport delivers at a time.
     package static let longestPiece = 128 << 10

@@ -39,7 +39,7 @@ extension Store {
     /// Returns the value of `key`, or nil if it is missing, expired, dangling or damaged.
     ///
     /// Takes no lock on disk and never waits. A hit takes three system calls (`openat2`, `read`, `close`) if the key has
-    /// not changed since this process has read its record, one more (`getxattrat`) if it has, and one or two more if the
+    /// not changed since this process has read its record, one more (`getxattrat`) if it has, and one or four more if the
     /// access time is due. A miss takes none for most keys that were never put since the directory was created or that were
     /// removed before the filter was last rebuilt, and none for a key that has not changed since this process last found it
     /// missing; otherwise one. A record in sidecar form takes six more than `getxattrat` (four if the file system has no

@@ -10,7 +10,7 @@ extension Store {
     /// Records a change of `key` for the remote stores; the caller is about to change the entry and holds its stripe.
     ///
     /// The record is written before the change, because the process may be killed after the change. The sender reads the
-    /// entry only after the stripe was free. One load if there are no remote stores; otherwise two system calls.
+    /// entry only after the stripe was free. Two loads if there are no remote stores; otherwise two system calls.
     @inline(__always)
     func note(_ key: Digest, _ work: @autoclosure () -> OutboxRecord.Work) {
         guard let words = control.writableWords, words.load(.remoteNotes) != 0 else { return }

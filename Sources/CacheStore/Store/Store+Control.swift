@@ -26,7 +26,7 @@ extension Store {
     /// Returns whether the word at `index` of the file mapped at `mapping` still has the value `word`, so that no process
     /// has started to write since; if so, counts a hit in memory for all processes.
     ///
-    /// It makes the same loads as ``isCurrent(_:)``, and one atomic addition.
+    /// It makes the same loads as ``isCurrent(_:)``, another one, and an atomic addition.
     package func countsHit(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
         guard control.holds(word, at: index, of: mapping) else { return false }
         counters.addForAll(.memoryHit)
@@ -89,7 +89,7 @@ extension Store {
 
     /// Checks whether the configuration has changed; must be called about once a second.
     ///
-    /// One system call if it is unchanged.
+    /// Two system calls if it is unchanged.
     package func followConfiguration() {
         FileSizeLimit.follow()
         followed.look()

@@ -143,7 +143,7 @@ final class CacheCore: Sendable {
 
     /// Records the accesses to values in memory on disk.
     ///
-    /// Takes two system calls for each key, for at most ``DueAccesses/capacity`` keys.
+    /// Takes four system calls for each key, for at most ``DueAccesses/capacity`` keys.
     func flushAccesses() {
         guard let memory else { return }
         let store = store

@@ -6,7 +6,7 @@ import Platform
 extension CacheDirectory {
     /// Returns the directory's current limits.
     ///
-    /// One system call if it has none, otherwise four.
+    /// Two system calls, and three more if `config.json` has changed.
     ///
     /// - Throws: ``CacheError`` with the code `badConfiguration` if `config.json` cannot be parsed.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")

@@ -17,7 +17,7 @@ extension KeyedCache {
     /// A stored value that does not decode is removed and recomputed; a computed value that cannot be encoded is returned but
     /// not stored.
     ///
-    /// A hit costs no more than `get(forKey:)`. A computation takes about ten system calls besides the put. The closure
+    /// A hit takes as many system calls as `get(forKey:)`. A computation takes about ten system calls besides the put. The closure
     /// must not request the same key: it would wait for itself. Don't use this form in Swift tasks: while it waits it
     /// blocks one of the few threads that run tasks, and if the computation that it waits for needs such a thread, it may
     /// wait forever.

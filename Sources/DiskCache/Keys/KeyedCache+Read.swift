@@ -14,7 +14,7 @@ extension KeyedCache {
     ///
     /// Takes no lock on disk and waits for no other process. If this process has a copy in memory and the key has not been
     /// written since, a hit takes no system call. Otherwise it takes three; four if this process has not read the key before
-    /// or the key has changed since; and one or two more when its access is due to be recorded. A miss takes none if the key
+    /// or the key has changed since; and one or four more when its access is due to be recorded. A miss takes none if the key
     /// was never put, or if this process has missed it before and it has not been written since; otherwise one. (Kernels
     /// before 6.13 need two more for a hit that takes four, and for a miss that reads the disk.)
     ///

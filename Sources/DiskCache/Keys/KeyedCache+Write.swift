@@ -12,9 +12,9 @@ extension KeyedCache {
     /// After this call returns, every get that starts later, in any process, sees the value; with
     /// ``CacheConfiguration/Writing/behind`` only gets of this process do at first. Equal bytes under several keys are
     /// stored once. Takes eleven system calls if the bytes and the key exist already, fourteen for new bytes, and one more
-    /// for a new key; thirteen for new bytes under a new key after eight such puts in a row. Every half second a put of new
-    /// bytes takes one more, to check whether the directory's limits have changed, and another if there is a minimum of
-    /// free space.
+    /// for a new key; thirteen for new bytes under a new key after eight such puts in a row. Every half second a put takes two
+    /// more, to check whether the directory's limits have changed. If there is a minimum of free space, each put of new
+    /// bytes takes another one.
     ///
     /// - Parameters:
     ///   - value: the value.

@@ -30,9 +30,9 @@ struct FlightRequest<Codec: CacheCodec, Failure: Error>: Sendable {
     /// The deadline of the wait for remote servers; nil if the limit counts from the request to them.
     var askingEnd: ContinuousClock.Instant?
 
-    /// Creates a request for the value of `key` in `view`.
+    /// Creates a request for the value of `key` in `source`.
     ///
-    /// - Parameter terms: the options with which a computed value is stored; nil for the view's.
+    /// - Parameter terms: the options with which a computed value is stored; nil for the source's.
     init<Source: KeyedCache>(
         _ source: Source,
         _ key: String,

@@ -15,7 +15,7 @@ struct FetchedChunks: AsyncSequence, Sendable {
 
     struct AsyncIterator: AsyncIteratorProtocol {
         let chunks: FetchedChunks
-        /// The part of the body that was not yet returned yet; nil before the fetch.
+        /// The part of the body that was not returned yet; nil before the fetch.
         var rest: FetchedBody?
 
         mutating func next() async throws -> Data? {

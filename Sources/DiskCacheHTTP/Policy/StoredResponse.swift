@@ -22,9 +22,8 @@ package struct StoredResponse: Sendable, Equatable {
     /// The request fields that selected this response among the variants.
     package var variant: Variant
     package var body: Body
-    /// The epoch of the URL's choice when the response was stored; an invalidation of the URL starts a new epoch and
-    /// makes
-    /// this response unusable.
+    /// The epoch of the URL's choice when the response was stored; an invalidation of the URL starts a new epoch
+    /// and makes this response unusable.
     package var epoch = "-"
     /// A random word that changes each time the response is stored or renewed, even if nothing else changes.
     package var issue = "-"

@@ -47,7 +47,7 @@ struct Found: Sendable {
 /// Responses are not shared through remote servers: they may be meant for one user, and other machines can ask the origin
 /// servers themselves.
 struct ResponseStore: Sendable {
-    /// A view with a separate key space for downloads, so that their keys never equal the keys of callers.
+    /// The cache with a separate key space for downloads, so that their keys never equal the keys of callers.
     let cache: SharedCache
     let options: HTTPCacheOptions
     /// The part of each key after the URL, which identifies the client certificate of the fetch; empty without a
