@@ -52,6 +52,14 @@ import Testing
         #expect(try tool.run("config", "get", "event-log").status == 1)
     }
 
+    @Test func `spans are stored and printed as they were set`() throws {
+        for (span, seconds) in [("20d", "1728000s"), ("30d", "2592000s"), ("1.5h", "5400s"), ("500ms", "0.5s")] {
+            #expect(try tool.run("config", "set", "max-age", span).status == 0)
+            #expect(try tool.run("config", "get", "max-age").output == seconds + "\n")
+            #expect(try tool.run("config", "--json").output == "{\"maximumAge\":\(seconds.dropLast())}\n")
+        }
+    }
+
     @Test(arguments: [
         ["set", "max-size", "2 GB"], ["set", "max-size", "-1"], ["set", "min-free", "101%"],
         ["set", "max-age", "soon"], ["set", "nothing", "1"], ["get", "nothing"], ["set", "max-size"], ["get"],

@@ -19,7 +19,7 @@ package import Platform
 /// Any non-empty string is a key. Keys are equal if their UTF-8 bytes are equal; no normalization is applied. The most
 /// common calls come in two forms: a synchronous one that works on the calling thread, and an `async` one that works on
 /// library threads. In asynchronous code the compiler chooses the latter. Make calls that have no `async` form through
-/// ``blocking(_:)`` there.
+/// ``KeyedCache/blocking(_:)`` there.
 public final class SharedCache: Sendable {
     /// The absolute path of the directory.
     package let path: String

@@ -65,8 +65,9 @@ final class NetworkCommands: Network {
         // The command must not create a cache.
         let cache = try arguments.requireCache()
         guard var remote = try cache.directory.remoteConfiguration(), remote.isActive else {
-            let advice = "name one with `diskcache config set remote.servers URL`"
-            let problem = "config.json in \(cache.path) names no remote store"
+            let advice =
+                "use `diskcache config set remote.servers URL`, and remote.mode read or readWrite"
+            let problem = "config.json in \(cache.path) names no remote store, or remote.mode is off"
             throw Failure(.configuration, "\(arguments.command): \(problem): \(advice)")
         }
         remote.limit = limit

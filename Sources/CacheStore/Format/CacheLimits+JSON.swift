@@ -40,8 +40,8 @@ extension CacheLimits: Codable {
         values["maximumSize"] = maximumSize.map { JSONValue($0) }
         values["maximumEntries"] = maximumEntries.map { .number(Double($0)) }
         values["minimumFree"] = minimumFree.map { JSONValue($0) }
-        values["maximumAge"] = maximumAge.map { .number($0 / .seconds(1)) }
-        values["maximumIdleTime"] = maximumIdleTime.map { .number($0 / .seconds(1)) }
+        values["maximumAge"] = maximumAge.map { JSONValue($0) }
+        values["maximumIdleTime"] = maximumIdleTime.map { JSONValue($0) }
         values["maximumValueSize"] = maximumValueSize.map { JSONValue($0) }
         values["eventLog"] = eventLogSize.map { JSONValue($0) }
         values["assumeLocal"] = assumesLocal.map { .bool($0) }
@@ -112,6 +112,13 @@ extension JSONValue {
 
     fileprivate init(_ count: ByteCount) {
         self = .number(Double(count.bytes))
+    }
+
+    /// Creates a number of seconds.
+    fileprivate init(_ span: Duration) {
+        // Dividing durations would not return the nearest number: 20 days as 1728000.0000000002.
+        let (seconds, attoseconds) = span.components
+        self = .number(Double(seconds) + Double(attoseconds) / 1e18)
     }
 
     /// The value as a number of seconds, if it is not negative and below 9 · 10⁹ (285 years).

@@ -10,7 +10,7 @@ enum BenchCommand: Command {
     static let optionList = """
         -w, --workers N  number of processes, at most 256 (default 4)
         -s, --seconds S  how long the processes run (default 5)
-        -n, --operations N  stop after N operations in total instead
+        -n, --operations N  stop after at least N operations in total instead
         --size SIZE  size of each value (default 4K)
         --keys N  number of keys (default 1000)
         --puts PERCENT  share of puts; the rest are gets (default 10)

@@ -134,7 +134,7 @@ extension DirectoryInspection {
             },
             .fine("limit", limits.maximumSize == nil && limits.minimumFree != nil, "by free space"),
             .fallback("limit", limits.maximumSize == nil, "no limit on size") {
-                "the cache may fill the disk: `diskcache config set max-size 2G`, or `min-free 10%`"
+                "the cache may fill the disk: `diskcache config set max-size 2G`, or `… set min-free 10%`"
             },
             .risk("limit", size < overhead, "\(most), but directories and control file alone take \(own)") {
                 "no value fits: raise it with `diskcache config set max-size`"

@@ -61,6 +61,7 @@ package enum JSON {
 extension Duration {
     /// The length in seconds, as used in JSON.
     package var inSeconds: Double {
-        self / .seconds(1)
+        // Dividing durations would not return the nearest number: 20 days as 1728000.0000000002.
+        Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }

@@ -32,9 +32,9 @@ enum RunCommand: Command {
         The key is made from the scope, every word of the command, and what --env, --cwd, --modtime and --hash
         include. An unset variable and a missing file are part of the key like any other value. `diskcache ls`
         lists the key, `diskcache rm` removes its result, and `diskcache rm --prefix` removes all results of a
-        scope. The standard input of CMD is empty, because input is not part of the key. The order within each
-        stream is exact. The order between the two streams is that in which output arrived, so bytes written
-        to both within microseconds may be swapped. All replays are the same.
+        scope. A result replaces a value that `diskcache put` has stored under the same key. The standard
+        input of CMD is empty, because input is not part of the key. The order within each stream is exact.
+        Bytes written to both streams within microseconds may be swapped. All replays are the same.
 
         A result is stored with the --ttl and --stale of the call that ran CMD. Another call replays it only
         as long as its own --ttl and --stale also allow it. With --stale, run replays an old result at once,

@@ -9,7 +9,8 @@ enum CollectCommand: Command {
     static let name = "gc"
     static let summary = "remove expired values and leftovers, and evict what exceeds the limits"
     static let optionList = """
-        -s, --max-size SIZE  evict least recently used values until du shows at most SIZE: 512M
+        -s, --max-size SIZE  evict least recently used values until du shows at most SIZE: 512M; about 5M of
+                             that are reserved for the cache's own files
         -n, --max-entries COUNT  evict least recently used values until at most COUNT keys are left
         --max-age SPAN  remove values stored more than SPAN ago: 30d
         --max-idle SPAN  remove values last used more than SPAN ago: 7d

@@ -210,7 +210,8 @@ struct Setting {
     }
 
     private static func span(_ span: Duration) -> (shown: String, exact: String) {
-        (Quantity.text(span), "\(span.inSeconds)s")
+        let seconds = span.inSeconds
+        return (Quantity.text(span), Int(exactly: seconds).map { "\($0)s" } ?? "\(seconds)s")
     }
 
     private static func space(_ space: CacheLimits.FreeSpace) -> (shown: String, exact: String) {

@@ -28,9 +28,9 @@ enum RemoveCommand: Command {
         JSON: {"removed": number of keys}; for keys matched by options, their number just before the removal,
         for which rm reads every entry.
 
-        Exit status: 0 a KEY had a value, or --prefix, --glob or --tag was given; 1 no KEY had a value, or
-        there is no cache; 64 usage; 73 not a directory, or a read-only file system; 77 permission; 78 not a
-        cache.
+        Exit status: 0 a KEY had an unexpired value, or --prefix, --glob or --tag was given; 1 no KEY had one,
+        or there is no cache; 64 usage; 73 not a directory, or a read-only file system; 77 permission; 78 not
+        a cache.
 
         Examples:
           diskcache rm page thumb:17
