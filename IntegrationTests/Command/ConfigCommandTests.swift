@@ -53,7 +53,9 @@ import Testing
     }
 
     @Test func `spans are stored and printed as they were set`() throws {
-        for (span, seconds) in [("20d", "1728000s"), ("30d", "2592000s"), ("1.5h", "5400s"), ("500ms", "0.5s")] {
+        for (span, seconds) in [
+            ("20d", "1728000s"), ("30d", "2592000s"), ("1.5h", "5400s"), ("500ms", "0.5s"),
+        ] {
             #expect(try tool.run("config", "set", "max-age", span).status == 0)
             #expect(try tool.run("config", "get", "max-age").output == seconds + "\n")
             #expect(try tool.run("config", "--json").output == "{\"maximumAge\":\(seconds.dropLast())}\n")
