@@ -12,20 +12,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/// Waits for `events` on a descriptor of the caller's, without a stall limit; on failure records the reason and
-/// returns false.
-static bool await(ctransport_line *line, int descriptor, short events) {
+/// Waits until the output can be written, without a stall limit; on failure records the reason and returns false.
+static bool await_output(ctransport_line *line) {
     while (true) {
         int limit = ctransport_wait_milliseconds(line, false);
         if (line->reason != ctransport_reason_none) return false;
         struct pollfd requests[2] = {
-            {.fd = descriptor, .events = events},
+            {.fd = line->output, .events = POLLOUT},
             {.fd = line->wake, .events = POLLIN},
         };
         int count = poll(requests, 2, limit);
         if (count < 0 && errno != EINTR) {
-            int reason = events == POLLIN ? ctransport_reason_source : ctransport_reason_output;
-            ctransport_fail(line, reason, errno);
+            ctransport_fail(line, ctransport_reason_output, errno);
             return false;
         }
         if (count <= 0) continue;
@@ -61,7 +59,7 @@ static bool write_all(ctransport_line *line, const char *bytes, size_t count) {
     while (written < count) {
         size_t step = count - written;
         ssize_t done;
-        if (line->output_kind != KIND_FILE && !await(line, line->output, POLLOUT)) return false;
+        if (line->output_kind != KIND_FILE && !await_output(line)) return false;
         if (line->output_kind == KIND_SOCKET) {
             done = send(line->output, bytes + written, step, MSG_DONTWAIT | MSG_NOSIGNAL);
         } else {
@@ -191,30 +189,10 @@ size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *dat
     ctransport_line *line = data;
     size_t count = size * number;
     if (line->reason != ctransport_reason_none) return READ_ABORT;
-    if (line->length >= 0 && (int64_t)count > line->length - line->sent) {
-        count = (size_t)(line->length - line->sent);
-    }
+    if ((int64_t)count > line->length - line->sent) count = (size_t)(line->length - line->sent);
     if (count == 0) return 0;
     int64_t begin = ctransport_now();
-    if (line->source < 0) {
-        memcpy(buffer, line->bytes + line->sent, count);
-    } else {
-        ssize_t done;
-        do {
-            if (line->source_kind != KIND_FILE && !await(line, line->source, POLLIN)) return READ_ABORT;
-            done = read(line->source, buffer, count);
-        } while (done < 0 && (errno == EINTR || (errno == EAGAIN && line->source_kind != KIND_FILE)));
-        if (done < 0) {
-            ctransport_fail(line, ctransport_reason_source, errno);
-            return READ_ABORT;
-        }
-        // The source has ended early. Sending it would leave the server waiting for the rest.
-        if (done == 0 && line->length >= 0) {
-            ctransport_fail(line, ctransport_reason_source_too_short, 0);
-            return READ_ABORT;
-        }
-        count = (size_t)done;
-    }
+    memcpy(buffer, line->bytes + line->sent, count);
     line->sent += (int64_t)count;
     ctransport_note(line, count, begin);
     return count;
@@ -223,13 +201,7 @@ size_t ctransport_give_piece(char *buffer, size_t size, size_t number, void *dat
 /// Rewinds the body, so that curl can send it again if a reused connection turns out to be closed.
 int ctransport_give_again(void *data, int64_t offset, int origin) {
     ctransport_line *line = data;
-    if (origin != SEEK_SET || offset < 0) return SEEK_CANT;
-    if (line->source >= 0) {
-        if (line->source_kind != KIND_FILE) return SEEK_CANT;
-        if (lseek(line->source, line->source_start + offset, SEEK_SET) == -1) return SEEK_CANT;
-    } else if (offset > line->length) {
-        return SEEK_CANT;
-    }
+    if (origin != SEEK_SET || offset < 0 || offset > line->length) return SEEK_CANT;
     line->sent = offset;
     return SEEK_OK;
 }

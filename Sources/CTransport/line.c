@@ -13,7 +13,7 @@ ctransport_line *ctransport_line_make(const ctransport_library *library) {
     ctransport_line *line = calloc(1, sizeof(*line));
     if (line == NULL) return NULL;
     line->curl = library;
-    line->output = line->source = -1;
+    line->output = -1;
     line->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     line->multi = library->multi_init();
     line->share = library->share_init();
@@ -54,7 +54,7 @@ void ctransport_end(ctransport_line *line) {
     line->body_capacity = 0;
     free(line->bytes);
     line->bytes = NULL;
-    line->output = line->source = -1;
+    line->output = -1;
 }
 
 // MARK: Waking
@@ -145,24 +145,13 @@ bool ctransport_add_header(ctransport_line *line, const char *header) {
     return true;
 }
 
-static int send_length(ctransport_line *line, int64_t length) {
-    line->length = length;
-    int code = line->curl->easy_setopt(line->easy, ctransport_upload, 1L);
-    return code != 0 ? code : line->curl->easy_setopt(line->easy, OPT_INFILESIZE_LARGE, length);
-}
-
-int ctransport_send_descriptor(ctransport_line *line, int descriptor, int64_t length) {
-    line->source = descriptor;
-    line->source_kind = ctransport_kind_of(descriptor);
-    line->source_start = line->source_kind == KIND_FILE ? lseek(descriptor, 0, SEEK_CUR) : 0;
-    return send_length(line, length);
-}
-
 int ctransport_send_bytes(ctransport_line *line, const void *bytes, size_t count) {
     line->bytes = malloc(count + 1);
     if (line->bytes == NULL) return CODE_OUT_OF_MEMORY;
     if (count > 0) memcpy(line->bytes, bytes, count);
-    return send_length(line, (int64_t)count);
+    line->length = (int64_t)count;
+    int code = line->curl->easy_setopt(line->easy, ctransport_upload, 1L);
+    return code != 0 ? code : line->curl->easy_setopt(line->easy, OPT_INFILESIZE_LARGE, line->length);
 }
 
 void ctransport_receive(ctransport_line *line, int descriptor, int64_t limit) {

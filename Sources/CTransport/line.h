@@ -141,7 +141,7 @@ struct ctransport_line {
     // library may not.
     bool is_plain;
 
-    // A descriptor, or one of ctransport_to_….
+    // A descriptor, or ctransport_to_memory.
     int output;
     enum kind output_kind;
     int64_t limit, received;
@@ -152,9 +152,6 @@ struct ctransport_line {
     size_t head_count, head_capacity, head_total, most_head;
     bool is_head_whole;
 
-    int source;
-    enum kind source_kind;
-    off_t source_start;
     char *bytes;
     int64_t length, sent;
 

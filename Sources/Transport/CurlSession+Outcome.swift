@@ -41,11 +41,6 @@ extension CurlSession {
             throw TransportError(.noSpace, "\(place): write the body: \(cause)", cause: cause)
         case ctransport_reason_output:
             throw TransportError(.outputFailed, "\(place): write the body: \(cause)", cause: cause)
-        case ctransport_reason_source:
-            throw TransportError(.sourceFailed, "\(place): read the body to send: \(cause)", cause: cause)
-        case ctransport_reason_source_too_short:
-            let words = "the body to send is shorter than its declared length"
-            throw TransportError(.sourceFailed, "\(place): \(words)")
         case ctransport_reason_memory:
             throw TransportError(.noResources, "\(place): no memory for the response", cause: .outOfMemory)
         default: return

@@ -32,24 +32,20 @@ extension CurlSession {
 
     private func versions(_ request: TransportRequest) -> Int {
         // Over HTTP/2, a server can make libcurl up to 8.22.0 use freed memory while a body is sent (CVE-2026-92392).
-        guard case .nothing = request.source else { return ctransport_version_1_1 }
+        guard request.body == nil else { return ctransport_version_1_1 }
         return ctransport_version_2_over_tls
     }
 
     private func setUpMethod(_ request: TransportRequest) throws(TransportError) {
-        switch request.source {
-        case .nothing: break
-        case .bytes(let data):
-            let code = unsafe data.withUnsafeBytes { bytes in
+        if let body = request.body {
+            let code = unsafe body.withUnsafeBytes { bytes in
                 unsafe ctransport_send_bytes(session, bytes.baseAddress, bytes.count)
             }
             try check(code, request)
-        case .descriptor(let number, let length):
-            try check(unsafe ctransport_send_descriptor(session, number, length ?? -1), request)
         }
-        switch (request.method, request.source) {
+        switch (request.method, request.body) {
         case ("HEAD", _): try set(ctransport_no_body, 1, request)
-        case ("GET", .nothing): break
+        case ("GET", nil): break
         default: try set(ctransport_custom_method, request.method, request)
         }
         // If a reused connection breaks, libcurl sends the request again, whatever its method.

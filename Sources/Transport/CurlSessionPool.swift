@@ -20,9 +20,13 @@ final class CurlSessionPool: Sendable {
     private let idle = Locked<[Idle]>([])
     private let queue: Locked<TransferQueue<Transfer>>
 
-    init(limit: Int, _ library: @escaping @Sendable () throws(TransportError) -> LibCurl) {
+    init(
+        limit: Int,
+        perServer limitPerServer: Int,
+        _ library: @escaping @Sendable () throws(TransportError) -> LibCurl
+    ) {
         self.library = library
-        queue = Locked(TransferQueue(limit: limit))
+        queue = Locked(TransferQueue(limit: limit, perServer: limitPerServer))
         threads = ThreadPool("diskcache-http", limit: 2 * limit)
     }
 

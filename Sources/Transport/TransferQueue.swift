@@ -4,7 +4,8 @@
 ///
 /// At most `limit` transfers run at once. A server without a running transfer may have one beyond that, up to twice the
 /// limit in total, so that slow servers that use up the limit do not block others. The next transfer is one of the server
-/// with the fewest running transfers; among such servers, the one that has waited longest.
+/// with the fewest running transfers; among such servers, the one that has waited longest. At most `limitPerServer`
+/// transfers of one server run at once.
 struct TransferQueue<Element> {
     private struct Server {
         var running = 0
@@ -21,16 +22,19 @@ struct TransferQueue<Element> {
     }
 
     private let limit: Int
+    private let limitPerServer: Int
     private var servers: [Substring: Server] = [:]
     private var running = 0
     private var last: UInt64 = 0
 
-    init(limit: Int) {
+    init(limit: Int, perServer limitPerServer: Int = .max) {
         self.limit = limit
+        self.limitPerServer = limitPerServer
     }
 
     private func hasRoom(_ server: Server) -> Bool {
-        running < limit || server.running == 0 && running < 2 * limit
+        server.running < limitPerServer
+            && (running < limit || server.running == 0 && running < 2 * limit)
     }
 
     /// Returns whether a transfer from `site` may begin now; if so, it counts as running until ``end(_:)``, otherwise

@@ -11,16 +11,24 @@ package final class Transport: Sendable {
 
     /// Creates a transport with the system's libcurl.
     ///
-    /// - Parameter mostTransfers: the maximum number of concurrent transfers of tasks. Further transfers wait, and the
-    ///   wait counts toward their time limits. A server without a transfer in progress may have one beyond the maximum,
-    ///   up to twice the maximum in total.
-    package convenience init(mostTransfers: Int = 32) {
-        self.init(mostTransfers: mostTransfers) { () throws(TransportError) in try LibCurl.system.get() }
+    /// - Parameters:
+    ///   - mostTransfers: the maximum number of concurrent transfers of tasks. Further transfers wait, and the wait counts
+    ///     toward their time limits. A server without a transfer in progress may have one beyond the maximum, up to twice
+    ///     the maximum in total.
+    ///   - mostPerServer: the maximum number of these that one server has.
+    package convenience init(mostTransfers: Int = 32, mostPerServer: Int = .max) {
+        self.init(mostTransfers: mostTransfers, mostPerServer: mostPerServer) { () throws(TransportError) in
+            try LibCurl.system.get()
+        }
     }
 
     /// Creates a transport with a library other than the system's, for tests.
-    init(mostTransfers: Int, _ library: @escaping @Sendable () throws(TransportError) -> LibCurl) {
-        sessions = PerProcess { CurlSessionPool(limit: mostTransfers, library) }
+    init(
+        mostTransfers: Int,
+        mostPerServer: Int = .max,
+        _ library: @escaping @Sendable () throws(TransportError) -> LibCurl
+    ) {
+        sessions = PerProcess { CurlSessionPool(limit: mostTransfers, perServer: mostPerServer, library) }
     }
 
     /// Sends `request` and returns the response after its body has arrived.

@@ -37,8 +37,6 @@ package struct TransportError: Error, Sendable, Equatable {
         /// The response is not HTTP, or its encoding can't be decoded.
         case protocolViolation
         /// The descriptor of the request body can't be read (see ``TransportError/cause``), or ends before the stated
-        /// length.
-        case sourceFailed
         /// The disk, or a quota, is full; the bytes that were written remain.
         case noSpace
         /// The descriptor for the body can't be written; see ``TransportError/cause``.
@@ -71,7 +69,7 @@ extension TransportError {
             .proxyForbidden, .tls:
             true
         // Memory can be exhausted at any time.
-        case .timedOut, .cancelled, .truncated, .tooLarge, .headTooLarge, .protocolViolation, .sourceFailed,
+        case .timedOut, .cancelled, .truncated, .tooLarge, .headTooLarge, .protocolViolation,
             .noSpace, .outputFailed, .noResources, .other:
             false
         }

@@ -9,17 +9,6 @@ package import FoundationEssentials
 /// Descriptors belong to the caller. They must stay open until the call returns, and are not used after that. Reads and
 /// writes begin at their offset. A descriptor may be nonblocking; the transfer then waits until it is ready.
 package struct TransportRequest: Sendable {
-    /// The body to send.
-    package enum Source: Sendable {
-        case nothing
-        /// Bytes, which are copied once.
-        case bytes(Data)
-        /// `length` bytes of a descriptor; if nil, all bytes up to its end, in chunked transfer coding.
-        ///
-        /// Only a regular file can be sent again if a reused connection turns out to be closed.
-        case descriptor(Int32, length: Int64?)
-    }
-
     /// The destination of the received body.
     package enum Output: Sendable {
         /// The body is returned in ``TransportResponse/body``.
@@ -49,7 +38,8 @@ package struct TransportRequest: Sendable {
     /// An http or https URL, complete and escaped.
     package var url: String
     package var fields: [HeaderField] = []
-    package var source = Source.nothing
+    /// The body to send, which is copied once; nil for none.
+    package var body: Data?
     package var output = Output.memory
     /// Called once, on the transfer's thread, when the first byte of the body has arrived, before it is written.
     ///

@@ -66,7 +66,7 @@ import Testing
         let response = AnyResponse(number, isHead: method == "HEAD", places)
         var request = TransportRequest(response.url, method: method)
         if method == "PUT" {
-            request.source = .bytes(Data(count: Int.random(in: 0..<100_000, using: &generator)))
+            request.body = Data(count: Int.random(in: 0..<100_000, using: &generator))
         }
         request.mostBytes = 200_000
         request.proxy = .none

@@ -75,7 +75,7 @@ import Testing
         }
         for method in ["POST", "GET", "PUT", "PROPFIND"] {
             var request = TransportRequest(server.url(), method: method)
-            request.source = .bytes(Data("abc".utf8))
+            request.body = Data("abc".utf8)
             #expect(try await transport.perform(request).body == Data("abc".utf8))
         }
         #expect(server.requests.map { $0.prefix { $0 != " " } } == ["POST", "GET", "PUT", "PROPFIND"])

@@ -96,7 +96,7 @@ struct SecurityTests {
         var request = request(server)
         // Some versions do not resume sessions over HTTP/2, which is not used for requests with a body.
         request.method = "PUT"
-        request.source = .bytes(Data([1]))
+        request.body = Data([1])
         var sessions: [Data] = []
         for _ in 0..<3 {
             let response = try await transport.perform(request)
@@ -111,7 +111,7 @@ struct SecurityTests {
         let body = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         var put = request(server, "/file")
         put.method = "PUT"
-        put.source = .bytes(body)
+        put.body = body
         let response = try await transport.perform(put)
         #expect(response.status == 201 && response.version == "1.1")
         #expect(try await transport.perform(request(server, "/file")).body == body)

@@ -45,6 +45,18 @@ import Testing
         #expect(next == 2 && none == nil && isBegun)
     }
 
+    @Test func `a server has no more transfers than its own limit`() {
+        var queue = TransferQueue<Int>(limit: 4, perServer: 2)
+        let sites: [Substring] = ["a", "a", "a", "b", "a"]
+        let begun = sites.enumerated().map { queue.begin($1, $0) }
+        #expect(begun == [true, true, false, true, false])
+        queue.end("b")
+        let none = queue.next()
+        queue.end("a")
+        let (next, isBegun) = (queue.next(), queue.beginIfFree("a"))
+        #expect(none == nil && next == 2 && !isBegun)
+    }
+
     @Test func `a slow server that uses all transfers does not block other servers`() async throws {
         let slow = try LoopbackServer { peer in
             peer.waitForEnd()

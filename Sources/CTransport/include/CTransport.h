@@ -69,9 +69,6 @@ int ctransport_set_text(ctransport_line *_Nonnull line, long option, const char 
 int ctransport_set_number(ctransport_line *_Nonnull line, long option, long number);
 /// Adds a header line, without its line ending; returns false if there is no memory.
 bool ctransport_add_header(ctransport_line *_Nonnull line, const char *_Nonnull header);
-/// Sets the body to send: `length` bytes (-1: up to the end) of a descriptor, from its offset. Returns 0, or a
-/// CURLcode.
-int ctransport_send_descriptor(ctransport_line *_Nonnull line, int descriptor, int64_t length);
 /// Sets the body to send: a copy of `count` bytes. Returns 0, or a CURLcode.
 int ctransport_send_bytes(ctransport_line *_Nonnull line, const void *_Nullable bytes, size_t count);
 /// The destination of the body in memory, instead of a descriptor.
@@ -116,8 +113,6 @@ enum {
     ctransport_reason_too_large,
     ctransport_reason_head_too_large,
     ctransport_reason_output,
-    ctransport_reason_source,
-    ctransport_reason_source_too_short,
     ctransport_reason_stopped,
     ctransport_reason_memory,
 };

@@ -70,11 +70,6 @@ extension Fetch {
         _ download: Download,
         _ course: inout FetchStateMachine
     ) async throws {
-        let origin = request.url.origin
-        guard try await context.limiter.enter(origin, until: limits.deadline) else {
-            return course.failed(FetchError(.timedOut, "\(request.url.place): not done in time"), at: moment)
-        }
-        defer { context.limiter.leave(origin) }
         let responses = responses
         do {
             try limits.check(request)
@@ -116,7 +111,7 @@ extension Fetch {
             call.fields.append(HeaderField("User-Agent", "diskcache"))
         }
         if let body = self.request.body, request.method != "GET", request.method != "HEAD" {
-            call.source = .bytes(body)
+            call.body = body
         }
         call.output = .descriptor(download.number)
         call.mostBytes = Int64(limits.mostBytes)

@@ -9,14 +9,15 @@ struct FetchContext: Sendable {
     let responses: ResponseStore
     let options: HTTPCacheOptions
     let transport: Transport
-    let limiter: HostLimiter
     let security: TransportSecurity
 
     init(_ cache: SharedCache, _ options: HTTPCacheOptions) {
         self.options = options
         responses = ResponseStore(cache: cache, options: options)
-        transport = Transport(mostTransfers: max(1, options.requests))
-        limiter = HostLimiter(limit: options.requestsPerHost)
+        transport = Transport(
+            mostTransfers: max(1, options.requests),
+            mostPerServer: max(1, options.requestsPerHost)
+        )
         security = TransportSecurity(
             authorityFile: options.authorityFile,
             certificateFile: options.certificateFile,

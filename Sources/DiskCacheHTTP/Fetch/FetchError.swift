@@ -71,7 +71,7 @@ extension FetchError {
         let code: Code =
             switch error.code {
             case .libraryMissing: .libraryMissing
-            case .invalidRequest, .unsupportedScheme, .sourceFailed: .invalidRequest
+            case .invalidRequest, .unsupportedScheme: .invalidRequest
             case .nameNotResolved, .connectionFailed, .proxyForbidden: .unreachable
             case .tls: .tls
             case .timedOut: .timedOut

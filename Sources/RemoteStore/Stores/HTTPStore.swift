@@ -230,7 +230,7 @@ final class HTTPStore: RemoteClient {
         // An entry is longer than its value.
         request.mostBytes = max(longest, Int64(ActionResult.maximumSize)) + (1 << 17)
         if let body {
-            request.source = .bytes(body)
+            request.body = body
             request.fields.append(HeaderField("Content-Type", "application/octet-stream"))
         }
         switch identity {

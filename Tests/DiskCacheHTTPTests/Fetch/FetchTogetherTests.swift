@@ -161,24 +161,6 @@ import Testing
         #expect(try await first.text == "a")
     }
 
-    @Test func `the number of concurrent requests per host is limited`() async throws {
-        let gate = HostLimiter(limit: 2)
-        #expect(try await gate.enter("a"))
-        #expect(try await gate.enter("a"))
-        #expect(try await gate.enter("b"))
-        let third = Task { try await gate.enter("a") }
-        let fourth = Task { try await gate.enter("a") }
-        fourth.cancel()
-        await #expect(throws: CancellationError.self) { try await fourth.value }
-        gate.leave("a")
-        #expect(try await third.value)
-        #expect(try await gate.enter("a", until: .now) == false)
-        #expect(try await gate.enter("a", until: .now + .milliseconds(20)) == false)
-        gate.leave("a")
-        gate.leave("a")
-        #expect(try await gate.enter("a", until: .now))
-    }
-
     @Test func `a time limit is enforced while a request waits for its host`() async throws {
         let gate = Gate()
         defer { gate.open() }

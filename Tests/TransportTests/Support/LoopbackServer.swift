@@ -115,22 +115,6 @@ final class Peer: Sendable {
         return Array(bytes.prefix(filled))
     }
 
-    /// Reads a whole chunked body.
-    func readChunks() -> [UInt8] {
-        var body: [UInt8] = []
-        while true {
-            var line: [UInt8] = []
-            while line.last != 10 {
-                guard let byte = read(1).first else { return body }
-                line.append(byte)
-            }
-            let size = Int(String(decoding: line.dropLast(2), as: UTF8.self), radix: 16) ?? 0
-            body += read(size)
-            _ = read(2)
-            if size == 0 { return body }
-        }
-    }
-
     /// Sends bytes; returns false if the client has closed.
     @discardableResult
     func send(_ bytes: some Collection<UInt8>) -> Bool {
