@@ -153,6 +153,13 @@ extension DirectoryInspection {
                 until then this process can't store values
                 """
             },
+            .risk(subject, control == .missing && hasControlFile, "it exists, but this process can't use it")
+            {
+                """
+                until then this process can't store or remove values: make it readable and writable for its user \
+                (and /dev/shm, if it names a file there), or delete it while no process has the cache open
+                """
+            },
             .fallback(subject, control == .readOnly, "shared, but read-only for this process") {
                 "`diskcache stats` doesn't count what this process does"
             },

@@ -56,6 +56,8 @@ struct DirectoryInspection {
     /// Whether flock works; nil if there was no file to test it on.
     var hasLocks: Bool? = true
     var control = ControlCondition.shared
+    /// Whether the directory has a control file, usable or not.
+    var hasControlFile = true
     /// Whether getxattrat(2) is available.
     var hasAttributeCalls = true
     /// Whether linkat(2) by file descriptor is available.
@@ -106,6 +108,7 @@ extension DirectoryInspection {
             }
             facts.isCurrent = isCurrent
             facts.control = store.control.condition
+            facts.hasControlFile = (try? store.directory.root.status(of: StoreLayout.control)) != nil
             // Missing shards count as existing, as they do for the limits.
             facts.overhead = max(facts.overhead, store.overhead)
             facts.rulesAreKnown = try store.control.rulesAreKnown()

@@ -61,11 +61,18 @@ package struct RemoteCredentials: Sendable {
             self.init(text: String(decoding: bytes, as: UTF8.self))
             return
         }
-        let (status, bytes) = try describing("read credentials in", path) {
-            () throws(Errno) -> (FileStatus, [UInt8]?) in
+        let (status, bytes): (FileStatus, [UInt8]?)
+        do throws(Errno) {
             let file = try FileDescriptor(opening: path, .readOnly)
-            let status = try file.status()
-            return try (status, status.kind == .regular ? file.readToEnd(limit: 64 * 1024) : nil)
+            status = try file.status()
+            bytes = status.kind == .regular ? try file.readToEnd(limit: 64 * 1024) : nil
+        } catch {
+            throw CacheError(
+                CacheError(errno: error, "read credentials in", path: path).code,
+                "read credentials in \(path): \(error): make the file readable for this user, or change remote.credentials",
+                cause: error,
+                path: path
+            )
         }
         let owners = [CurrentProcess.effectiveUser, 0]
         guard status.permissions & 0o077 == 0, owners.contains(status.owner) else {

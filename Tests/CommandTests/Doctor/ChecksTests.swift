@@ -129,7 +129,15 @@ import Testing
 
     @Test(arguments: [ControlCondition.readOnly, .missing, .impossible])
     func `a control file that is not shared is a fallback`(control: ControlCondition) {
-        #expect(Self.troubles { $0.control = control } == ["control file": .fallback])
+        let troubles = Self.troubles {
+            $0.control = control
+            $0.hasControlFile = control != .missing
+        }
+        #expect(troubles == ["control file": .fallback])
+    }
+
+    @Test func `a control file that can't be opened is a risk`() {
+        #expect(Self.troubles { $0.control = .missing } == ["control file": .risk])
     }
 
     @Test func `another owner is a risk`() {
