@@ -205,6 +205,15 @@ import Testing
         expectFailure(try tool.run("config", "set", "colour", "1"), 64, "unknown setting 'colour'")
     }
 
+    @Test func `clear reports that the values are gone if another process is collecting`() throws {
+        #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
+        let process = try stoppedProcess(at: "sweep", in: tool.directory)
+        let run = try tool.run("clear", "--yes")
+        process.send(.kill)
+        #expect(run.status == 75 && run.error.contains("the values are removed"), "\(run.error)")
+        #expect(try tool.run("get", "k").status == 1)
+    }
+
     @Test func `without a cache info reports a miss and its reason`() throws {
         let run = try tool.run("info", "k")
         #expect(run.status == 1)

@@ -45,7 +45,13 @@ enum ClearCommand: Command {
         )
         if isAsking, try !isConfirmed("Remove everything in \(cache.path): \(contents)?") { return .miss }
         try cache.removeAll()
-        let report = try CollectCommand.collect(cache, CollectionOptions(), insists: false).report
+        let report: CollectionReport
+        do {
+            report = try CollectCommand.collect(cache, CollectionOptions(), insists: false).report
+        } catch let error as CacheError {
+            let words = "the values are removed; the next collection reclaims their space"
+            throw Failure(ExitStatus(error.code), "clear: \(words): \(error.message)")
+        }
         try arguments.print(
             text(contents, report),
             json: ["removed": found.entries - found.expiredEntries, "removedBytes": report.removedBytes]
