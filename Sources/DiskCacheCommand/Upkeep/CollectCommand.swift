@@ -16,7 +16,7 @@ enum CollectCommand: Command {
         --max-idle SPAN  remove values last used more than SPAN ago: 7d
         --min-free SPACE  evict values until SPACE of the disk is free: 10%, 2G
         --expired-only  remove only expired values and reclaim their space
-        --prefix TEXT  remove only keys that begin with TEXT
+        --prefix TEXT  remove only keys that begin with TEXT; the limits still count all keys
         --dry-run  show what would be removed, and remove nothing
         --list  also list the keys that are removed, or would be
         --last  show what the last collection by any process did, and collect nothing

@@ -45,8 +45,8 @@ enum ConfigCommand: Command {
         open the cache afterward.
 
         `get` prints only the value, or nothing if the limit is not set. `set` creates the cache if it is
-        missing. It refuses a limit of 0, and a min-free of the whole file system or more, because these allow
-        no values. --force sets such a max-age, max-idle, max-value-size or min-free anyway. `unset` removes a
+        missing. It refuses a maximum of 0, and a min-free of the whole file system or more, because these
+        allow no values. --force sets such a max-age, max-idle, max-value-size or min-free anyway. `unset` removes a
         limit.
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
