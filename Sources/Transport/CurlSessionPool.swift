@@ -22,7 +22,7 @@ final class CurlSessionPool: Sendable {
 
     init(
         limit: Int,
-        perServer limitPerServer: Int,
+        perServer limitPerServer: Int = .max,
         _ library: @escaping @Sendable () throws(TransportError) -> LibCurl
     ) {
         self.library = library
