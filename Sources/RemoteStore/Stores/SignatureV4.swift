@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CacheStore
+import FoundationEssentials
 package import Platform
 
 /// Signs requests to S3 and compatible servers with AWS Signature Version 4, in a header.
@@ -78,6 +79,14 @@ package struct SignatureV4: Sendable {
         return added.map { (name: $0.0, value: $0.1) }
     }
 
+    /// Returns a time in UTC, such as `20130524T000000Z`.
+    static func text(_ time: Timestamp) -> String {
+        let seconds = max(0, time.nanoseconds) / 1_000_000_000
+        return Date(timeIntervalSince1970: Double(seconds)).formatted(
+            Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted)
+        )
+    }
+
     /// Returns the value of `authorization` for a request that already has all its headers, including `x-amz-date` for
     /// `time`.
     func authorization(for request: Request, at time: Timestamp) -> String {
@@ -118,10 +127,9 @@ package struct SignatureV4: Sendable {
 
     /// Returns the query in the encoding that must be sent, without the question mark.
     package static func encodedQuery(_ query: [(name: String, value: String)]) -> String {
-        query.map { (name: encoded($0.name), value: encoded($0.value)) }
-            .sorted { $0.name == $1.name ? $0.value < $1.value : $0.name < $1.name }
-            .map { "\($0.name)=\($0.value)" }
-            .joined(separator: "&")
+        let pairs = query.map { (name: encoded($0.name), value: encoded($0.value)) }
+            .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
+        return pairs.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
     }
 
     private static func encoded(_ text: String, keepingSlashes: Bool = false) -> String {
