@@ -56,7 +56,7 @@ struct DirectoryInspection {
     /// Whether flock works; nil if there was no file to test it on.
     var hasLocks: Bool? = true
     var control = ControlCondition.shared
-    /// Whether the directory has a control file, usable or not.
+    /// Whether the directory has a regular file as its control file, usable or not.
     var hasControlFile = true
     /// Whether getxattrat(2) is available.
     var hasAttributeCalls = true
@@ -108,7 +108,7 @@ extension DirectoryInspection {
             }
             facts.isCurrent = isCurrent
             facts.control = store.control.condition
-            facts.hasControlFile = (try? store.directory.root.status(of: StoreLayout.control)) != nil
+            facts.hasControlFile = (try? store.directory.root.status(of: StoreLayout.control))?.kind == .regular
             // Missing shards count as existing, as they do for the limits.
             facts.overhead = max(facts.overhead, store.overhead)
             facts.rulesAreKnown = try store.control.rulesAreKnown()

@@ -9,8 +9,7 @@ enum CollectCommand: Command {
     static let name = "gc"
     static let summary = "remove expired values and leftovers, and evict what exceeds the limits"
     static let optionList = """
-        -s, --max-size SIZE  evict least recently used values until du shows at most SIZE: 512M; about 5M of
-                             that are reserved for the cache's own files
+        -s, --max-size SIZE  evict least recently used values until du shows at most SIZE: 512M
         -n, --max-entries COUNT  evict least recently used values until at most COUNT keys are left
         --max-age SPAN  remove values stored more than SPAN ago: 30d
         --max-idle SPAN  remove values last used more than SPAN ago: 7d
@@ -39,9 +38,9 @@ enum CollectCommand: Command {
         always removes expired values, entries whose value is gone or whose metadata is damaged, values
         without a key, and what killed processes have left behind. It also evicts what exceeds the directory's
         own limits (`diskcache config`); a limit given here replaces the directory's for this collection.
-        Sizes are those on disk. An access is recorded at most once in 225 s, or more often if limits evict
-        sooner: of values used within that time of each other, any may be evicted first. With --prefix, all
-        other keys stay, whatever the limits are.
+        Sizes are those on disk; about 5 MiB are reserved for the cache's own files. An access is recorded at
+        most once in 225 s, or more often if limits evict sooner: of values used within that time of each
+        other, any may be evicted first. With --prefix, all other keys stay, whatever the limits are.
 
         One process collects at a time. If that process is stopped, gc waits for it only with --wait; --wait
         without SPAN has no limit. --watch does not wait: if another process is collecting, it skips that
