@@ -108,7 +108,8 @@ extension DirectoryInspection {
             }
             facts.isCurrent = isCurrent
             facts.control = store.control.condition
-            facts.hasControlFile = (try? store.directory.root.status(of: StoreLayout.control))?.kind == .regular
+            facts.hasControlFile =
+                (try? store.directory.root.status(of: StoreLayout.control))?.kind == .regular
             // Missing shards count as existing, as they do for the limits.
             facts.overhead = max(facts.overhead, store.overhead)
             facts.rulesAreKnown = try store.control.rulesAreKnown()
