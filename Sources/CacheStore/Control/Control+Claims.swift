@@ -139,8 +139,8 @@ extension Control {
         let began = word >> 16
         let age = now < began ? .max : now - began
         if age >= Self.claimTurn {
-            // If nobody began a turn for the length of two turns, skip turns so that both words are forgotten. The step is
-            // odd because the words alternate.
+            // If no process began a turn for the length of two turns, skip turns so that both words are forgotten. The
+            // step is odd because the words alternate.
             let step: UInt16 = age / 2 >= Self.claimTurn ? 3 : 1
             let next = UInt16(truncatingIfNeeded: word) &+ step
             _ = words.replace(word, by: now << 16 | UInt64(next), at: .claimTurn)

@@ -4,8 +4,8 @@ import Synchronization
 
 /// A predictor of whether the next stored item is new, based on the previous ones.
 ///
-/// A caller that expects a new item can skip the check for an existing one. What it does instead must be correct in both
-/// cases.
+/// A caller that expects a new item can skip the check for an existing one. The result must be correct even if the
+/// prediction is wrong.
 struct NewKeyPredictor: ~Copyable, Sendable {
     /// The number of consecutive new items after which the next one is likely new.
     ///

@@ -70,7 +70,7 @@ extension Errno {
         }
     }
 
-    /// A description of what is in the place of a file or directory of the cache; nil if the error does not show that.
+    /// The kind of file that is in the place of a file or directory of the cache; nil if the error does not show it.
     var wordsOfNoFile: String? {
         switch self {
         case .tooManyLinks: "a symbolic link is in its place"

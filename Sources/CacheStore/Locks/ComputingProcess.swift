@@ -19,7 +19,7 @@ public struct ComputingProcess: Sendable, Equatable {
     /// Reads which process has written its line into a lock's file; nil if that process does not hold the lock.
     ///
     /// Also nil if this process can't see the holder. The identifier may be from another PID namespace, as in a container,
-    /// where it denotes another process.
+    /// where the same number identifies another process.
     init?(holding file: borrowing FileDescriptor) throws(Errno) {
         guard let noted = ComputingProcess(line: try file.read(Self.lineLength)),
             ProcFiles.lockHolders(inode: try file.status().identity.inode).contains(noted.processIdentifier)

@@ -172,7 +172,7 @@ struct EntryWrite: ~Copyable {
 
     /// Runs a collection if the disk or a quota was full, so that the write can be repeated; otherwise throws `error`.
     ///
-    /// - Parameter length: the length of what is still to be written.
+    /// - Parameter length: the number of bytes still to be written.
     private mutating func makeSpace(
         after error: CacheError,
         forLength length: Int

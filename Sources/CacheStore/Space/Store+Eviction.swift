@@ -118,7 +118,7 @@ extension Store {
                 }
             }
         }
-        // An uncounted usage is the sum of what was added since the control file was created. Before that the directory
+        // An uncounted usage includes only what was added after the control file was created. Before, the directory
         // was within its limits.
         let (limits, claimed) = (configuration.limits, control.claimed)
         guard let usage = control.usage, !usage.isCounted else { return }

@@ -16,16 +16,13 @@ extension SharedCache {
         _ options: PutOptions
     ) throws(CacheError) {
         let value = try canonical(value, codec)
-        if waitsForNobody(options) {
-            let write = try pendingWrite(encoded(value, forKey: key, codec), forKey: key, options)
-            // A value that is larger than the whole queue is written through.
-            if writeBehind.put(write) { return }
-        }
         if keepsInMemoryAlone(options) {
             _ = try keepInMemory(value, forKey: key, codec, options, isComputed: false)
             return
         }
         let data = try encoded(value, forKey: key, codec)
+        // A value that is larger than the whole queue is written through.
+        if waitsForNobody(options), writeBehind.put(try pendingWrite(data, forKey: key, options)) { return }
         let written = try write(data, forKey: key, options)
         // Created only if memory may hold it, because it costs two allocations.
         if let validity = written.validity {

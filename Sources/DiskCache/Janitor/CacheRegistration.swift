@@ -5,8 +5,8 @@ import Platform
 
 /// The registration of an open cache in its directory, as a session with a janitor, and in its process.
 ///
-/// Only the ``SharedCache`` holds this object. When the cache is released, the janitor's thread is asked to end, and
-/// nobody waits for that.
+/// Only the ``SharedCache`` holds this object. When the cache is released, the janitor's thread is asked to end; the
+/// release does not wait for it.
 final class CacheRegistration: Sendable {
     private let core: CacheCore
     private let writeBehind: WriteBehind

@@ -6,8 +6,8 @@ import Platform
 // Most calls have two forms, which give the same guarantees. The synchronous form works on the calling thread. The
 // asynchronous one, which asynchronous code gets by overload resolution, makes its system calls on library threads.
 
-// `@_specialize(exported:)` compiles a form for `SharedCache` that callers in other modules call directly. Without it a hit
-// in memory takes twice as many instructions.
+// `@_specialize(exported:)` compiles a form for `SharedCache` that callers in other modules call directly. Without it they
+// would call the general form, which looks up metadata at run time.
 
 extension KeyedCache {
     /// Returns the value of `key`, or nil if it is absent, expired, damaged on disk, or does not decode.

@@ -5,8 +5,8 @@ import Platform
 
 /// The remote tier of an open cache, and this process's current requests to it.
 ///
-/// The ``SharedCache`` and its ``CacheRegistration`` hold this object. When both are released, the tier is asked to end,
-/// and nobody waits for that.
+/// The ``SharedCache`` and its ``CacheRegistration`` hold this object. When both are released, the tier is asked to end;
+/// the release does not wait for it.
 final class RemoteLookup: Sendable {
     let tier: any RemoteTier
     private let core: CacheCore

@@ -149,7 +149,7 @@ package struct FlightStateMachine: Sendable, Hashable {
         case .look, .wait: .enter
         case .fallBack: .finish
         // If another process could not store the value, no process can. This request computes without the lock: otherwise
-        // the processes would compute one after another, in vain.
+        // the processes would compute one after another, and none could store its value.
         default: isHolding || isUnstored || impatience > 0 ? .compute : .attempt
         }
     }

@@ -108,8 +108,6 @@ extension DirectoryInspection {
             }
             facts.isCurrent = isCurrent
             facts.control = store.control.condition
-            facts.hasControlFile =
-                (try? store.directory.root.status(of: StoreLayout.control))?.kind == .regular
             // Missing shards count as existing, as they do for the limits.
             facts.overhead = max(facts.overhead, store.overhead)
             facts.rulesAreKnown = try store.control.rulesAreKnown()
@@ -131,6 +129,11 @@ extension DirectoryInspection {
             fileSystem: try directory.root.descriptor.fileSystem().kind,
             space: try directory.root.descriptor.fileSystemSpace()
         )
+        do {
+            hasControlFile = try directory.root.status(of: StoreLayout.control).kind == .regular
+        } catch .noEntry {
+            hasControlFile = false
+        }
         isWritable = directory.isWritable
         hasAttributes = directory.capabilities.attributes == .writable
         hasUnnamedFiles = directory.capabilities.unnamedFiles

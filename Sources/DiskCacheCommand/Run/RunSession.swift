@@ -148,8 +148,8 @@ struct RunSession: ~Copyable {
 
     /// Writes the output of a stored result.
     ///
-    /// After the first byte, the command can't be run as a substitute, because nobody could tell where the bytes come
-    /// from.
+    /// After the first byte, the command can't be run as a substitute, because its output would follow a part of the
+    /// stored output.
     private func emit(_ descriptor: Int32) throws {
         if order.isSilent { return }
         do {

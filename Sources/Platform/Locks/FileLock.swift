@@ -179,7 +179,7 @@ package final class FileLock: Sendable {
 
     /// Waits for the exclusive lock in turns, and admits sharers of this process between the turns.
     ///
-    /// While another process shares the lock, these sharers delay nobody: the exclusive lock is unavailable anyway.
+    /// While another process shares the lock, these sharers cause no delay: the exclusive lock is unavailable anyway.
     private func lockExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
         let begin = ContinuousClock.now
         var turn = Self.askAfter
