@@ -27,7 +27,7 @@ package enum StoreLayout {
     package static let entries: RelativePath = "entries"
     package static let locks: RelativePath = "locks"
     package static let temporaries: RelativePath = "tmp"
-    static let format: RelativePath = "format"
+    package static let format: RelativePath = "format"
     static let cacheDirectoryTag: RelativePath = "CACHEDIR.TAG"
     static let readme: RelativePath = "README"
     package static let control: RelativePath = "control"

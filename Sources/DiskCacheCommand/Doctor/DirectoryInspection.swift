@@ -129,11 +129,11 @@ extension DirectoryInspection {
             fileSystem: try directory.root.descriptor.fileSystem().kind,
             space: try directory.root.descriptor.fileSystemSpace()
         )
-        do {
-            hasControlFile = try directory.root.status(of: StoreLayout.control).kind == .regular
-        } catch .noEntry {
-            hasControlFile = false
-        }
+        let control = try ifExists { () throws(Errno) in try directory.root.status(of: StoreLayout.control) }
+        hasControlFile = control?.kind == .regular
+        // This file is written once, when the cache is created. If it is missing, the age is unknown, and 0 is assumed.
+        let format = try ifExists { () throws(Errno) in try directory.root.status(of: StoreLayout.format) }
+        age = format.map { .now - $0.modified } ?? .zero
         isWritable = directory.isWritable
         hasAttributes = directory.capabilities.attributes == .writable
         hasUnnamedFiles = directory.capabilities.unnamedFiles
@@ -200,8 +200,6 @@ extension DirectoryInspection {
         let now = Timestamp.now
         let last = SweepRecord.last(in: store.directory)
         sinceCollection = last?.lastFull.map { now - $0.began }
-        // This file is written once, when the cache is created. If it is missing, the age is unknown, and 0 is assumed.
-        age = (try? now - store.directory.root.status(of: "format").modified) ?? .zero
         guard let last, last.isUnfinished else { return }
         wasInterrupted = true
         // The check takes the lock for a moment, so it is made only if the lock is probably held.

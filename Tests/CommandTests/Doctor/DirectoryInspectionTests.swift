@@ -63,4 +63,28 @@ import Testing
         let later = try DirectoryInspection(of: cache)
         #expect(later.collector == nil && later.wasInterrupted)
     }
+
+    @Test func `a file that can't be examined is an error, not a missing file`() throws {
+        // The cache is a minute old, so that an age of 0 can be told from a true one.
+        let format = cache.path + "/format"
+        try FileManager.default.setAttributes([.modificationDate: Date() - 60], ofItemAtPath: format)
+        var place = 0
+        while true {
+            let calls = Locked(0)
+            let failing = place
+            let facts = try? SystemCall.withFaults { call in
+                guard call == .status else { return nil }
+                let number = calls.withLock { (count: inout Int) in
+                    defer { count += 1 }; return count
+                }
+                return number == failing ? .error(.inputOutput) : nil
+            } _: {
+                try DirectoryInspection(of: cache)
+            }
+            if let facts { #expect(facts.hasControlFile && facts.age > .seconds(50), "call \(place) failed") }
+            guard calls.withLock({ $0 }) > place else { break }
+            place += 1
+        }
+        try #require(place > 10, "the calls were not seen")
+    }
 }

@@ -404,6 +404,35 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(try await view.get(forKey: "key")?.value == "pending")
     }
 
+    /// Strings as UTF-8; counts how often it encodes.
+    private final class CountingCodec: CacheCodec {
+        let encodings = Locked(0)
+
+        func encode(_ value: String) -> Data {
+            encodings.withLock { $0 += 1 }
+            return Data(value.utf8)
+        }
+
+        func decode(_ data: Data) -> String { String(decoding: data, as: UTF8.self) }
+    }
+
+    @Test(arguments: [1, 1000]) func `a put encodes its value once, also if the queue can't take it`(
+        length: Int
+    ) throws {
+        let fixture = try CacheFixture {
+            $0.memory = CacheConfiguration.Memory()
+            $0.writing = .behind
+            $0.writeBehind.size = .bytes(100)
+        }
+        let codec = CountingCodec()
+        let view = fixture.cache.typed(by: codec)
+        let value = String(repeating: "v", count: length)
+        try view.put(value, forKey: "key")
+        #expect(fixture.cache.flush())
+        #expect(codec.encodings.withLock { $0 } == 1)
+        #expect(try view.get(forKey: "key")?.value == value)
+    }
+
     @Test func `another process sees a put once it is flushed`() throws {
         let fixture = try fixture()
         try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .days(1)))
