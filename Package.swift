@@ -102,6 +102,17 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(name: "SandboxProbe", path: "IntegrationTests/SandboxProbe"),
+        .target(
+            name: "CSimulator",
+            path: "IntegrationTests/CSimulator",
+            linkerSettings: [.linkedLibrary("dl")]
+        ),
+        .executableTarget(
+            name: "Simulator",
+            dependencies: ["CSimulator", "DiskCache", "CacheStore", "Platform", "TestSupport"],
+            path: "IntegrationTests/Simulator",
+            swiftSettings: testSettings
+        ),
         .executableTarget(
             name: "Tutorial",
             dependencies: ["DiskCache"],
@@ -169,10 +180,13 @@ let package = Package(
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "DiskCacheHTTP", "DiskCacheRemote",
                 "RemoteStore",
-                "DiskCacheCommand", "diskcache", "diskcache-net", "Probes", "SandboxProbe", "Tutorial",
+                "DiskCacheCommand", "diskcache", "diskcache-net", "Probes", "SandboxProbe", "Simulator",
+                "Tutorial",
             ],
             path: "IntegrationTests",
-            exclude: ["Probes", "SandboxProbe", "Tutorial", "Scripts", "Expectations"],
+            exclude: [
+                "Probes", "SandboxProbe", "Tutorial", "Scripts", "Expectations", "CSimulator", "Simulator",
+            ],
             swiftSettings: testSettings
         ),
     ],

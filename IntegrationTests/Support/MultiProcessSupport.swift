@@ -13,6 +13,8 @@ enum BuiltCommand {
     static let path = path(of: "diskcache")
     /// The program with the probes.
     static let probes = path(of: "Probes")
+    /// The simulator.
+    static let simulator = path(of: "Simulator")
 
     private static func path(of name: String) -> String {
         let program = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()

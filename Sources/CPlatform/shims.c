@@ -41,6 +41,8 @@ void cplatform_inject(cplatform_injector *injector) {
     __atomic_store_n(&cplatform_present_injector, injector, __ATOMIC_RELEASE);
 }
 
+void (*cplatform_word_hook)(bool is_change);
+
 long cplatform_granted(int call, long count) {
     // This function is called only if an injector is set, and an injector is never removed.
     cplatform_injector *injector = __atomic_load_n(&cplatform_present_injector, __ATOMIC_ACQUIRE);

@@ -32,6 +32,16 @@ static inline bool cplatform_is_injecting(void) {
 /// Returns the injector's result; must be called only if there is an injector.
 long cplatform_granted(int call, long count);
 
+/// A function that the simulator calls before each access to a word of a mapped file; NULL in every other process.
+///
+/// Only debug builds, and those of the simulator, look at it.
+extern void (*cplatform_word_hook)(bool is_change);
+
+/// Calls the hook, if there is one.
+static inline void cplatform_before_word(bool is_change) {
+    if (__builtin_expect(cplatform_word_hook != NULL, 0)) cplatform_word_hook(is_change);
+}
+
 /// Returns the index of the first of `count` words that has a bit of `mask`, or `count` if none has.
 ///
 /// Written in C because unoptimized Swift takes a hundred times as long.

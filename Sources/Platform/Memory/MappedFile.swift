@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CPlatform
+public import CPlatform
 import Glibc
 public import Synchronization
 
@@ -98,11 +98,14 @@ package struct MappedWords: Sendable {
         unsafe self.init(at: base, count: count)
     }
 
-    /// Returns a pointer to a word.
+    /// Returns a pointer to a word, for an access that changes it or not.
     @unsafe
     @inlinable
-    func word(_ index: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+    func word(_ index: Int, toChange isChange: Bool = false) -> UnsafeMutablePointer<Atomic<UInt64>> {
         precondition(index >= 0 && index < count, "outside of the mapping")
+        #if DEBUG || SIMULATED
+            cplatform_before_word(isChange)
+        #endif
         return unsafe words + index
     }
 
@@ -117,6 +120,9 @@ package struct MappedWords: Sendable {
     /// Each word is loaded like ``load(_:)``.
     package func firstIndex(in range: Range<Int>, havingAnyOf mask: UInt64) -> Int? {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "outside of the mapping")
+        #if DEBUG || SIMULATED
+            cplatform_before_word(false)
+        #endif
         let place = unsafe UnsafeRawPointer(words + range.lowerBound).assumingMemoryBound(to: UInt64.self)
         let index = unsafe cplatform_first_word(place, range.count, mask)
         return index < range.count ? range.lowerBound + index : nil
@@ -129,13 +135,14 @@ package struct MappedWords: Sendable {
 
     /// Stores the word, with release ordering.
     package func store(_ value: UInt64, at index: Int) {
-        unsafe word(index).pointee.store(value, ordering: .releasing)
+        unsafe word(index, toChange: true).pointee.store(value, ordering: .releasing)
     }
 
     /// Adds to the word atomically, with wraparound and sequential consistency, and returns the previous value.
     @discardableResult
     package func add(_ amount: UInt64, at index: Int) -> UInt64 {
-        unsafe word(index).pointee.wrappingAdd(amount, ordering: .sequentiallyConsistent).oldValue
+        unsafe word(index, toChange: true).pointee.wrappingAdd(amount, ordering: .sequentiallyConsistent)
+            .oldValue
     }
 
     /// Adds to a word that is only a counter, atomically, with wraparound and relaxed ordering.
@@ -146,12 +153,12 @@ package struct MappedWords: Sendable {
 
     /// Sets the bits of `mask` atomically, with sequential consistency.
     package func setBits(_ mask: UInt64, at index: Int) {
-        unsafe word(index).pointee.bitwiseOr(mask, ordering: .sequentiallyConsistent)
+        unsafe word(index, toChange: true).pointee.bitwiseOr(mask, ordering: .sequentiallyConsistent)
     }
 
     /// Replaces the word if it is `expected`; returns false if it is not.
     package func replace(_ expected: UInt64, by value: UInt64, at index: Int) -> Bool {
-        unsafe word(index).pointee.compareExchange(
+        unsafe word(index, toChange: true).pointee.compareExchange(
             expected: expected,
             desired: value,
             ordering: .sequentiallyConsistent

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What happens in a run, and how often.
+struct Profile {
+    /// How the next process is chosen.
+    enum Schedule {
+        /// At each point another process goes on with this probability, in thousandths.
+        case random(perMille: Int)
+        /// The process of the highest priority runs; at this many points of the run it gets the lowest one.
+        ///
+        /// Finds a fault that needs *d* changes with a known probability: Burckhardt and others, *A Randomized Scheduler
+        /// with Probabilistic Guarantees of Finding Bugs* (ASPLOS 2010).
+        case priorities(changes: Int)
+    }
+
+    var name: String
+    var schedule = Schedule.random(perMille: 200)
+    var processes = 3
+    /// Whether only the first process collects, so that the others need not wait for each other's collections.
+    var hasOneCollector = false
+    /// The different values that are put.
+    var values = 8
+    /// The operations of each process.
+    var operations = 16
+    var keys = 2
+    /// The operations that are drawn, with their weights.
+    var weights: [(OperationKind, Int)] = [
+        (.get, 6), (.put, 5), (.remove, 2), (.compute, 1), (.removeAll, 1), (.collect, 1), (.reopen, 1),
+        (.touch, 1),
+    ]
+    /// One call in this many kills its process; 0 for none.
+    var killsOneIn = 0
+    var mostKills = 4
+    /// One call in this many stops its process for a while; 0 for none.
+    var stopsOneIn = 0
+    /// One call in this many fails; 0 for none.
+    var faultsOneIn = 0
+    /// One put in this many has a time to live; 0 for none.
+    var expiresOneIn = 0
+    /// Whether records are stored in files instead of extended attributes.
+    var usesSidecars = false
+    /// The bytes that the directory may take; nil for no limit.
+    var limit: Int?
+
+    private static let collecting: [(OperationKind, Int)] = [
+        (.get, 3), (.put, 5), (.remove, 3), (.collect, 4),
+    ]
+
+    private static let computing: [(OperationKind, Int)] = [
+        (.get, 2), (.put, 1), (.remove, 3), (.compute, 6),
+    ]
+
+    static let all: [Profile] = [
+        Profile(name: "plain"),
+        Profile(name: "plain-rare", schedule: .random(perMille: 20)),
+        Profile(name: "priorities", schedule: .priorities(changes: 3)),
+        Profile(
+            name: "collections",
+            schedule: .random(perMille: 300),
+            hasOneCollector: true,
+            values: 2,
+            weights: collecting
+        ),
+        Profile(
+            name: "collections-priorities",
+            schedule: .priorities(changes: 5),
+            hasOneCollector: true,
+            values: 2,
+            weights: collecting
+        ),
+        Profile(name: "flights", schedule: .random(perMille: 300), weights: computing),
+        Profile(name: "sidecars", usesSidecars: true),
+        Profile(name: "expiry", expiresOneIn: 2),
+        Profile(name: "kills", killsOneIn: 400),
+        Profile(name: "kills-priorities", schedule: .priorities(changes: 4), killsOneIn: 400),
+        Profile(name: "stops", stopsOneIn: 300),
+        Profile(name: "faults", faultsOneIn: 60),
+        Profile(name: "everything", killsOneIn: 600, stopsOneIn: 600, faultsOneIn: 300, expiresOneIn: 4),
+    ]
+}
+
+/// The kinds of operations of a simulated process.
+enum OperationKind: String {
+    case get, put, remove, compute, removeAll, collect, reopen, touch
+}
+
+/// A safeguard of the product that is taken away, to see that the simulator notices.
+enum Mistake: String, CaseIterable {
+    /// The stripes of objects are not locked: a collection can delete an object that a put is about to name.
+    case objectStripes = "object-stripes"
+    /// The stripes of entries are not locked.
+    case entryStripes = "entry-stripes"
+    /// The lock of collections is not locked: two run at once.
+    case janitorLock = "janitor-lock"
+    /// The locks of computations are not locked: two processes compute one value.
+    case flightLocks = "flight-locks"
+    /// An object that a put uses again is not touched.
+    case touches
+    /// Values in memory are used whatever the generation of their key is.
+    case generations
+    /// Bytes are not verified, and the second half of each object is written as zeros.
+    case checksums
+}

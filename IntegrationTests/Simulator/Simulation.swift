@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CSimulator
+import CacheStore
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+
+/// One operation of a simulated process.
+struct Operation: CustomStringConvertible {
+    let kind: OperationKind
+    let key: String
+    /// The number of the value that is put or computed.
+    let value: UInt64
+    let length: Int
+    /// The time to live in milliseconds; nil for no limit.
+    let timeToLive: Int64?
+    /// How long a computation takes, and how long the process waits before the operation, in microseconds.
+    let delay: Int64
+
+    var description: String {
+        "\(kind.rawValue) \(key)\(kind == .put || kind == .compute ? " #\(value)" : "")"
+    }
+}
+
+/// What came of one run.
+struct Outcome: CustomStringConvertible {
+    let seed: UInt64
+    let profile: String
+    let steps: Int
+    let operations: Int
+    let kills: Int
+    let switches: Int
+    let fingerprint: UInt64
+    let violations: [String]
+
+    var description: String {
+        let head =
+            "seed \(seed), \(profile): \(operations) operations, \(steps) steps, \(switches) switches, \(kills) kills, "
+            + "fingerprint \(String(fingerprint, radix: 16))"
+        return ([head] + violations.map { "  \($0)" }).joined(separator: "\n")
+    }
+}
+
+/// A run of the product by several simulated processes, which a seed and a profile determine.
+final class Simulation: @unchecked Sendable {
+    static let path = "/tmp/cache"
+
+    private let seed: UInt64
+    private let profile: Profile
+    private let mistake: Mistake?
+    private let world: World
+    private var history: [HistoryOperation] = []
+    private var operations = 0
+    private let programs: [[Operation]]
+    /// The computations in progress: their key, process and first step.
+    private var computations: [(key: String, process: Int32)] = []
+
+    /// Prepares a run; `programs` are those of the seed, unless others are given.
+    init(seed: UInt64, profile: Profile, programs: [[Operation]]? = nil, mistake: Mistake? = nil) {
+        self.seed = seed
+        self.profile = profile
+        world = World(seed: seed, profile: profile)
+        self.mistake = mistake
+        self.programs = programs ?? Self.programs(seed: seed, profile)
+    }
+
+    /// Returns the operations of each process, which the seed determines.
+    static func programs(seed: UInt64, _ profile: Profile) -> [[Operation]] {
+        var generator = SeededGenerator(seed: seed ^ 0x5eed)
+        let kinds = profile.weights.flatMap { Array(repeating: $0.0, count: $0.1) }
+        return (0..<profile.processes).map { number in
+            (0..<profile.operations).map { _ in
+                // Few values, so that the same bytes are put again, and under other keys.
+                let value = UInt64.random(in: 1...UInt64(profile.values), using: &generator)
+                var kind = kinds[Int.random(in: kinds.indices, using: &generator)]
+                if profile.hasOneCollector, number > 0, kind == .collect { kind = .put }
+                let expires =
+                    profile.expiresOneIn > 0
+                    && Int.random(in: 0..<profile.expiresOneIn, using: &generator) == 0
+                return Operation(
+                    kind: kind,
+                    key: "key \(Int.random(in: 0..<profile.keys, using: &generator))",
+                    value: value,
+                    length: [0, 100, 3000, 5000][Int(value % 4)],
+                    timeToLive: expires
+                        ? [50, 1000, 100_000][Int.random(in: 0..<3, using: &generator)] : nil,
+                    delay: [0, 0, 0, 0, 10, 30, 100, 300][Int.random(in: 0..<8, using: &generator)]
+                )
+            }
+        }
+    }
+
+    func run(isTracing: Bool = false) -> Outcome {
+        World.present = world
+        world.isTracing = isTracing
+        world.run([{ [self] _ in prepare() }])
+        world.isHostile = true
+        world.kernel.mistake = mistake
+        world.run(programs.map { program in { [self] process in execute(program, process) } }) { [self] _ in
+            // A killed process is followed by one that reads: what it left is seen by others.
+            { [self] process in execute(Array(reading), process) }
+        }
+        world.isHostile = false
+        if profile.faultsOneIn == 0 { judge() }
+        world.run([{ [self] process in check(process) }])
+        World.present = nil
+        return Outcome(
+            seed: seed,
+            profile: profile.name,
+            steps: world.steps,
+            operations: operations,
+            kills: world.kills,
+            switches: world.switches,
+            fingerprint: world.fingerprint,
+            violations: world.violations
+        )
+    }
+
+    private var reading: [Operation] {
+        (0..<profile.keys).map {
+            Operation(kind: .get, key: "key \($0)", value: 0, length: 0, timeToLive: nil, delay: 0)
+        }
+    }
+
+    private func open() throws -> SharedCache {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        configuration.memory.costLimit = .bytes(1 << 20)
+        configuration.memory.shrinksUnderPressure = false
+        configuration.metadataForm = profile.usesSidecars ? .sidecar : .automatic
+        if world.kernel.mistake == .generations { configuration.checksGenerations = false }
+        if world.kernel.mistake == .checksums { configuration.verification = .length }
+        if let limit = profile.limit { configuration.limits = CacheLimits(maximumSize: .bytes(limit)) }
+        return try SharedCache(at: Self.path, configuration: configuration)
+    }
+
+    private func prepare() {
+        do {
+            let cache = try open()
+            // Values that are determined once per program are determined here.
+            try cache.put(Data("x".utf8), forKey: "first")
+            _ = try cache.get(forKey: "first")
+            try cache.directory.collect()
+            _ = cache.close()
+        } catch {
+            world.report("the cache can't be prepared: \(error)")
+        }
+    }
+
+    // MARK: Operations
+
+    /// The bytes of a value: its number, repeated up to the length.
+    private func bytes(_ value: UInt64, _ length: Int) -> Data {
+        var text = "\(value);"
+        while text.utf8.count < length { text += text }
+        return Data(text.utf8)
+    }
+
+    /// Returns the number of a value; nil if no operation puts these bytes under this key.
+    private func number(of data: Data, _ key: String) -> UInt64? {
+        guard
+            let number = String(decoding: data, as: UTF8.self).split(separator: ";").first.flatMap({
+                UInt64($0)
+            })
+        else { return nil }
+        let isPut = programs.joined().contains { operation in
+            operation.key == key && operation.value == number && [.put, .compute].contains(operation.kind)
+                && bytes(number, operation.length) == data
+        }
+        return isPut ? number : nil
+    }
+
+    private func execute(_ program: [Operation], _ process: SimulatedProcess) {
+        var cache: SharedCache?
+        for operation in program {
+            if operation.delay > 0 { sleepThread(for: .microseconds(operation.delay)) }
+            let faults = process.faults
+            do {
+                if cache == nil { cache = try open() }
+                guard let cache else { continue }
+                world.say("begins \(operation)")
+                process.beginOperation()
+                try execute(operation, cache, process)
+            } catch {
+                world.say("\(operation) throws \(error)")
+                if process.faults == faults, !isExplained(error) {
+                    world.report("\(operation) of \(process.identifier) fails without a fault: \(error)")
+                }
+            }
+            if operation.kind == .reopen {
+                _ = cache?.close()
+                cache = nil
+            }
+            operations += 1
+        }
+        _ = cache?.close()
+    }
+
+    /// Whether an error is right though no call of this process failed: a process that holds a lock did not run for a
+    /// second, because it was stopped, or because others had a higher priority.
+    private func isExplained(_ error: any Error) -> Bool {
+        guard let error = error as? CacheError, error.code == .busy else { return false }
+        if case .priorities = profile.schedule { return true }
+        return profile.stopsOneIn > 0
+    }
+
+    private func begin(
+        _ operation: Operation,
+        _ effect: HistoryOperation.Effect,
+        _ process: SimulatedProcess,
+        key: String? = nil
+    )
+        -> Int
+    {
+        var entry = HistoryOperation(
+            process: process.identifier,
+            key: key ?? operation.key,
+            effect: effect,
+            start: world.steps
+        )
+        entry.isOptional = true
+        entry.startTime = world.wallTime
+        if let time = operation.timeToLive, effect == .write(operation.value) {
+            entry.expires = world.wallTime + time * 1_000_000...Int64.max
+        }
+        history.append(entry)
+        return history.count - 1
+    }
+
+    private func end(_ index: Int, isOptional: Bool = false) {
+        history[index].end = world.steps
+        history[index].endTime = world.wallTime
+        history[index].isOptional = isOptional
+        if let expires = history[index].expires {
+            let length = expires.lowerBound - history[index].startTime
+            history[index].expires = expires.lowerBound...world.wallTime + length
+        }
+    }
+
+    private func execute(_ operation: Operation, _ cache: SharedCache, _ process: SimulatedProcess) throws {
+        let key = operation.key
+        var options = PutOptions()
+        if let time = operation.timeToLive { options.expires = .after(.milliseconds(time)) }
+        switch operation.kind {
+        case .get:
+            let index = begin(operation, .read(0), process)
+            let locks = process.calls[Int(SIMULATOR_LOCK.rawValue)]
+            let hit = try cache.get(forKey: key)
+            if process.calls[Int(SIMULATOR_LOCK.rawValue)] != locks {
+                world.report("a get of \(process.identifier) takes a lock")
+            }
+            if let hit {
+                guard let number = number(of: hit.value, key) else {
+                    world.report(
+                        "get \(key) returns bytes that nobody put: \(hit.value.prefix(40).map { $0 })"
+                    )
+                    return
+                }
+                history[index].effect = .read(number)
+            }
+            world.say("\(key) is \(hit == nil ? "absent" : "\(history[index].effect)")")
+            end(index)
+        case .put:
+            let index = begin(operation, .write(operation.value), process)
+            try cache.put(bytes(operation.value, operation.length), forKey: key, options: options)
+            end(index)
+        case .remove:
+            let index = begin(operation, .write(0), process)
+            try cache.remove(forKey: key)
+            end(index)
+        case .removeAll:
+            let indexes = (0..<profile.keys).map { begin(operation, .write(0), process, key: "key \($0)") }
+            try cache.removeAll(.prefix("key"))
+            for index in indexes { end(index) }
+        case .touch:
+            _ = try cache.touch(forKey: key)
+        case .collect:
+            var options = CollectionOptions()
+            options.patience = .seconds(5)
+            try cache.directory.collect(options)
+        case .reopen: break
+        case .compute: try compute(operation, cache, process, options)
+        }
+    }
+
+    private func compute(
+        _ operation: Operation,
+        _ cache: SharedCache,
+        _ process: SimulatedProcess,
+        _ options: PutOptions
+    ) throws {
+        let key = operation.key
+        // Stored at any time from the end of the computation on, if at all.
+        let index = begin(operation, .write(operation.value), process)
+        let isComputed = Locked<Bool>.Box(false)
+        let value = cache.value(forKey: key, options: options) { [self] () -> Data in
+            isComputed.value.withLock { $0 = true }
+            let others = computations.filter { $0.key == key && isUndisturbed($0.process) }
+            if !others.isEmpty, profile.faultsOneIn == 0, profile.stopsOneIn == 0 {
+                world.report("\(process.identifier) computes \(key), and so does \(others[0].process)")
+            }
+            computations.append((key, process.identifier))
+            sleepThread(for: .microseconds(operation.delay + 1))
+            computations.removeAll { $0.key == key && $0.process == process.identifier }
+            return bytes(operation.value, operation.length)
+        }
+        if number(of: value, key) == nil {
+            world.report("value(forKey: \(key)) returns bytes that nobody put")
+        }
+        if isComputed.value.withLock({ $0 }) {
+            end(index, isOptional: true)
+        } else {
+            history[index].effect = .write(.max)
+            history[index].isOptional = true
+        }
+    }
+
+    private func isUndisturbed(_ process: Int32) -> Bool {
+        world.processes.contains { $0.identifier == process && $0.isAlive }
+    }
+
+    // MARK: Checks
+
+    /// Checks that the operations on each key are linearizable (P2), and that no value outlives its time (P5).
+    private func judge() {
+        let search = HistorySearch()
+        for key in Set(history.map(\.key)).sorted() {
+            let operations = history.filter {
+                // A read that did not end returned nothing.
+                if case .read = $0.effect, $0.end == nil { return false }
+                return $0.key == key && $0.effect != .write(.max)
+            }
+            if operations.count <= 64, !search.isLinearizable(operations) {
+                let list = operations.map { "\n    \($0)" }.joined()
+                world.report("the operations on \(key) are not linearizable:\(list)")
+            }
+        }
+    }
+
+    /// Checks what the run left: after one collection nothing is orphaned, dangling, damaged or temporary (P1, P6).
+    private func check(_ process: SimulatedProcess) {
+        do {
+            // Beyond the time in which a claim or a touched object counts as in use.
+            sleepThread(for: .seconds(3600))
+            let cache = try open()
+            let collection = try cache.directory.collect()
+            if !collection.isComplete || !collection.skippedStripes.isEmpty || !collection.unreadable.isEmpty
+            {
+                world.report("the last collection is incomplete: \(collection)")
+            }
+            let report = try cache.directory.verify()
+            if !report.isClean || report.orphans != 0 || report.unfinishedEntries != 0
+                || !report.unrecognised.isEmpty
+            {
+                world.report("a collection leaves: \(report)")
+            }
+            for operation in reading { try checkValue(operation.key, cache) }
+            _ = cache.close()
+        } catch {
+            world.report("the cache can't be checked: \(error)")
+        }
+        guard let root = world.kernel.file(Self.path) else { return world.report("the directory is gone") }
+        for name in (root.names["tmp"]?.names ?? [:]).keys { world.report("tmp/\(name) is left") }
+        for (name, _) in root.names["locks"]?.names ?? [:]
+        where name.hasPrefix("flight-") || name.hasPrefix("lock-") {
+            world.report("locks/\(name) is left")
+        }
+    }
+
+    private func checkValue(_ key: String, _ cache: SharedCache) throws {
+        guard let hit = try cache.get(forKey: key) else { return }
+        if number(of: hit.value, key) == nil { world.report("\(key) has bytes that nobody put") }
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// Runs the product under simulated schedules, kills and faults.
+@main enum Simulator {
+    nonisolated static func main() {
+        let options: SimulatorOptions
+        do {
+            options = try SimulatorOptions(CommandLine.arguments.dropFirst())
+        } catch {
+            FileHandle.standardError.write(Data("Simulator: \(error)\n".utf8))
+            exit(64)
+        }
+        if let text = options.answer { return print(text) }
+        if options.isTracing || options.mistake != nil || options.shrinks
+            || options.runs ?? .max <= Batches.size
+        {
+            beDeterministic()
+            World.takeCalls()
+            exit(options.shrinks ? shrink(options) : run(options))
+        }
+        exit(Batches(options).run() ? 0 : 1)
+    }
+
+    /// Starts this program anew with a fixed order of dictionaries, unless it has one.
+    nonisolated private static func beDeterministic() {
+        guard getenv("SWIFT_DETERMINISTIC_HASHING") == nil else { return }
+        setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
+        // A process of the simulation that fails an assertion ends the program at once, and not after a second of symbols.
+        setenv("SWIFT_BACKTRACE", "enable=no", 0)
+        var arguments = CommandLine.arguments.map { strdup($0) } + [nil]
+        execv("/proc/self/exe", &arguments)
+        fatalError("the simulator can't start itself anew: errno \(errno)")
+    }
+
+    /// Runs the seeds in this process; returns the exit status.
+    nonisolated private static func run(_ options: SimulatorOptions) -> Int32 {
+        var totals = Totals()
+        for seed in options.seed..<options.seed + (options.runs ?? 1) {
+            let profile = options.profile(of: seed)
+            // Printed before the run, so that a run that crashes is known by its seed.
+            if options.runs ?? 1 > 1 { FileHandle.standardError.write(Data("seed \(seed)\r".utf8)) }
+            let simulation = Simulation(seed: seed, profile: profile, mistake: options.mistake)
+            let outcome = simulation.run(isTracing: options.isTracing)
+            totals.add(outcome)
+            if options.runs ?? 1 == 1 || !outcome.violations.isEmpty { print(outcome) }
+            if totals.red > 0, options.mistake != nil { break }
+        }
+        print(totals)
+        return totals.red == 0 ? 0 : 1
+    }
+
+    nonisolated private static func shrink(_ options: SimulatorOptions) -> Int32 {
+        let profile = options.profile(of: options.seed)
+        let shrinking = Shrinking(seed: options.seed, profile: profile, mistake: options.mistake)
+        guard let smallest = shrinking.smallest() else {
+            print("seed \(options.seed), \(profile.name): no violation")
+            return 0
+        }
+        print(smallest.outcome)
+        for (number, program) in smallest.programs.enumerated() where !program.isEmpty {
+            print("process \(101 + number): \(program.map(\.description).joined(separator: "; "))")
+        }
+        return 1
+    }
+}
+
+/// The sums over all runs.
+struct Totals: CustomStringConvertible {
+    var runs = 0
+    var operations = 0
+    var steps = 0
+    var kills = 0
+    /// The runs that broke a promise.
+    var red = 0
+
+    init() {}
+
+    mutating func add(_ outcome: Outcome) {
+        runs += 1
+        operations += outcome.operations
+        steps += outcome.steps
+        kills += outcome.kills
+        if !outcome.violations.isEmpty { red += 1 }
+    }
+
+    /// Adds the sums that another simulator has printed as its last line; returns false if these are none.
+    mutating func add(line: Substring) -> Bool {
+        let numbers = line.split { !$0.isNumber }.compactMap { Int($0) }
+        guard numbers.count == 5, line.contains(" runs, ") else { return false }
+        runs += numbers[0]
+        operations += numbers[1]
+        steps += numbers[2]
+        kills += numbers[3]
+        red += numbers[4]
+        return true
+    }
+
+    var description: String {
+        "\(runs) runs, \(operations) operations, \(steps) steps, \(kills) kills: \(red) with violations"
+    }
+}
