@@ -35,7 +35,8 @@ struct Batches {
                         defer { state.next = min(last, state.next + Self.size) }
                         return state.next
                     }
-                    if begin >= last { break }
+                    let isOver = state.withLock { options.stopsAtFirst && $0.totals.red > 0 }
+                    if isOver || begin >= last { break }
                     let output = Self.output(
                         of: options.words(seed: begin, runs: min(Self.size, last - begin))
                     )

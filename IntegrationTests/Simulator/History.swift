@@ -7,6 +7,10 @@ struct HistoryOperation: CustomStringConvertible {
         case write(UInt64)
         /// Returned the value with this number, or 0 for a miss.
         case read(UInt64)
+        /// Stored the value with this number, as there was none.
+        case add(UInt64)
+        /// Did not store a value, as there was one.
+        case find
     }
 
     var process: Int32
@@ -22,6 +26,15 @@ struct HistoryOperation: CustomStringConvertible {
     var startTime: Int64 = 0
     var endTime: Int64 = 0
 
+    /// The number of the value that it stores; nil for none.
+    var written: UInt64? {
+        switch effect {
+        case .write(let value): value == 0 ? nil : value
+        case .add(let value): value
+        case .read, .find: nil
+        }
+    }
+
     var description: String {
         let what =
             switch effect {
@@ -29,6 +42,8 @@ struct HistoryOperation: CustomStringConvertible {
             case .write(let value): "put #\(value)"
             case .read(0): "miss"
             case .read(let value): "get #\(value)"
+            case .add(let value): "put #\(value) if absent"
+            case .find: "put if absent: there is a value"
             }
         return
             "[\(process)] \(key): \(what), steps \(start) to \(end.map(String.init) ?? "-")\(isOptional ? ", may have had no effect" : "")"
@@ -70,6 +85,16 @@ struct HistorySearch {
                 let done = state.done | 1 << index
                 switch operations[index].effect {
                 case .write: stack.append(Visited(done: done, writer: index))
+                case .add:
+                    if canRead(0, of: state.writer.map { operations[$0] }, operations[index]) {
+                        stack.append(Visited(done: done, writer: index))
+                    }
+                case .find:
+                    if let writer = state.writer.map({ operations[$0] }), let value = writer.written,
+                        canRead(value, of: writer, operations[index])
+                    {
+                        stack.append(Visited(done: done, writer: state.writer))
+                    }
                 case .read(let value):
                     let writer = state.writer.map { operations[$0] }
                     if canRead(value, of: writer, operations[index]) {
@@ -83,7 +108,7 @@ struct HistorySearch {
 
     /// Whether a read may return this value, or 0 for none, after that write.
     private func canRead(_ value: UInt64, of writer: HistoryOperation?, _ read: HistoryOperation) -> Bool {
-        guard let writer, case .write(let written) = writer.effect, written != 0 else { return value == 0 }
+        guard let writer, let written = writer.written else { return value == 0 }
         if value == written {
             // Not once it is certainly over.
             return writer.expires.map { read.startTime <= $0.upperBound } ?? true

@@ -39,13 +39,28 @@ struct Profile {
     var expiresOneIn = 0
     /// Whether records are stored in files instead of extended attributes.
     var usesSidecars = false
+    /// Whether the processes begin without a directory, so that each of them makes it.
+    var beginsEmpty = false
     /// The bytes that the directory may take; nil for no limit.
     var limit: Int?
+    /// The lengths of values; a value has the one at its number, modulo their count.
+    var lengths = [0, 100, 3000, 5000]
+    /// The bytes of the file system.
+    var diskSize = 1 << 32
+    /// One call in this many finds a file of the cache damaged or removed by somebody else; 0 for none.
+    var damageOneIn = 0
 
     private static let collecting: [(OperationKind, Int)] = [
         (.get, 3), (.put, 5), (.remove, 3), (.collect, 4),
     ]
 
+    private static let filling: [(OperationKind, Int)] = [
+        (.get, 3), (.put, 8), (.remove, 1), (.collect, 1), (.reopen, 1),
+    ]
+    private static let large = [200, 100_000, 300_000, 500_000, 700_000]
+    private static let counting: [(OperationKind, Int)] = [
+        (.get, 1), (.increment, 6), (.putIfAbsent, 4), (.remove, 3),
+    ]
     private static let computing: [(OperationKind, Int)] = [
         (.get, 2), (.put, 1), (.remove, 3), (.compute, 6),
     ]
@@ -69,19 +84,34 @@ struct Profile {
             weights: collecting
         ),
         Profile(name: "flights", schedule: .random(perMille: 300), weights: computing),
+        Profile(name: "counters", schedule: .random(perMille: 300), weights: counting),
         Profile(name: "sidecars", usesSidecars: true),
         Profile(name: "expiry", expiresOneIn: 2),
         Profile(name: "kills", killsOneIn: 400),
         Profile(name: "kills-priorities", schedule: .priorities(changes: 4), killsOneIn: 400),
         Profile(name: "stops", stopsOneIn: 300),
         Profile(name: "faults", faultsOneIn: 60),
+        Profile(name: "openers", beginsEmpty: true),
+        Profile(name: "openers-kills", killsOneIn: 500, beginsEmpty: true),
+        Profile(name: "limit", values: 60, keys: 12, weights: filling, limit: 8 << 20, lengths: large),
+        Profile(
+            name: "limit-kills",
+            values: 60,
+            keys: 12,
+            weights: filling,
+            killsOneIn: 500,
+            limit: 8 << 20,
+            lengths: large
+        ),
+        Profile(name: "full-disk", values: 60, keys: 12, weights: filling, lengths: large, diskSize: 7 << 20),
+        Profile(name: "damage", damageOneIn: 200),
         Profile(name: "everything", killsOneIn: 600, stopsOneIn: 600, faultsOneIn: 300, expiresOneIn: 4),
     ]
 }
 
 /// The kinds of operations of a simulated process.
 enum OperationKind: String {
-    case get, put, remove, compute, removeAll, collect, reopen, touch
+    case get, put, putIfAbsent, remove, compute, increment, removeAll, expireAll, collect, reopen, touch
 }
 
 /// A safeguard of the product that is taken away, to see that the simulator notices.

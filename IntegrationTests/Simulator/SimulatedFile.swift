@@ -54,13 +54,21 @@ final class SimulatedFile {
         born = now
     }
 
-    deinit {
+    deinit { discard() }
+
+    /// Frees the contents.
+    func discard() {
+        names = [:]
         if memoryDescriptor >= 0 {
             simulator_unmap_memory(memory, capacity)
             simulator_close_memory(memoryDescriptor)
         } else {
             memory?.deallocate()
         }
+        memory = nil
+        memoryDescriptor = -1
+        capacity = 0
+        size = 0
     }
 
     /// Whether an attribute needs a block of its own, as on ext4 with inodes of 256 bytes.
@@ -113,6 +121,19 @@ final class SimulatedFile {
         guard count > 0 else { return }
         allocate(offset..<offset + count)
         memory.map { $0 + offset }?.copyMemory(from: bytes, byteCount: count)
+    }
+
+    /// Changes a bit of a byte, and in a file without bytes one of an attribute.
+    func flip(_ offset: Int) {
+        if offset < size, let memory {
+            memory.storeBytes(
+                of: memory.load(fromByteOffset: offset, as: UInt8.self) ^ 4,
+                toByteOffset: offset,
+                as: UInt8.self
+            )
+        } else if let name = attributes.keys.min(), let count = attributes[name]?.count, count > 0 {
+            attributes[name]?[offset % count] ^= 4
+        }
     }
 
     func clear(_ range: Range<Int>) {

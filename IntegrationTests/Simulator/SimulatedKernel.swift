@@ -13,6 +13,7 @@ typealias CallResult = Int
 final class SimulatedKernel {
     private(set) var root: SimulatedFile
     private var nextNumber: UInt64 = 2
+    private var files: [SimulatedFile] = []
     /// The size of the file system in pages.
     var capacity = 1 << 20
     /// The allocated pages of all files, those without a name included.
@@ -40,7 +41,14 @@ final class SimulatedKernel {
     private func make(isDirectory: Bool, mode: UInt32) -> SimulatedFile {
         defer { nextNumber += 1 }
         if isDirectory { used += 1 }
-        return SimulatedFile(number: nextNumber, isDirectory: isDirectory, mode: mode & 0o7777, now: fileTime)
+        let file = SimulatedFile(
+            number: nextNumber,
+            isDirectory: isDirectory,
+            mode: mode & 0o7777,
+            now: fileTime
+        )
+        files.append(file)
+        return file
     }
 
     @discardableResult
@@ -481,7 +489,21 @@ final class SimulatedKernel {
         release(mapping.file)
     }
 
-    // MARK: For checks
+    /// Frees the contents of all files, at the end of a run.
+    ///
+    /// The threads of killed processes never end, and what they refer to is never freed otherwise.
+    func discard() {
+        for file in files { file.discard() }
+        files = []
+    }
+
+    // MARK: For damage and checks
+
+    func remove(_ name: String, of directory: SimulatedFile) { leave(name, of: directory) }
+
+    func cut(_ file: SimulatedFile, to length: Int) {
+        change(file) { file.truncate(to: length) }
+    }
 
     /// Returns the file at an absolute path.
     func file(_ path: String) -> SimulatedFile? {

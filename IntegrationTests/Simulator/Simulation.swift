@@ -54,6 +54,9 @@ final class Simulation: @unchecked Sendable {
     private var history: [HistoryOperation] = []
     private var operations = 0
     private let programs: [[Operation]]
+    /// The numbers that increments of one key returned, and how many increments began.
+    private var counts: Set<Int> = []
+    private var increments = 0
     /// The computations in progress: their key, process and first step.
     private var computations: [(key: String, process: Int32)] = []
 
@@ -83,7 +86,7 @@ final class Simulation: @unchecked Sendable {
                     kind: kind,
                     key: "key \(Int.random(in: 0..<profile.keys, using: &generator))",
                     value: value,
-                    length: [0, 100, 3000, 5000][Int(value % 4)],
+                    length: profile.lengths[Int(value) % profile.lengths.count],
                     timeToLive: expires
                         ? [50, 1000, 100_000][Int.random(in: 0..<3, using: &generator)] : nil,
                     delay: [0, 0, 0, 0, 10, 30, 100, 300][Int.random(in: 0..<8, using: &generator)]
@@ -95,7 +98,8 @@ final class Simulation: @unchecked Sendable {
     func run(isTracing: Bool = false) -> Outcome {
         World.present = world
         world.isTracing = isTracing
-        world.run([{ [self] _ in prepare() }])
+        world.kernel.capacity = profile.diskSize / SimulatedFile.pageSize
+        if !profile.beginsEmpty { world.run([{ [self] _ in prepare() }]) }
         world.isHostile = true
         world.kernel.mistake = mistake
         world.run(programs.map { program in { [self] process in execute(program, process) } }) { [self] _ in
@@ -103,9 +107,10 @@ final class Simulation: @unchecked Sendable {
             { [self] process in execute(Array(reading), process) }
         }
         world.isHostile = false
-        if profile.faultsOneIn == 0 { judge() }
+        judge()
         world.run([{ [self] process in check(process) }])
         World.present = nil
+        world.kernel.discard()
         return Outcome(
             seed: seed,
             profile: profile.name,
@@ -136,10 +141,14 @@ final class Simulation: @unchecked Sendable {
         return try SharedCache(at: Self.path, configuration: configuration)
     }
 
+    /// Determines what the library determines once per program, so that the first run is like all others.
+    static func warmUp() {
+        _ = Simulation(seed: 0, profile: Profile(name: "none", operations: 0)).run()
+    }
+
     private func prepare() {
         do {
             let cache = try open()
-            // Values that are determined once per program are determined here.
             try cache.put(Data("x".utf8), forKey: "first")
             _ = try cache.get(forKey: "first")
             try cache.directory.collect()
@@ -166,7 +175,8 @@ final class Simulation: @unchecked Sendable {
             })
         else { return nil }
         let isPut = programs.joined().contains { operation in
-            operation.key == key && operation.value == number && [.put, .compute].contains(operation.kind)
+            operation.key == key && operation.value == number
+                && [.put, .putIfAbsent, .compute].contains(operation.kind)
                 && bytes(number, operation.length) == data
         }
         return isPut ? number : nil
@@ -194,6 +204,7 @@ final class Simulation: @unchecked Sendable {
                 cache = nil
             }
             operations += 1
+            checkUsage(after: operation)
         }
         _ = cache?.close()
     }
@@ -201,7 +212,12 @@ final class Simulation: @unchecked Sendable {
     /// Whether an error is right though no call of this process failed: a process that holds a lock did not run for a
     /// second, because it was stopped, or because others had a higher priority.
     private func isExplained(_ error: any Error) -> Bool {
-        guard let error = error as? CacheError, error.code == .busy else { return false }
+        guard let error = error as? CacheError else { return false }
+        // What a damaged directory makes impossible must only be reported.
+        if world.damages > 0 { return true }
+        // The limit is smaller than the values that are being written, or a killed writer still counts.
+        if error.code == .noRoom { return profile.limit != nil }
+        guard error.code == .busy else { return false }
         if case .priorities = profile.schedule { return true }
         return profile.stopsOneIn > 0
     }
@@ -222,8 +238,9 @@ final class Simulation: @unchecked Sendable {
         )
         entry.isOptional = true
         entry.startTime = world.wallTime
-        if let time = operation.timeToLive, effect == .write(operation.value) {
-            entry.expires = world.wallTime + time * 1_000_000...Int64.max
+        if let time = operation.timeToLive, entry.written == operation.value {
+            // The end is rounded down to a millisecond.
+            entry.expires = world.wallTime + (time - 1) * 1_000_000...Int64.max
         }
         history.append(entry)
         return history.count - 1
@@ -234,7 +251,7 @@ final class Simulation: @unchecked Sendable {
         history[index].endTime = world.wallTime
         history[index].isOptional = isOptional
         if let expires = history[index].expires {
-            let length = expires.lowerBound - history[index].startTime
+            let length = expires.lowerBound - history[index].startTime + 1_000_000
             history[index].expires = expires.lowerBound...world.wallTime + length
         }
     }
@@ -248,7 +265,7 @@ final class Simulation: @unchecked Sendable {
             let index = begin(operation, .read(0), process)
             let locks = process.calls[Int(SIMULATOR_LOCK.rawValue)]
             let hit = try cache.get(forKey: key)
-            if process.calls[Int(SIMULATOR_LOCK.rawValue)] != locks {
+            if process.calls[Int(SIMULATOR_LOCK.rawValue)] != locks, world.damages == 0 {
                 world.report("a get of \(process.identifier) takes a lock")
             }
             if let hit {
@@ -270,6 +287,19 @@ final class Simulation: @unchecked Sendable {
             let index = begin(operation, .write(0), process)
             try cache.remove(forKey: key)
             end(index)
+        case .putIfAbsent:
+            let index = begin(operation, .add(operation.value), process)
+            let data = bytes(operation.value, operation.length)
+            if try !cache.putIfAbsent(data, forKey: key, options: options) { history[index].effect = .find }
+            end(index)
+        case .increment:
+            increments += 1
+            let number = try cache.increment(forKey: "counter")
+            if !counts.insert(number).inserted { world.report("two increments return \(number)") }
+        case .expireAll:
+            let indexes = (0..<profile.keys).map { begin(operation, .write(0), process, key: "key \($0)") }
+            try cache.expireAll(.prefix("key"))
+            for index in indexes { end(index) }
         case .removeAll:
             let indexes = (0..<profile.keys).map { begin(operation, .write(0), process, key: "key \($0)") }
             try cache.removeAll(.prefix("key"))
@@ -323,9 +353,21 @@ final class Simulation: @unchecked Sendable {
 
     // MARK: Checks
 
+    /// Checks that the directory is within its limit (P4).
+    private func checkUsage(after operation: Operation) {
+        guard let limit = profile.limit, let directory = world.kernel.file(Self.path) else { return }
+        let usage = world.kernel.usage(below: directory)
+        if Double(usage) > Double(limit) * 1.05 {
+            world.report("after \(operation) the directory takes \(usage) of \(limit) bytes")
+        }
+    }
+
     /// Checks that the operations on each key are linearizable (P2), and that no value outlives its time (P5).
     private func judge() {
-        let search = HistorySearch()
+        let search = HistorySearch(
+            mayVanish: profile.limit != nil || profile.diskSize < 1 << 30 || profile.damageOneIn > 0
+                || profile.faultsOneIn > 0
+        )
         for key in Set(history.map(\.key)).sorted() {
             let operations = history.filter {
                 // A read that did not end returned nothing.
@@ -345,6 +387,11 @@ final class Simulation: @unchecked Sendable {
             // Beyond the time in which a claim or a touched object counts as in use.
             sleepThread(for: .seconds(3600))
             let cache = try open()
+            if world.damages > 0 {
+                var options = VerifyOptions()
+                options.repair = true
+                try cache.directory.verify(options)
+            }
             let collection = try cache.directory.collect()
             if !collection.isComplete || !collection.skippedStripes.isEmpty || !collection.unreadable.isEmpty
             {
@@ -356,7 +403,9 @@ final class Simulation: @unchecked Sendable {
             {
                 world.report("a collection leaves: \(report)")
             }
+            try checkLedger(cache)
             for operation in reading { try checkValue(operation.key, cache) }
+            try checkCounter(cache)
             _ = cache.close()
         } catch {
             world.report("the cache can't be checked: \(error)")
@@ -366,6 +415,32 @@ final class Simulation: @unchecked Sendable {
         for (name, _) in root.names["locks"]?.names ?? [:]
         where name.hasPrefix("flight-") || name.hasPrefix("lock-") {
             world.report("locks/\(name) is left")
+        }
+    }
+
+    /// Checks that what the processes have added up is what a walk finds, after a collection.
+    private func checkLedger(_ cache: SharedCache) throws {
+        guard let totals = try cache.directory.totals(), totals.usage.isCounted else { return }
+        let shards = ["objects", "entries"].map {
+            world.kernel.file(Self.path + "/" + $0)?.names.values.map(\.self) ?? []
+        }
+        let files = shards.joined().flatMap(\.names.values)
+        let bytes = files.reduce(0) { $0 + $1.allocatedPages * SimulatedFile.pageSize }
+        let entries = shards[1].reduce(0) { $0 + $1.names.count }
+        if totals.usage.bytes != bytes || totals.usage.entries != entries {
+            world.report("the ledger has \(totals.usage), a walk finds \(bytes) bytes and \(entries) entries")
+        }
+    }
+
+    /// Checks that no increment is lost or counted twice.
+    private func checkCounter(_ cache: SharedCache) throws {
+        guard profile.limit == nil, profile.diskSize >= 1 << 30, world.damages == 0 else { return }
+        let number =
+            try cache.get(forKey: "counter").flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
+        if !(counts.count...increments).contains(number) || number < counts.max() ?? 0 {
+            world.report(
+                "the counter is \(number) after \(counts.count) of \(increments) increments succeeded"
+            )
         }
     }
 

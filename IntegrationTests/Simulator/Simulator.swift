@@ -13,11 +13,12 @@ import Foundation
             exit(64)
         }
         if let text = options.answer { return print(text) }
-        if options.isTracing || options.mistake != nil || options.shrinks
+        if options.isTracing || options.shrinks
             || options.runs ?? .max <= Batches.size
         {
             beDeterministic()
             World.takeCalls()
+            Simulation.warmUp()
             exit(options.shrinks ? shrink(options) : run(options))
         }
         exit(Batches(options).run() ? 0 : 1)
@@ -45,7 +46,7 @@ import Foundation
             let outcome = simulation.run(isTracing: options.isTracing)
             totals.add(outcome)
             if options.runs ?? 1 == 1 || !outcome.violations.isEmpty { print(outcome) }
-            if totals.red > 0, options.mistake != nil { break }
+            if totals.red > 0, options.stopsAtFirst { break }
         }
         print(totals)
         return totals.red == 0 ? 0 : 1

@@ -20,8 +20,9 @@ struct SimulatorOptions {
           --seconds N     runs seeds for this long
           --jobs N        the number of simulators that run at once; default: 1
           --profile NAME  what happens in a run; default: each profile in turn
+          --first         stops at the first run that breaks a promise
           --trace         prints each step
-          --mistake NAME  takes a safeguard away, and stops at the first run that notices
+          --mistake NAME  takes a safeguard away; includes --first
           --shrink        looks for the fewest operations with which the seed's profile breaks a promise
           --profiles      lists the profiles
           --mistakes      lists the safeguards
@@ -35,6 +36,7 @@ struct SimulatorOptions {
     var seconds: Double?
     var jobs = 1
     var isTracing = false
+    var stopsAtFirst = false
     var shrinks = false
     var mistake: Mistake?
     /// What to print instead of running anything.
@@ -65,9 +67,11 @@ struct SimulatorOptions {
             case "--mistake":
                 let name = words.popFirst() ?? ""
                 mistake = Mistake(rawValue: name)
+                stopsAtFirst = true
                 if mistake == nil {
                     throw Invalid(description: "no safeguard \"\(name)\": --mistakes lists them")
                 }
+            case "--first": stopsAtFirst = true
             case "--trace": isTracing = true
             case "--shrink": shrinks = true
             case "--profiles": answer = Profile.all.map(\.name).joined(separator: "\n")
@@ -85,6 +89,8 @@ struct SimulatorOptions {
     /// The words for a simulator that runs a part of the seeds.
     func words(seed: UInt64, runs: UInt64) -> [String] {
         let profile = profiles.count == 1 ? ["--profile", profiles[0].name] : []
-        return ["--seed", "\(seed)", "--runs", "\(runs)"] + profile
+        let mistake = mistake.map { ["--mistake", $0.rawValue] } ?? []
+        return ["--seed", "\(seed)", "--runs", "\(runs)"] + profile + mistake
+            + (stopsAtFirst ? ["--first"] : [])
     }
 }

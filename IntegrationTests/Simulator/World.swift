@@ -35,6 +35,8 @@ final class World {
     /// A hash of all steps: equal for equal runs.
     private(set) var fingerprint: UInt64 = 0xcbf2_9ce4_8422_2325
     private(set) var kills = 0
+    /// The files that were damaged or removed by somebody else.
+    private(set) var damages = 0
     private(set) var switches = 0
     /// The calls before which the running process loses its priority, counted among the interesting ones.
     private var changes: [Int] = []
@@ -180,6 +182,25 @@ final class World {
         process.turn.wait()
     }
 
+    /// Damages or removes one entry or object, as a user or a failing medium does.
+    private func damage() {
+        guard let root = kernel.file(Simulation.path) else { return }
+        kernel.fileTime = fileTime
+        let shards = ["objects", "entries"].compactMap { root.names[$0] }.flatMap(\.names.values)
+        let files = shards.flatMap { shard in shard.names.map { (shard, $0.key, $0.value) } }.sorted {
+            $0.1 < $1.1
+        }
+        guard !files.isEmpty else { return }
+        let (directory, name, file) = files[draw(files.count)]
+        damages += 1
+        switch draw(3) {
+        case 0: kernel.remove(name, of: directory)
+        case 1: kernel.cut(file, to: file.size / 2)
+        default: file.flip(draw(max(1, file.size)))
+        }
+        say("\(name) is damaged")
+    }
+
     private func kill(_ process: SimulatedProcess) {
         say("is killed")
         kills += 1
@@ -240,6 +261,8 @@ final class World {
         }
         kernel.fileTime = fileTime
         let result = perform(call, arguments, process)
+        // A full disk explains a failed operation.
+        if result == -Int(ENOSPC) { process.faults += 1 }
         // An address differs from run to run.
         let shown = call == SIMULATOR_MAP ? min(result, 0) : result
         note(UInt64(bitPattern: Int64(shown)))
@@ -263,6 +286,7 @@ final class World {
         step(call, process)
         if isHostile {
             if kills < profile.mostKills, isDue(oneIn: profile.killsOneIn) { kill(process) }
+            if isDue(oneIn: profile.damageOneIn) { damage() }
             if isDue(oneIn: profile.stopsOneIn) {
                 let duration = Int64(1 + draw(20)) * 100_000_000
                 say("is stopped for \(duration / 1_000_000) ms")
