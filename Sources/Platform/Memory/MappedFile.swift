@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import CPlatform
 import Glibc
 public import Synchronization
+
+#if DEBUG || SIMULATED
+    // For the hook of the simulator.
+    public import CPlatform
+#else
+    import CPlatform
+#endif
 
 /// A file mapped into memory as 64-bit words and shared with every process that maps it (MAP_SHARED).
 ///
