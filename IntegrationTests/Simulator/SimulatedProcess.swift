@@ -24,6 +24,8 @@ final class SimulatedProcess: @unchecked Sendable {
     /// Signaled when the process may go on; only the process that was chosen last runs.
     let turn = DispatchSemaphore(value: 0)
     var generator: SeededGenerator
+    /// Since when it could run but does not; nil while it runs or waits.
+    var readySince: Int64?
     /// Higher goes first, in schedules by priority.
     var priority = 0
     /// The faults that the process's calls have had so far.

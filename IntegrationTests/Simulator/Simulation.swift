@@ -210,16 +210,14 @@ final class Simulation: @unchecked Sendable {
     }
 
     /// Whether an error is right though no call of this process failed: a process that holds a lock did not run for a
-    /// second, because it was stopped, or because others had a higher priority.
+    /// while, because it was stopped, or because the others were chosen.
     private func isExplained(_ error: any Error) -> Bool {
         guard let error = error as? CacheError else { return false }
         // What a damaged directory makes impossible must only be reported.
         if world.damages > 0 { return true }
         // The limit is smaller than the values that are being written, or a killed writer still counts.
         if error.code == .noRoom { return profile.limit != nil }
-        guard error.code == .busy else { return false }
-        if case .priorities = profile.schedule { return true }
-        return profile.stopsOneIn > 0
+        return error.code == .busy && (profile.stopsOneIn > 0 || world.longestWait > 500_000_000)
     }
 
     private func begin(

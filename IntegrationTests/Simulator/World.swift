@@ -145,6 +145,13 @@ final class World {
         if let next = choose() { next.turn.signal() } else { end.signal() }
     }
 
+    private var longestPast: Int64 = 0
+
+    /// The longest time, in nanoseconds, that a process which could run has not run.
+    var longestWait: Int64 {
+        processes.reduce(longestPast) { max($0, $1.isAlive ? now - ($1.readySince ?? now) : 0) }
+    }
+
     /// Chooses the process that goes on, after time has passed if all wait; returns nil if none is alive.
     private func choose() -> SimulatedProcess? {
         while true {
@@ -159,7 +166,9 @@ final class World {
                         continue
                     }
                     process.state = .ready
+                    process.readySince = time
                 }
+                process.readySince = process.readySince ?? now
                 ready.append(process)
             }
             if ready.isEmpty {
@@ -170,6 +179,8 @@ final class World {
             case .random: running = ready[draw(ready.count)]
             case .priorities: running = ready.max { $0.priority < $1.priority }
             }
+            longestPast = longestWait
+            running?.readySince = nil
             return running
         }
     }
