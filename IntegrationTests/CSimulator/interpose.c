@@ -82,7 +82,7 @@ static int unknown(const char *name) {
     return -1;
 }
 
-// Opening, reading, writing. Flags that a variadic function was not given are read as garbage, and ignored.
+// Opening, reading, writing.
 
 #define MODE(flags) \
     ({ \
@@ -378,8 +378,8 @@ int munmap(void *address, size_t length) {
     return 0;
 }
 
-// A walk over a whole table of words is not a place where each access needs to be a step: after a hundred accesses
-// without a call in between, one in 512 is.
+// Not every access in a walk over a whole table is a step: after a hundred accesses without a call in between, only one
+// in 512 is.
 static void note_word(bool is_change) {
     if (!simulator_is_active()) return;
     unsigned int number = words_in_a_row++;
@@ -431,7 +431,7 @@ void arc4random_buf(void *buffer, size_t count) {
 
 pid_t getpid(void) { return process ? process : REAL(getpid)(); }
 
-// Nobody else has files here, whoever runs the simulator.
+// The same user, whoever runs the simulator.
 uid_t geteuid(void) { return process ? 1000 : REAL(geteuid)(); }
 
 int uname(struct utsname *name) {

@@ -21,6 +21,8 @@ struct HistoryOperation: CustomStringConvertible {
     var end: Int?
     /// Whether it may have had no effect: its process was killed, it failed, or its value did not have to be stored.
     var isOptional = false
+    /// Whether it is left out of the check: another process computed the value that it returned.
+    var isShared = false
     /// When the written value begins to be over, and when it is certainly over, by the wall clock.
     var expires: ClosedRange<Int64>?
     var startTime: Int64 = 0

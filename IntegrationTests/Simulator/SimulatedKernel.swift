@@ -3,7 +3,7 @@
 import CSimulator
 import Glibc
 
-/// A failed call's error number, returned as a negative result as by the kernel itself.
+/// The result of a call: not negative, or an errno with a minus sign, as the kernel itself returns it.
 typealias CallResult = Int
 
 /// The part of Linux that the product uses: one file system in memory, like ext4, with locks and shared mappings.

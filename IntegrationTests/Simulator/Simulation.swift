@@ -57,7 +57,7 @@ final class Simulation: @unchecked Sendable {
     /// The numbers that increments of one key returned, and how many increments began.
     private var counts: Set<Int> = []
     private var increments = 0
-    /// The computations in progress: their key, process and first step.
+    /// The computations in progress: their keys and processes.
     private var computations: [(key: String, process: Int32)] = []
 
     /// Prepares a run; `programs` are those of the seed, unless others are given.
@@ -340,8 +340,7 @@ final class Simulation: @unchecked Sendable {
         if isComputed.value.withLock({ $0 }) {
             end(index, isOptional: true)
         } else {
-            history[index].effect = .write(.max)
-            history[index].isOptional = true
+            history[index].isShared = true
         }
     }
 
@@ -370,7 +369,7 @@ final class Simulation: @unchecked Sendable {
             let operations = history.filter {
                 // A read that did not end returned nothing.
                 if case .read = $0.effect, $0.end == nil { return false }
-                return $0.key == key && $0.effect != .write(.max)
+                return $0.key == key && !$0.isShared
             }
             if operations.count <= 64, !search.isLinearizable(operations) {
                 let list = operations.map { "\n    \($0)" }.joined()

@@ -30,7 +30,7 @@ final class World {
     /// The wall clock's time at the machine's start.
     private let start: Int64 = 1_700_000_000_000_000_000
     private(set) var steps = 0
-    /// The mean time of a call in nanoseconds: the longer, the fewer calls of others a sleep lasts.
+    /// The mean time of a call in nanoseconds: the longer it is, the fewer calls other processes make during a sleep.
     private let callTime: Int
     /// A hash of all steps: equal for equal runs.
     private(set) var fingerprint: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -42,13 +42,13 @@ final class World {
     private var changes: [Int] = []
     private var interestingCalls = 0
     private let end = DispatchSemaphore(value: 0)
-    /// Prints each step.
+    /// Whether each step is printed.
     var isTracing = false
     /// Whether processes may be killed or stopped, and calls may fail; false while a run is prepared and checked.
     var isHostile = false
-    /// What broke a promise.
+    /// The promises that were broken, and at which steps.
     private(set) var violations: [String] = []
-    /// A run that takes more steps does not end.
+    /// The number of steps after which a run counts as endless.
     private static let mostSteps = 20_000_000
     /// The length of the tick by which the kernel dates files.
     private static let tick: Int64 = 4_000_000
@@ -302,7 +302,6 @@ final class World {
                 let duration = Int64(1 + draw(20)) * 100_000_000
                 say("is stopped for \(duration / 1_000_000) ms")
                 process.state = .waiting(until: now + duration)
-                stops.append((process.identifier, now, now + duration))
                 return yield(process)
             }
         }
@@ -330,9 +329,6 @@ final class World {
         process.callsInOperation[Int(call.rawValue)] = number + 1
         return draw((call.isChange ? 4 : 64) + number) < 4
     }
-
-    /// The processes that were stopped, and when.
-    private(set) var stops: [(identifier: Int32, from: Int64, to: Int64)] = []
 
     private func time(_ clock: Int32) -> Int {
         now += 30
