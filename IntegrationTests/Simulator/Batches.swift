@@ -41,15 +41,13 @@ struct Batches {
                         of: options.words(seed: begin, runs: min(Self.size, last - begin))
                     )
                     state.withLock { state in
-                        let lines = output.text.split(separator: "\n")
+                        let lines = (output ?? "").split(separator: "\n")
                         if let line = lines.last, state.totals.add(line: line) {
                             for line in lines.dropLast() { print(line) }
                         } else {
                             state.crashes += 1
-                            print(output.text)
-                            print(
-                                "the simulator of seeds \(begin) to \(begin + Self.size - 1) crashed: \(output.errors)"
-                            )
+                            print(output ?? "")
+                            print("the simulator of seeds \(begin) to \(begin + Self.size - 1) crashed")
                         }
                     }
                 }
@@ -64,26 +62,16 @@ struct Batches {
         }
     }
 
-    private static func output(of words: [String]) -> (text: String, errors: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        process.arguments = words
-        let (output, errors) = (Foundation.Pipe(), Foundation.Pipe())
-        process.standardOutput = output
-        process.standardError = errors
+    /// Runs a simulator, whose standard error is this one's, and returns what it prints; nil if it can't be started or read.
+    private static func output(of words: [String]) -> String? {
         do {
-            try process.run()
+            let path = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path
+            var simulator = try ChildProcess(starting: path, words)
+            let text = String(decoding: try simulator.output.readToEnd(), as: UTF8.self)
+            _ = try simulator.wait()
+            return text
         } catch {
-            return ("", "\(error)")
+            return nil
         }
-        let lines = Locked<Data>.Box(Data())
-        errors.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            lines.value.withLock { $0 = ($0 + data).suffix(4096) }
-        }
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        let tail = lines.value.withLock { String(decoding: $0, as: UTF8.self) }
-        return (text, tail.split(separator: "\r").last.map(String.init) ?? "")
     }
 }

@@ -40,8 +40,9 @@ import Foundation
         var totals = Totals()
         for seed in options.seed..<options.seed + (options.runs ?? 1) {
             let profile = options.profile(of: seed)
-            // Printed before the run, so that a run that crashes is known by its seed.
-            if options.runs ?? 1 > 1 { FileHandle.standardError.write(Data("seed \(seed)\r".utf8)) }
+            if options.runs ?? 1 > 1, isatty(STDERR_FILENO) == 1 {
+                FileHandle.standardError.write(Data("seed \(seed)\r".utf8))
+            }
             let simulation = Simulation(seed: seed, profile: profile, mistake: options.mistake)
             let outcome = simulation.run(isTracing: options.isTracing)
             totals.add(outcome)
