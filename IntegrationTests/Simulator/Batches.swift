@@ -3,8 +3,9 @@
 import Foundation
 import Platform
 
-/// Runs many seeds in simulators of their own, some hundred seeds each: the threads of killed processes, which never
-/// run again, go with their simulator.
+/// Runs many seeds, each hundred or so in a separate simulator process.
+///
+/// The threads of killed simulated processes never end, so they would accumulate in one simulator.
 struct Batches {
     /// The number of seeds of one simulator.
     static let size: UInt64 = 120
@@ -42,8 +43,9 @@ struct Batches {
                     )
                     state.withLock { state in
                         let lines = (output ?? "").split(separator: "\n")
+                        let red = state.totals.red
                         if let line = lines.last, state.totals.add(line: line) {
-                            for line in lines.dropLast() { print(line) }
+                            if state.totals.red > red { for line in lines.dropLast() { print(line) } }
                         } else {
                             state.crashes += 1
                             print(output ?? "")
@@ -62,7 +64,7 @@ struct Batches {
         }
     }
 
-    /// Runs a simulator, whose standard error is this one's, and returns what it prints; nil if it can't be started or read.
+    /// Runs a simulator and returns its standard output; nil if it can't be started or its output can't be read.
     private static func output(of words: [String]) -> String? {
         do {
             let path = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path

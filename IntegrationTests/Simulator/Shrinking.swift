@@ -10,7 +10,7 @@ struct Shrinking {
     /// The schedules that are tried for each set of operations.
     private let schedules: UInt64 = 50
 
-    /// Returns the programs and what came of them; nil if the seed breaks no promise.
+    /// Returns the smallest programs and the result of their run; nil if the seed breaks no promise.
     func smallest() -> (programs: [[Operation]], outcome: Outcome)? {
         var programs = Simulation.programs(seed: seed, profile)
         guard var outcome = failure(programs) else { return nil }

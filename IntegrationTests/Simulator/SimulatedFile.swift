@@ -181,12 +181,6 @@ final class SimulatedFile {
         }
         return simulator_map_memory(memoryDescriptor, length)
     }
-
-    /// The contents, for checks after a run.
-    var contents: [UInt8] {
-        guard let memory else { return [] }
-        return Array(UnsafeRawBufferPointer(start: memory, count: size))
-    }
 }
 
 /// An open file description, open(2): what duplicates of a descriptor share.

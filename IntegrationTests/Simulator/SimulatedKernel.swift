@@ -8,7 +8,7 @@ typealias CallResult = Int
 
 /// The part of Linux that the product uses: one file system in memory, like ext4, with locks and shared mappings.
 ///
-/// Not simulated: symbolic links, permissions, signals, `/proc` except the boot's identity. Calls are made one at a
+/// It lacks symbolic links, permissions, signals, `/proc` except the boot's identity. Calls are made one at a
 /// time; each is atomic, as on Linux for the calls that the protocols rely on.
 final class SimulatedKernel {
     private(set) var root: SimulatedFile
@@ -189,7 +189,6 @@ final class SimulatedKernel {
             let place = find(directory, path, process)
             if case .failure(let error) = place { return -Int(error) }
             guard let file = place.file else { return -Int(ENOENT) }
-            // A file whose last name is gone gets no new one; one that never had a name does.
             source = file
         }
         if source.isDirectory { return -Int(EPERM) }
@@ -308,7 +307,7 @@ final class SimulatedKernel {
         var start = offset < 0 ? description.offset : offset
         if description.flags & O_APPEND != 0 { start = file.size }
         var count = count
-        // A full disk takes what fits into whole pages, and refuses only a write of which nothing fits.
+        // If the disk is nearly full, a write is shortened to the pages that fit, and fails if none does.
         while count > 0, !hasRoom(for: file.newPages(for: start..<start + count)) {
             count = max(0, (start + count - 1) / SimulatedFile.pageSize * SimulatedFile.pageSize - start)
             if count == 0 { return -Int(ENOSPC) }
@@ -491,7 +490,7 @@ final class SimulatedKernel {
 
     /// Frees the contents of all files, at the end of a run.
     ///
-    /// The threads of killed processes never end, and what they refer to is never freed otherwise.
+    /// The threads of killed processes never end, so the objects that they refer to are never freed.
     func discard() {
         for file in files { file.discard() }
         files = []

@@ -5,7 +5,7 @@ import Dispatch
 import Glibc
 import TestSupport
 
-/// Simulated processes that share a simulated kernel, and the scheduler that decides from a seed which one goes on.
+/// Simulated processes that share a simulated kernel, and the scheduler, which uses a seed to choose the next process.
 ///
 /// Exactly one process runs at a time, and only that one changes the world. So nothing here needs a lock.
 final class World {
@@ -35,7 +35,7 @@ final class World {
     /// A hash of all steps: equal for equal runs.
     private(set) var fingerprint: UInt64 = 0xcbf2_9ce4_8422_2325
     private(set) var kills = 0
-    /// The files that were damaged or removed by somebody else.
+    /// The number of files that ``damage()`` has damaged or removed.
     private(set) var damages = 0
     private(set) var switches = 0
     /// The calls before which the running process loses its priority, counted among the interesting ones.
@@ -220,7 +220,7 @@ final class World {
         kernel.end(process)
         if let body = replacement(process) { add(body) }
         handOver()
-        // The thread is never resumed, so that nothing of the process runs again.
+        // The thread is never resumed, so the process executes nothing more.
         while true { process.turn.wait() }
     }
 
@@ -321,9 +321,9 @@ final class World {
     /// Decides whether another process may go on before this call.
     ///
     /// A fault needs a change of one process between two calls of another one. So processes are interrupted mostly before
-    /// they change something themselves, and the more rarely, the more often the operation has made the same call: a
-    /// collection makes a thousand calls for each one that matters, and would otherwise be interrupted until all other
-    /// processes have ended.
+    /// they change something themselves. Each repetition of a call within an operation makes an interruption before it
+    /// rarer: a collection makes a thousand calls for each one that matters, and if all of them were interrupted, the
+    /// other processes would end during the first collection.
     private func isInteresting(_ call: simulator_call, _ process: SimulatedProcess) -> Bool {
         let number = process.callsInOperation[Int(call.rawValue)]
         process.callsInOperation[Int(call.rawValue)] = number + 1

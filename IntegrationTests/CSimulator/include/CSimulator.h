@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of the C library through which Platform reaches the kernel, defined anew for the simulator. In a
-// simulated process each call goes to a handler; on every other thread it goes to the C library.
+// The simulator's own definitions of the C library functions that Platform calls. In a simulated process each call goes
+// to a handler; on every other thread it goes to the C library.
 //
-// A program that links this file runs the product's own code: Platform's calls are bound to these definitions by the
-// linker, as with the interceptors of the sanitizers.
+// The linker binds Platform's calls to these definitions, as it does for the interceptors of the sanitizers, so the
+// product's code needs no change.
 
 #ifndef CSIMULATOR_H
 #define CSIMULATOR_H

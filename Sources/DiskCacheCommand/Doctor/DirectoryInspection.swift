@@ -129,11 +129,9 @@ extension DirectoryInspection {
             fileSystem: try directory.root.descriptor.fileSystem().kind,
             space: try directory.root.descriptor.fileSystemSpace()
         )
-        let control = try ifExists { () throws(Errno) in try directory.root.status(of: StoreLayout.control) }
-        hasControlFile = control?.kind == .regular
+        hasControlFile = try directory.root.presentStatus(of: StoreLayout.control)?.kind == .regular
         // This file is written once, when the cache is created. If it is missing, the age is unknown, and 0 is assumed.
-        let format = try ifExists { () throws(Errno) in try directory.root.status(of: StoreLayout.format) }
-        age = format.map { .now - $0.modified } ?? .zero
+        age = try directory.root.presentStatus(of: StoreLayout.format).map { .now - $0.modified } ?? .zero
         isWritable = directory.isWritable
         hasAttributes = directory.capabilities.attributes == .writable
         hasUnnamedFiles = directory.capabilities.unnamedFiles
