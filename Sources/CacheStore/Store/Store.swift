@@ -42,11 +42,7 @@ package final class Store: Sendable {
         options: StoreOptions = StoreOptions(),
         replacing previous: Store? = nil
     ) throws(CacheError) {
-        let directory = try StoreDirectory(
-            opening: path,
-            assuming: options.assumedCapabilities,
-            form: options.recordForm
-        )
+        let directory = try Self.openDirectory(at: path, options)
         control = Control(of: directory)
         counters = StoreCounters(in: control, continuing: previous?.counters)
         objects = Objects(in: control, isDurable: options.isDurable, checksContent: options.checksContent)
@@ -60,6 +56,25 @@ package final class Store: Sendable {
         atStep = options.atStep
         renewControl()
         followConfiguration()
+    }
+
+    /// Opens the directory, and does so again if it was deleted meanwhile.
+    private static func openDirectory(at path: String, _ options: StoreOptions) throws(CacheError)
+        -> StoreDirectory
+    {
+        var attempts = 3
+        while true {
+            attempts -= 1
+            do throws(CacheError) {
+                return try StoreDirectory(
+                    opening: path,
+                    assuming: options.assumedCapabilities,
+                    form: options.recordForm
+                )
+            } catch {
+                guard error.cause == .noEntry, attempts > 0 else { throw error }
+            }
+        }
     }
 
     package var directory: StoreDirectory { control.directory }

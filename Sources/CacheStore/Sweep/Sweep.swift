@@ -223,13 +223,15 @@ package struct Sweep: Sendable {
     /// Waits for the next tick, so that everything that happened before the sweep began is older than the stamp.
     private func fileSystemTime(by lock: borrowing LockFile) throws(CacheError) -> Timestamp {
         try describing("take a time stamp", store.directory.path) { () throws(Errno) in
-            let start = try lock.descriptor.touched()
+            var start = try lock.descriptor.touched()
             let deadline = ContinuousClock.now + Self.longestTick
             while true {
                 let stamp = try lock.descriptor.touched()
-                // If no tick comes before the deadline, the clock was set back. Then the stamp is too early and the sweep
-                // spares too many files, which is safe.
+                // If no tick comes before the deadline, the clock is set back again and again. Then the stamp is too early and
+                // the sweep spares too many files, which is safe.
                 if stamp > start || ContinuousClock.now > deadline { return stamp }
+                // The clock was set back: its next tick is waited for.
+                start = stamp
                 store.control.noteSweepStep()
                 sleepThread(for: .microseconds(500))
             }

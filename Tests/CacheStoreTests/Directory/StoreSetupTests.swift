@@ -415,6 +415,28 @@ import Testing
         #expect(!isCurrent)
     }
 
+    @Test func `a directory that is deleted while it is opened is opened again`() throws {
+        var step = 0
+        var isDeleted = true
+        while isDeleted {
+            step += 5
+            let path = directory.path + "/deleted-\(step)"
+            let calls = Locked(0)
+            _ = try SystemCall.withFaults { [step] _ in
+                let isDue = calls.withLock { calls in
+                    calls += 1
+                    return calls == step
+                }
+                if isDue { try? FileManager.default.removeItem(atPath: path) }
+                return nil
+            } _: {
+                try Store(at: path)
+            }
+            isDeleted = calls.withLock { $0 >= step }
+        }
+        #expect(step > 100, "a set-up makes more calls")
+    }
+
     @Test func `concurrent threads can set up one directory`() throws {
         let path = directory.path + "/cache"
         let failures = FailureCount()
