@@ -52,6 +52,13 @@ static inline size_t cplatform_first_word(const uint64_t *words, size_t count, u
     return count;
 }
 
+/// Stores `value` in each word, with relaxed ordering.
+static inline void cplatform_store_words(uint64_t *words, size_t count, uint64_t value) {
+    for (size_t index = 0; index < count; index++) {
+        __atomic_store_n(&words[index], value, __ATOMIC_RELAXED);
+    }
+}
+
 /// O_TMPFILE: an unnamed file in a directory, open(2).
 extern const int cplatform_O_TMPFILE;
 /// O_NOATIME: reads do not update the access time, open(2).

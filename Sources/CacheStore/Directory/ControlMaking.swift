@@ -60,9 +60,10 @@ enum ControlMaking {
         let mapping = try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: true)
         let (words, now) = (mapping.words, Timestamp.now)
         let milliseconds = UInt64(max(0, now.nanoseconds / 1_000_000))
-        for index in 0..<ControlLayout.generationCount {
-            words.store(GenerationWord(version: milliseconds).rawValue, at: ControlLayout.generations + index)
-        }
+        words.store(
+            GenerationWord(version: milliseconds).rawValue,
+            in: ControlLayout.generations..<ControlLayout.generations + ControlLayout.generationCount
+        )
         words.store(ControlLayout.version, at: .version)
         words.store(UInt64(ControlLayout.byteCount), at: .size)
         words.store(ControlState.forming.rawValue, at: .state)

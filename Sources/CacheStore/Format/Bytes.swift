@@ -11,9 +11,10 @@ extension [UInt8] {
     ///
     /// All texts of the same `length` overwrite each other completely. A longer text is truncated.
     init(_ text: String, filledTo length: Int) {
-        self = Array(text.utf8.prefix(length - 1))
-        self += repeatElement(UInt8(ascii: " "), count: length - 1 - count)
-        append(UInt8(ascii: "\n"))
+        self.init(repeating: UInt8(ascii: " "), count: length)
+        let utf8 = text.utf8.prefix(length - 1)
+        replaceSubrange(..<utf8.count, with: utf8)
+        self[length - 1] = UInt8(ascii: "\n")
     }
 
     /// Appends the lowest `width` bytes of `number`, little-endian; `width` is 8 at most.

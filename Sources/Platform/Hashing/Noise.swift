@@ -30,8 +30,16 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
 /// Returns `count` pseudorandom bytes, the same for the same seed.
 package func noise(count: Int, seed: UInt64) -> Data {
     var generator = SplitMix64(seed: seed)
-    let words = (0..<(count + 7) / 8).map { _ in generator.next().littleEndian }
-    return unsafe words.withUnsafeBytes { unsafe Data($0.prefix(count)) }
+    let wordCount = (count + 7) / 8
+    // A pointer and a plain loop, because unoptimized code takes ten times as long for an array.
+    let words = UnsafeMutablePointer<UInt64>.allocate(capacity: wordCount)
+    defer { unsafe words.deallocate() }
+    var index = 0
+    while index < wordCount {
+        unsafe words[index] = generator.next().littleEndian
+        index += 1
+    }
+    return unsafe Data(bytes: words, count: count)
 }
 
 /// Returns the natural logarithm of `value`; FoundationEssentials has no such function.

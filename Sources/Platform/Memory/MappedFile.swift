@@ -144,6 +144,17 @@ package struct MappedWords: Sendable {
         unsafe word(index, toChange: true).pointee.store(value, ordering: .releasing)
     }
 
+    /// Stores `value` in all words of `range`, with relaxed ordering.
+    package func store(_ value: UInt64, in range: Range<Int>) {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count, "outside of the mapping")
+        #if DEBUG || SIMULATED
+            cplatform_before_word(true)
+        #endif
+        let place = unsafe UnsafeMutableRawPointer(words + range.lowerBound)
+            .assumingMemoryBound(to: UInt64.self)
+        unsafe cplatform_store_words(place, range.count, value)
+    }
+
     /// Adds to the word atomically, with wraparound and sequential consistency, and returns the previous value.
     @discardableResult
     package func add(_ amount: UInt64, at index: Int) -> UInt64 {

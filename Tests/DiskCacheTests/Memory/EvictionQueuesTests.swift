@@ -17,8 +17,10 @@ import Testing
         }
 
         mutating func evict(_ measure: EvictionQueues<Int>.Measure = .count) -> Int? {
-            var frequencies = frequencies
-            defer { self.frequencies = frequencies }
+            // Moved, not copied: a copy takes as long as there are elements.
+            var frequencies: [Int: UInt8] = [:]
+            swap(&frequencies, &self.frequencies)
+            defer { swap(&frequencies, &self.frequencies) }
             return queues.evict(for: measure) { element, change in
                 let old = frequencies[element] ?? 0
                 frequencies[element] = change(old)
