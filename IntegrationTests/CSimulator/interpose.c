@@ -488,7 +488,7 @@ int simulator_make_memory(long size) {
 }
 
 void *simulator_map_memory(int descriptor, long size) {
-    void *address = REAL(mmap)(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    void *address = REAL(mmap)(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
     return address == MAP_FAILED ? NULL : address;
 }
 

@@ -15,7 +15,7 @@ import Testing
         let seed = UInt64.random(in: 0...UInt64(Int32.max))
         let (output, status) = try simulate("--seed", "\(seed)", "--runs", "121")
         #expect(status == 0, "seed \(seed): \(output)")
-        #expect(output.contains(": 121 runs, "))
+        #expect(output.contains("\n121 runs, "))
     }
 
     @Test func `a seed determines each step of a run, in each profile`() throws {
@@ -52,7 +52,27 @@ import Testing
         )
     }
 
-    @Test(arguments: [["--nonsense"], ["--seed"], ["--profile", "none"], ["--mistake", "none"]])
+    @Test func `all schedules of two short programs with one change between them keep the promises`() throws {
+        let (output, status) = try simulate("--walk", "get,get", "put", "--jobs", "2")
+        #expect(status == 0, "\(output)")
+        let runs = output.prefix { $0 != " " }
+        #expect(Int(runs) ?? 0 > 50, "each call is a point: \(output)")
+    }
+
+    @Test func `a walk finds a missing safeguard and prints the schedule`() throws {
+        let words = ["--walk", "get,get", "put", "--mistake", "generations"]
+        let (output, status) = try BuiltCommand.run(BuiltCommand.simulator, words)
+        #expect(status == 1 && output.contains("not linearizable"), "\(output)")
+        let schedule = try #require(output.split(separator: " ").first { $0.hasPrefix("change:") }).dropLast()
+        let replay = words + ["--schedule", String(schedule), "--trace"]
+        let repeated = try BuiltCommand.run(BuiltCommand.simulator, replay)
+        #expect(repeated.status == 1 && repeated.output.contains("VIOLATION"), "\(schedule)")
+    }
+
+    @Test(arguments: [
+        ["--nonsense"], ["--seed"], ["--profile", "none"], ["--mistake", "none"], ["--walk", "get"],
+        ["--walk", "get", "fly"], ["--schedule", "kill:1"], ["--walk", "get", "put", "--schedule", "kill"],
+    ])
     func `an option that can't be understood is an error`(words: [String]) throws {
         let (output, status) = try BuiltCommand.run(BuiltCommand.simulator, words)
         #expect(status == 64 && output.isEmpty)

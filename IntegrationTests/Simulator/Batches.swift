@@ -3,44 +3,35 @@
 import Foundation
 import Platform
 
-/// Runs many seeds, each hundred or so in a separate simulator process.
+/// Runs many simulators, one after another or several at once, and adds up what they report.
 ///
 /// The threads of killed simulated processes never end, so they would accumulate in one simulator.
 struct Batches {
     /// The number of seeds of one simulator.
     static let size: UInt64 = 120
 
-    private let given: SimulatorOptions
-
-    init(_ options: SimulatorOptions) {
-        given = options
-    }
+    /// The number of simulators that run at once.
+    let jobs: Int
+    /// Whether no simulator is started after a run that broke a promise.
+    let stopsAtFirst: Bool
 
     private struct State {
-        var next: UInt64
         var totals = Totals()
         var crashes = 0
     }
 
-    /// Returns whether all runs kept all promises.
-    func run() -> Bool {
-        let options = given
-        let end = options.seconds.map { Date() + $0 }
-        let last = options.runs.map { options.seed + $0 } ?? .max
-        let state = Monitored(State(next: options.seed))
-        let threads = Monitored(options.jobs)
-        for _ in 0..<options.jobs {
+    /// Runs simulators with the words that `next` returns, until it returns nil.
+    ///
+    /// Returns whether all runs kept all promises. `next` is called by several threads, one at a time.
+    func run(_ next: @escaping () -> [String]?) -> Bool {
+        let state = Monitored(State())
+        let threads = Monitored(jobs)
+        // Only called with the lock held.
+        nonisolated(unsafe) let next = next
+        for _ in 0..<jobs {
             Thread.detachNewThread {
-                while end.map({ Date() < $0 }) ?? true {
-                    let begin = state.withLock { state in
-                        defer { state.next = min(last, state.next + Self.size) }
-                        return state.next
-                    }
-                    let isOver = state.withLock { options.stopsAtFirst && $0.totals.red > 0 }
-                    if isOver || begin >= last { break }
-                    let output = Self.output(
-                        of: options.words(seed: begin, runs: min(Self.size, last - begin))
-                    )
+                while let words = state.withLock({ stopsAtFirst && $0.totals.red > 0 ? nil : next() }) {
+                    let output = Self.output(of: words)
                     state.withLock { state in
                         let lines = (output ?? "").split(separator: "\n")
                         let red = state.totals.red
@@ -49,7 +40,7 @@ struct Batches {
                         } else {
                             state.crashes += 1
                             print(output ?? "")
-                            print("the simulator of seeds \(begin) to \(begin + Self.size - 1) crashed")
+                            print("this simulator crashed: \(words.joined(separator: " "))")
                         }
                     }
                 }
@@ -59,7 +50,7 @@ struct Batches {
         }
         _ = threads.wait { $0 == 0 ? true : nil }
         return state.withLock { state in
-            print("seeds from \(options.seed) on: \(state.totals)")
+            print(state.totals)
             return state.totals.red == 0 && state.crashes == 0
         }
     }

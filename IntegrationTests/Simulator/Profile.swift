@@ -11,6 +11,25 @@ struct Profile {
         /// Finds a fault that needs *d* changes with a known probability: Burckhardt and others, *A Randomized Scheduler
         /// with Probabilistic Guarantees of Finding Bugs* (ASPLOS 2010).
         case priorities(changes: Int)
+        /// The process that runs goes on, except at the points that are given.
+        case given([Intervention])
+    }
+
+    /// What happens at one point of a run.
+    struct Intervention: CustomStringConvertible {
+        enum Kind: String, CaseIterable {
+            /// Another process goes on.
+            case change
+            /// The running process is killed.
+            case kill
+        }
+
+        /// The number of the call, counted over all processes from 1 on.
+        let point: Int
+        let kind: Kind
+
+        /// As the option `--schedule` takes it.
+        var description: String { "\(kind.rawValue):\(point)" }
     }
 
     var name: String
@@ -49,6 +68,14 @@ struct Profile {
     var diskSize = 1 << 32
     /// Before one call in this many, a file of the cache is damaged or removed; 0 for none.
     var damageOneIn = 0
+    /// Before one call in this many, the wall clock steps; 0 for none.
+    var clockStepsOneIn = 0
+    /// Before one call in this many, an entry or object that was replaced or removed gets its name again; 0 for none.
+    var putsBackOneIn = 0
+    /// Before one call in this many, the whole directory is removed; 0 for none.
+    var removalsOneIn = 0
+    /// Opening is tried three times, so it succeeds however the removals fall.
+    var mostRemovals = 2
 
     private static let collecting: [(OperationKind, Int)] = [
         (.get, 3), (.put, 5), (.remove, 3), (.collect, 4),
@@ -105,12 +132,15 @@ struct Profile {
         ),
         Profile(name: "full-disk", values: 60, keys: 12, weights: filling, lengths: large, diskSize: 7 << 20),
         Profile(name: "damage", damageOneIn: 200),
+        Profile(name: "clock", clockStepsOneIn: 200),
+        Profile(name: "restored", putsBackOneIn: 200),
+        Profile(name: "removed-directory", removalsOneIn: 500),
         Profile(name: "everything", killsOneIn: 600, stopsOneIn: 600, faultsOneIn: 300, expiresOneIn: 4),
     ]
 }
 
 /// The kinds of operations of a simulated process.
-enum OperationKind: String {
+enum OperationKind: String, CaseIterable {
     case get, put, putIfAbsent, remove, compute, increment, removeAll, expireAll, collect, reopen, touch
 }
 

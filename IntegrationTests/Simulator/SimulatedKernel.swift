@@ -64,8 +64,15 @@ final class SimulatedKernel {
         return file
     }
 
+    /// Whether ``formerNames`` are kept.
+    var keepsFormerNames = false
+
     private func leave(_ name: String, of directory: SimulatedFile) {
         guard let file = directory.names.removeValue(forKey: name) else { return }
+        if keepsFormerNames, !file.isDirectory, ["objects", "entries"].contains(directory.parent?.name) {
+            formerNames.append((name, directory, file))
+            if formerNames.count > 8 { formerNames.removeFirst() }
+        }
         file.links -= 1
         file.changed = fileTime
         directory.modified = fileTime
@@ -499,6 +506,24 @@ final class SimulatedKernel {
     // MARK: For damage and checks
 
     func remove(_ name: String, of directory: SimulatedFile) { leave(name, of: directory) }
+
+    /// Removes a directory and all that is in it, as `rm -rf` does.
+    func removeTree(_ name: String, of directory: SimulatedFile) {
+        guard let file = directory.names[name] else { return }
+        for entry in file.names.keys.sorted() { removeTree(entry, of: file) }
+        leave(name, of: directory)
+    }
+
+    /// Gives a name to a file that has lost it, in place of the file that has the name now.
+    func putBack(_ file: SimulatedFile, as name: String, in directory: SimulatedFile) {
+        leave(name, of: directory)
+        // The pages of a file that nobody used were given back.
+        if file.links == 0, file.uses == 0 { used += file.allocatedPages }
+        _ = enter(name, file, in: directory)
+    }
+
+    /// The last names that were removed or replaced below the cache's shards, with their files.
+    private(set) var formerNames: [(name: String, directory: SimulatedFile, file: SimulatedFile)] = []
 
     func cut(_ file: SimulatedFile, to length: Int) {
         change(file) { file.truncate(to: length) }

@@ -28,6 +28,8 @@ final class SimulatedProcess: @unchecked Sendable {
     var readySince: Int64?
     /// Higher goes first, in schedules by priority.
     var priority = 0
+    /// Whether it is past opening its cache, and has not ended its program.
+    var runsProgram = false
     /// The faults that the process's calls have had so far.
     var faults = 0
     /// The calls of each kind so far.

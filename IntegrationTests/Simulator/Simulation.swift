@@ -32,6 +32,8 @@ struct Outcome: CustomStringConvertible {
     let operations: Int
     let kills: Int
     let switches: Int
+    /// The points at which a schedule can intervene.
+    let points: Int
     let fingerprint: UInt64
     let violations: [String]
 
@@ -46,6 +48,8 @@ struct Outcome: CustomStringConvertible {
 /// A run of the product by several simulated processes, which a seed and a profile determine.
 final class Simulation: @unchecked Sendable {
     static let path = "/tmp/cache"
+    /// When the programs of a given schedule begin, by the monotonic clock in nanoseconds.
+    private static let beginning: Int64 = 2_000_000_000_000
 
     private let seed: UInt64
     private let profile: Profile
@@ -54,6 +58,8 @@ final class Simulation: @unchecked Sendable {
     private var history: [HistoryOperation] = []
     private var operations = 0
     private let programs: [[Operation]]
+    /// The operations before the run, which are not disturbed.
+    private let before: [Operation]
     /// The numbers that increments of one key returned, and how many increments began.
     private var counts: Set<Int> = []
     private var increments = 0
@@ -61,11 +67,18 @@ final class Simulation: @unchecked Sendable {
     private var computations: [(key: String, process: Int32)] = []
 
     /// Prepares a run; `programs` are those of the seed, unless others are given.
-    init(seed: UInt64, profile: Profile, programs: [[Operation]]? = nil, mistake: Mistake? = nil) {
+    init(
+        seed: UInt64,
+        profile: Profile,
+        before: [Operation] = [],
+        programs: [[Operation]]? = nil,
+        mistake: Mistake? = nil
+    ) {
         self.seed = seed
         self.profile = profile
         world = World(seed: seed, profile: profile)
         self.mistake = mistake
+        self.before = before
         self.programs = programs ?? Self.programs(seed: seed, profile)
     }
 
@@ -99,7 +112,7 @@ final class Simulation: @unchecked Sendable {
         World.present = world
         world.isTracing = isTracing
         world.kernel.capacity = profile.diskSize / SimulatedFile.pageSize
-        if !profile.beginsEmpty { world.run([{ [self] _ in prepare() }]) }
+        if !profile.beginsEmpty { world.run([{ [self] process in prepare(process) }]) }
         world.isHostile = true
         world.kernel.mistake = mistake
         world.run(programs.map { program in { [self] process in execute(program, process) } }) { [self] _ in
@@ -118,6 +131,7 @@ final class Simulation: @unchecked Sendable {
             operations: operations,
             kills: world.kills,
             switches: world.switches,
+            points: world.points,
             fingerprint: world.fingerprint,
             violations: world.violations
         )
@@ -146,13 +160,14 @@ final class Simulation: @unchecked Sendable {
         _ = Simulation(seed: 0, profile: Profile(name: "none", operations: 0)).run()
     }
 
-    private func prepare() {
+    private func prepare(_ process: SimulatedProcess) {
         do {
             let cache = try open()
             try cache.put(Data("x".utf8), forKey: "first")
             _ = try cache.get(forKey: "first")
             try cache.directory.collect()
             _ = cache.close()
+            execute(before, process)
         } catch {
             world.report("the cache can't be prepared: \(error)")
         }
@@ -174,7 +189,7 @@ final class Simulation: @unchecked Sendable {
                 UInt64($0)
             })
         else { return nil }
-        let isPut = programs.joined().contains { operation in
+        let isPut = (programs + [before]).joined().contains { operation in
             operation.key == key && operation.value == number
                 && [.put, .putIfAbsent, .compute].contains(operation.kind)
                 && bytes(number, operation.length) == data
@@ -184,6 +199,12 @@ final class Simulation: @unchecked Sendable {
 
     private func execute(_ program: [Operation], _ process: SimulatedProcess) {
         var cache: SharedCache?
+        if case .given = profile.schedule, world.isHostile, world.now < Self.beginning {
+            // All processes have opened the cache before the first of them begins; the first one goes on first.
+            cache = try? open()
+            sleepThread(for: .nanoseconds(Self.beginning + Int64(process.identifier) - world.now))
+        }
+        process.runsProgram = true
         for operation in program {
             if operation.delay > 0 { sleepThread(for: .microseconds(operation.delay)) }
             let faults = process.faults
@@ -206,6 +227,7 @@ final class Simulation: @unchecked Sendable {
             operations += 1
             checkUsage(after: operation)
         }
+        process.runsProgram = false
         _ = cache?.close()
     }
 
@@ -214,6 +236,7 @@ final class Simulation: @unchecked Sendable {
     /// It may if a process that holds a lock did not run for a while, because it was stopped or not chosen.
     private func isExplained(_ error: any Error) -> Bool {
         guard let error = error as? CacheError else { return false }
+        if profile.removalsOneIn > 0 { return error.code == .directoryVanished }
         // In a damaged directory any error is allowed.
         if world.damages > 0 { return true }
         // The values that are being written, or those of killed writers, reserve the whole limit.
@@ -327,7 +350,9 @@ final class Simulation: @unchecked Sendable {
         let value = cache.value(forKey: key, options: options) { [self] () -> Data in
             isComputed.value.withLock { $0 = true }
             let others = computations.filter { $0.key == key && isUndisturbed($0.process) }
-            if !others.isEmpty, profile.faultsOneIn == 0, profile.stopsOneIn == 0 {
+            // The locks of computations are in the directory.
+            if !others.isEmpty, profile.faultsOneIn == 0, profile.stopsOneIn == 0, profile.removalsOneIn == 0
+            {
                 world.report("\(process.identifier) computes \(key), and so does \(others[0].process)")
             }
             computations.append((key, process.identifier))
@@ -364,8 +389,9 @@ final class Simulation: @unchecked Sendable {
     private func judge() {
         let search = HistorySearch(
             mayVanish: profile.limit != nil || profile.diskSize < 1 << 30 || profile.damageOneIn > 0
-                || profile.faultsOneIn > 0
+                || profile.faultsOneIn > 0 || profile.clockStepsOneIn > 0
         )
+        if world.hasLostOrder { return }
         for key in Set(history.map(\.key)).sorted() {
             let operations = history.filter {
                 // A read that did not end returned nothing.
@@ -383,7 +409,7 @@ final class Simulation: @unchecked Sendable {
     private func check(_ process: SimulatedProcess) {
         do {
             // Beyond the time in which a claim or a touched object counts as in use.
-            sleepThread(for: .seconds(3600))
+            sleepThread(for: .seconds(3600) + .nanoseconds(world.setBack))
             let cache = try open()
             if world.damages > 0 {
                 var options = VerifyOptions()

@@ -13,15 +13,72 @@ import Foundation
             exit(64)
         }
         if let text = options.answer { return print(text) }
-        if options.isTracing || options.shrinks
-            || options.runs ?? .max <= Batches.size
-        {
-            beDeterministic()
-            World.takeCalls()
-            Simulation.warmUp()
-            exit(options.shrinks ? shrink(options) : run(options))
+        let isAlone =
+            if options.walk != nil {
+                options.schedule != nil
+            } else {
+                options.isTracing || options.shrinks || options.runs ?? .max <= Batches.size
+            }
+        beDeterministic()
+        World.takeCalls()
+        Simulation.warmUp()
+        if let walk = options.walk {
+            exit(isAlone ? run(walk, options) : runAll(walk, options))
         }
-        exit(Batches(options).run() ? 0 : 1)
+        exit(!isAlone ? runAll(options) : options.shrinks ? shrink(options) : run(options))
+    }
+
+    /// Runs the seeds in other simulators; returns the exit status.
+    nonisolated private static func runAll(_ options: SimulatorOptions) -> Int32 {
+        let end = options.seconds.map { Date() + $0 }
+        let last = options.runs.map { options.seed + $0 } ?? .max
+        var seed = options.seed
+        print("seeds from \(seed) on")
+        let batches = Batches(jobs: options.jobs, stopsAtFirst: options.stopsAtFirst)
+        let isRight = batches.run {
+            guard seed < last, end.map({ Date() < $0 }) ?? true else { return nil }
+            let runs = min(Batches.size, last - seed)
+            defer { seed += runs }
+            return options.words(seed: seed, runs: runs)
+        }
+        return isRight ? 0 : 1
+    }
+
+    /// Runs all schedules of a walk in other simulators, by their first intervention; returns the exit status.
+    nonisolated private static func runAll(_ walk: ScheduleWalk, _ options: SimulatorOptions) -> Int32 {
+        let first = walk.run([])
+        guard first.violations.isEmpty else {
+            print(first)
+            return 1
+        }
+        var starts = (1...max(1, first.points)).flatMap { point in
+            Profile.Intervention.Kind.allCases.compactMap { kind in
+                kind == .change || walk.kills ? Profile.Intervention(point: point, kind: kind) : nil
+            }
+        }[...]
+        let batches = Batches(jobs: options.jobs, stopsAtFirst: options.stopsAtFirst)
+        return batches.run { starts.popFirst().map { options.words(walk, from: [$0]) } } ? 0 : 1
+    }
+
+    /// Runs the schedules of a walk that begin with the given one, or that one alone if it is traced.
+    nonisolated private static func run(_ walk: ScheduleWalk, _ options: SimulatorOptions) -> Int32 {
+        var totals = Totals()
+        let schedule = options.schedule ?? []
+        func add(_ outcome: Outcome, _ schedule: [Profile.Intervention]) {
+            totals.add(outcome)
+            if outcome.violations.isEmpty { return }
+            print("schedule \(schedule.map(\.description).joined(separator: ",")): \(outcome)")
+        }
+        if options.isTracing {
+            add(walk.run(schedule, isTracing: true), schedule)
+        } else {
+            walk.walk(from: schedule) { schedule, outcome in
+                add(outcome, schedule)
+                return !options.stopsAtFirst || totals.red == 0
+            }
+        }
+        print(totals)
+        return totals.red == 0 ? 0 : 1
     }
 
     /// Starts this program anew with a fixed order of dictionaries, unless it has one.

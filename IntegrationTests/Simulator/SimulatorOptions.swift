@@ -24,6 +24,11 @@ struct SimulatorOptions {
           --trace         prints each step
           --mistake NAME  takes a safeguard away; includes --first
           --shrink        looks for the fewest operations with which the seed's profile breaks a promise
+          --walk A B      runs all schedules of two programs, such as put,get and remove,get, that have at most --bound
+                          changes between the processes
+          --bound N       the most changes and kills of a schedule; default: 1
+          --kills         lets a schedule also kill a process
+          --schedule LIST runs one schedule of a walk, such as change:12,kill:40
           --profiles      lists the profiles
           --mistakes      lists the safeguards
           --help          prints this text
@@ -39,6 +44,10 @@ struct SimulatorOptions {
     var stopsAtFirst = false
     var shrinks = false
     var mistake: Mistake?
+    /// The programs of a walk, if one is to be run.
+    var walk: ScheduleWalk?
+    /// The schedule of the walk to begin with.
+    var schedule: [Profile.Intervention]?
     /// What to print instead of running anything.
     var answer: String?
     private(set) var profiles = Profile.all
@@ -46,6 +55,8 @@ struct SimulatorOptions {
     init(_ arguments: ArraySlice<String>) throws {
         var words = arguments
         var isSeeded = false
+        var programs: [[OperationKind]] = []
+        var (bound, kills) = (1, false)
         func number(_ word: String) throws -> UInt64 {
             guard let number = words.popFirst().flatMap({ UInt64($0) }) else {
                 throw Invalid(description: "\(word): give a number")
@@ -71,6 +82,10 @@ struct SimulatorOptions {
                 if mistake == nil {
                     throw Invalid(description: "no safeguard \"\(name)\": --mistakes lists them")
                 }
+            case "--walk": programs = try (0..<2).map { _ in try Self.program(words.popFirst() ?? "") }
+            case "--bound": bound = Int(try number(word))
+            case "--kills": kills = true
+            case "--schedule": schedule = try Self.schedule(words.popFirst() ?? "")
             case "--first": stopsAtFirst = true
             case "--trace": isTracing = true
             case "--shrink": shrinks = true
@@ -82,6 +97,34 @@ struct SimulatorOptions {
         }
         if seconds != nil, !isSeeded { seed = .random(in: 0...UInt64(Int32.max)) }
         if seconds == nil, runs == nil { runs = 1 }
+        if !programs.isEmpty {
+            walk = ScheduleWalk(programs: programs, bound: bound, kills: kills, mistake: mistake)
+        } else if schedule != nil {
+            throw Invalid(description: "--schedule needs --walk")
+        }
+    }
+
+    private static func program(_ word: String) throws -> [OperationKind] {
+        if word.isEmpty {
+            throw Invalid(description: "--walk: give two programs, such as put,get and remove,get")
+        }
+        return try word.split(separator: ",").map { name in
+            guard let kind = OperationKind(rawValue: String(name)) else {
+                let names = OperationKind.allCases.map(\.rawValue).joined(separator: ", ")
+                throw Invalid(description: "no operation \"\(name)\": there are \(names)")
+            }
+            return kind
+        }
+    }
+
+    private static func schedule(_ word: String) throws -> [Profile.Intervention] {
+        try word.split(separator: ",").map { text in
+            let parts = text.split(separator: ":")
+            guard parts.count == 2, let kind = Profile.Intervention.Kind(rawValue: String(parts[0])),
+                let point = Int(parts[1])
+            else { throw Invalid(description: "\"\(text)\" is no intervention such as change:12 or kill:40") }
+            return Profile.Intervention(point: point, kind: kind)
+        }
     }
 
     func profile(of seed: UInt64) -> Profile { profiles[Int(seed % UInt64(profiles.count))] }
@@ -89,8 +132,17 @@ struct SimulatorOptions {
     /// The words for a simulator that runs a part of the seeds.
     func words(seed: UInt64, runs: UInt64) -> [String] {
         let profile = profiles.count == 1 ? ["--profile", profiles[0].name] : []
-        let mistake = mistake.map { ["--mistake", $0.rawValue] } ?? []
-        return ["--seed", "\(seed)", "--runs", "\(runs)"] + profile + mistake
+        return ["--seed", "\(seed)", "--runs", "\(runs)"] + profile + mistakeWords
             + (stopsAtFirst ? ["--first"] : [])
     }
+
+    /// The words for a simulator that runs the schedules of the walk which begin with these interventions.
+    func words(_ walk: ScheduleWalk, from schedule: [Profile.Intervention]) -> [String] {
+        let programs = walk.programs.map { $0.map(\.rawValue).joined(separator: ",") }
+        return ["--walk"] + programs + ["--bound", "\(walk.bound)"] + (walk.kills ? ["--kills"] : [])
+            + ["--schedule", schedule.map(\.description).joined(separator: ",")] + mistakeWords
+            + (stopsAtFirst ? ["--first"] : [])
+    }
+
+    private var mistakeWords: [String] { mistake.map { ["--mistake", $0.rawValue] } ?? [] }
 }

@@ -28,7 +28,11 @@ final class World {
     /// The nanoseconds since the machine's start.
     private(set) var now: Int64 = 1_000_000_000_000
     /// The wall clock's time at the machine's start.
-    private let start: Int64 = 1_700_000_000_000_000_000
+    private var start: Int64 = 1_700_000_000_000_000_000
+    /// Whether the wall clock steps back, and not forward.
+    private var setsClockBack = false
+    /// The sum of all steps of the wall clock into the past, in nanoseconds.
+    private(set) var setBack: Int64 = 0
     private(set) var steps = 0
     /// The mean time of a call in nanoseconds: the longer it is, the fewer calls other processes make during a sleep.
     private let callTime: Int
@@ -37,10 +41,17 @@ final class World {
     private(set) var kills = 0
     /// The number of files that ``damage()`` has damaged or removed.
     private(set) var damages = 0
+    /// How often the whole directory was removed.
+    private(set) var removals = 0
+    /// Whether an old file got its name again, or the whole directory was removed: then a get may return an old value.
+    private(set) var hasLostOrder = false
     private(set) var switches = 0
     /// The calls before which the running process loses its priority, counted among the interesting ones.
     private var changes: [Int] = []
     private var interestingCalls = 0
+    /// The calls at which a given schedule can intervene, so far.
+    private(set) var points = 0
+    private var interventions: ArraySlice<Profile.Intervention> = []
     private let end = DispatchSemaphore(value: 0)
     /// Whether each step is printed.
     var isTracing = false
@@ -58,9 +69,12 @@ final class World {
         generator = SeededGenerator(seed: seed)
         callTime = [5_000, 50_000, 500_000][Int(generator.next() % 3)]
         kernel = SimulatedKernel(now: 1_700_000_000_000_000_000)
+        kernel.keepsFormerNames = profile.putsBackOneIn > 0
         if case .priorities(let count) = profile.schedule {
             changes = (0..<count).map { _ in draw(profile.processes * profile.operations * 8) }
         }
+        setsClockBack = profile.clockStepsOneIn > 0 && draw(2) == 0
+        if case .given(let list) = profile.schedule { interventions = list[...] }
     }
 
     /// Returns a number from 0 to `bound` - 1.
@@ -153,7 +167,9 @@ final class World {
     }
 
     /// Chooses the process that goes on, after time has passed if all wait; returns nil if none is alive.
-    private func choose() -> SimulatedProcess? {
+    ///
+    /// With given interventions the process that runs is preferred, but not `excluded`.
+    private func choose(otherThan excluded: SimulatedProcess? = nil) -> SimulatedProcess? {
         while true {
             let alive = processes.filter(\.isAlive)
             guard !alive.isEmpty else { return nil }
@@ -178,6 +194,9 @@ final class World {
             switch profile.schedule {
             case .random: running = ready[draw(ready.count)]
             case .priorities: running = ready.max { $0.priority < $1.priority }
+            case .given:
+                let others = ready.filter { $0 !== excluded }
+                running = others.first { $0 === running } ?? others.first ?? excluded
             }
             longestPast = longestWait
             running?.readySince = nil
@@ -186,8 +205,8 @@ final class World {
     }
 
     /// Lets another process go on if it is chosen, and returns when this one is chosen again.
-    private func yield(_ process: SimulatedProcess) {
-        guard let next = choose(), next !== process else { return }
+    private func yield(_ process: SimulatedProcess, otherThan excluded: SimulatedProcess? = nil) {
+        guard let next = choose(otherThan: excluded), next !== process else { return }
         switches += 1
         next.turn.signal()
         process.turn.wait()
@@ -210,6 +229,39 @@ final class World {
         default: file.flip(draw(max(1, file.size)))
         }
         say("\(name) is damaged")
+    }
+
+    /// Steps the wall clock: in some runs forward, in the others back.
+    ///
+    /// Not both, because a step forward hides a step back from a collection: *Sharing between processes* says so.
+    private func stepClock() {
+        let length = [10_000_000, 2_000_000_000, 90_000_000_000, 3_600_000_000_000, 30 * 86_400_000_000_000][
+            draw(5)
+        ]
+        let step = Int64(setsClockBack ? -length : length)
+        start += step
+        if step < 0 { setBack -= step }
+        say("the clock steps by \(step / 1_000_000) ms")
+    }
+
+    /// Gives an old file its name again, as a restored backup does.
+    private func putBack() {
+        guard !kernel.formerNames.isEmpty else { return }
+        kernel.fileTime = fileTime
+        let (name, directory, file) = kernel.formerNames[draw(kernel.formerNames.count)]
+        kernel.putBack(file, as: name, in: directory)
+        (damages, hasLostOrder) = (damages + 1, true)
+        say("\(name) is put back")
+    }
+
+    /// Removes the whole directory, as a user does with `rm -rf`.
+    private func removeDirectory() {
+        guard let parent = kernel.file("/tmp") else { return }
+        kernel.fileTime = fileTime
+        kernel.removeTree("cache", of: parent)
+        removals += 1
+        (damages, hasLostOrder) = (damages + 1, true)
+        say("the directory is removed")
     }
 
     private func kill(_ process: SimulatedProcess) {
@@ -298,6 +350,9 @@ final class World {
         if isHostile {
             if kills < profile.mostKills, isDue(oneIn: profile.killsOneIn) { kill(process) }
             if isDue(oneIn: profile.damageOneIn) { damage() }
+            if isDue(oneIn: profile.clockStepsOneIn) { stepClock() }
+            if isDue(oneIn: profile.putsBackOneIn) { putBack() }
+            if removals < profile.mostRemovals, isDue(oneIn: profile.removalsOneIn) { removeDirectory() }
             if isDue(oneIn: profile.stopsOneIn) {
                 let duration = Int64(1 + draw(20)) * 100_000_000
                 say("is stopped for \(duration / 1_000_000) ms")
@@ -305,6 +360,7 @@ final class World {
                 return yield(process)
             }
         }
+        if case .given = profile.schedule { return intervene(process) }
         guard isInteresting(call, process) else { return }
         switch profile.schedule {
         case .random(let perMille):
@@ -315,6 +371,19 @@ final class World {
                 process.priority = -steps
                 yield(process)
             }
+        case .given: break
+        }
+    }
+
+    /// Does what is given for this point of the run.
+    private func intervene(_ process: SimulatedProcess) {
+        guard isHostile, process.runsProgram else { return }
+        points += 1
+        guard let next = interventions.first, next.point == points else { return }
+        interventions.removeFirst()
+        switch next.kind {
+        case .kill: kill(process)
+        case .change: yield(process, otherThan: process)
         }
     }
 
