@@ -15,7 +15,7 @@ import Foundation
         if let text = options.answer { return print(text) }
         let isAlone =
             if options.walk != nil {
-                options.schedule != nil
+                options.schedule != nil || options.isTracing
             } else {
                 options.isTracing || options.shrinks || options.runs ?? .max <= Batches.size
             }
@@ -47,9 +47,9 @@ import Foundation
     /// Runs all schedules of a walk in other simulators, by their first intervention; returns the exit status.
     nonisolated private static func runAll(_ walk: ScheduleWalk, _ options: SimulatorOptions) -> Int32 {
         let first = walk.run([])
-        guard first.violations.isEmpty else {
+        guard first.violations.isEmpty, walk.bound > 0 else {
             print(first)
-            return 1
+            return first.violations.isEmpty ? 0 : 1
         }
         var starts = (1...max(1, first.points)).flatMap { point in
             Profile.Intervention.Kind.allCases.compactMap { kind in
