@@ -3,7 +3,7 @@
 import Foundation
 import Platform
 
-/// Runs many simulators, one after another or several at once, and adds up what they report.
+/// Runs many simulators, some of them at the same time, and sums their results.
 ///
 /// The threads of killed simulated processes never end, so they would accumulate in one simulator.
 struct Batches {

@@ -517,7 +517,7 @@ final class SimulatedKernel {
     /// Gives a name to a file that has lost it, in place of the file that has the name now.
     func putBack(_ file: SimulatedFile, as name: String, in directory: SimulatedFile) {
         leave(name, of: directory)
-        // The pages of a file that nobody used were given back.
+        // A file without a name or a descriptor does not count as used space.
         if file.links == 0, file.uses == 0 { used += file.allocatedPages }
         _ = enter(name, file, in: directory)
     }

@@ -375,7 +375,7 @@ final class World {
         }
     }
 
-    /// Does what is given for this point of the run.
+    /// Carries out the schedule's intervention at this point, if there is one.
     private func intervene(_ process: SimulatedProcess) {
         guard isHostile, process.runsProgram else { return }
         points += 1

@@ -53,6 +53,8 @@ static inline size_t cplatform_first_word(const uint64_t *words, size_t count, u
 }
 
 /// Stores `value` in each word, with relaxed ordering.
+///
+/// Written in C for the same reason as cplatform_first_word.
 static inline void cplatform_store_words(uint64_t *words, size_t count, uint64_t value) {
     for (size_t index = 0; index < count; index++) {
         __atomic_store_n(&words[index], value, __ATOMIC_RELAXED);

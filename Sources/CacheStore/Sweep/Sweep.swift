@@ -230,7 +230,7 @@ package struct Sweep: Sendable {
                 // If no tick comes before the deadline, the clock is set back again and again. Then the stamp is too early and
                 // the sweep spares too many files, which is safe.
                 if stamp > start || ContinuousClock.now > deadline { return stamp }
-                // The clock was set back: its next tick is waited for.
+                // If the clock was set back, wait for the next tick of its new time.
                 start = stamp
                 store.control.noteSweepStep()
                 sleepThread(for: .microseconds(500))
