@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -31,7 +32,6 @@ const int cplatform_O_NOATIME = O_NOATIME;
 const int cplatform_F_OFD_SETLK = F_OFD_SETLK;
 const unsigned long cplatform_ST_NOATIME = ST_NOATIME;
 const unsigned long cplatform_ST_RELATIME = ST_RELATIME;
-const int cplatform_AT_EMPTY_PATH = AT_EMPTY_PATH;
 const int cplatform_SEEK_DATA = SEEK_DATA;
 const long cplatform_UTIME_OMIT = UTIME_OMIT;
 
@@ -49,7 +49,7 @@ long cplatform_granted(int call, long count) {
     return injector(call, count);
 }
 
-int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode) {
+int cplatform_openat_nofollow(int directory, struct cplatform_path path, int flags, unsigned int mode) {
     static atomic_int unavailable;
     if (!atomic_load_explicit(&unavailable, memory_order_relaxed)) {
         struct open_how how = {
@@ -57,12 +57,47 @@ int cplatform_openat_nofollow(int directory, const char *path, int flags, unsign
             .mode = mode,
             .resolve = RESOLVE_NO_SYMLINKS,
         };
-        int descriptor = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+        int descriptor = (int)syscall(SYS_openat2, directory, path.bytes, &how, sizeof how);
         // Old seccomp profiles return EPERM for an unknown call. If EPERM is genuine, openat returns it again.
         if (descriptor >= 0 || (errno != ENOSYS && errno != EPERM)) return descriptor;
         if (errno == ENOSYS) atomic_store_explicit(&unavailable, 1, memory_order_relaxed);
     }
-    return openat(directory, path, flags | O_NOFOLLOW, mode);
+    return openat(directory, path.bytes, flags | O_NOFOLLOW, mode);
+}
+
+int cplatform_mkdirat(int directory, struct cplatform_path path, unsigned int mode) {
+    return mkdirat(directory, path.bytes, mode);
+}
+
+int cplatform_unlinkat(int directory, struct cplatform_path path) { return unlinkat(directory, path.bytes, 0); }
+
+int cplatform_linkat(int directory, struct cplatform_path path, int new_directory, struct cplatform_path new_path) {
+    return linkat(directory, path.bytes, new_directory, new_path.bytes, 0);
+}
+
+int cplatform_renameat(int directory, struct cplatform_path path, int new_directory, struct cplatform_path new_path) {
+    return renameat(directory, path.bytes, new_directory, new_path.bytes);
+}
+
+int cplatform_fstatat(int directory, struct cplatform_path path, void *status) {
+    return fstatat(directory, path.bytes, status, AT_SYMLINK_NOFOLLOW);
+}
+
+int cplatform_link_descriptor(int file, int directory, struct cplatform_path path) {
+    return linkat(file, "", directory, path.bytes, AT_EMPTY_PATH);
+}
+
+int cplatform_link_target(const char *link, int directory, struct cplatform_path path) {
+    return linkat(AT_FDCWD, link, directory, path.bytes, AT_SYMLINK_FOLLOW);
+}
+
+int cplatform_set_access_time(int directory, struct cplatform_path path, int64_t seconds, long nanoseconds) {
+    struct timespec times[2] = {{.tv_sec = seconds, .tv_nsec = nanoseconds}, {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
+    return utimensat(directory, path.bytes, times, AT_SYMLINK_NOFOLLOW);
+}
+
+int cplatform_touch(int directory, struct cplatform_path path) {
+    return utimensat(directory, path.bytes, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
 long cplatform_read(int descriptor, void *buffer, size_t count) {
@@ -83,10 +118,10 @@ struct extended_attribute_arguments {
     uint32_t flags;
 };
 
-long cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size) {
+long cplatform_getxattrat(int directory, struct cplatform_path path, const char *name, void *value, size_t size) {
     struct extended_attribute_arguments arguments = {(uint64_t)(uintptr_t)value, (uint32_t)size, 0};
     return syscall(
-        SYS_getxattrat, directory, path, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
+        SYS_getxattrat, directory, path.bytes, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
 }
 
 long cplatform_getdents64(int directory, void *buffer, size_t size) {

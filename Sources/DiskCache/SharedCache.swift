@@ -173,7 +173,7 @@ public final class SharedCache: Sendable {
     ) throws(CacheError) -> Record {
         var record = Record(content: content, created: now)
         try apply(options.expires, options.onAccess, staleFor: options.staleFor, to: &record, now: now)
-        if configuration.keyNames == .stored, let key, key.utf8.count <= RecordCodec.longestKey {
+        if configuration.keyNames == .stored, let key, key.utf8.count <= Record.longestKey {
             record.key = key
         }
         options.describe(&record)

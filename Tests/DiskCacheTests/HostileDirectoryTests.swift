@@ -61,7 +61,7 @@ import Testing
                 try store.directory.entries.setAttribute(
                     "user.dc",
                     of: StoreLayout.path(of: digest),
-                    to: RecordCodec.encode(record, for: digest).span
+                    to: record.encoded(for: digest).span
                 )
             }
             _ = try await fixture.cache.blocking { try $0.directory.statistics() }

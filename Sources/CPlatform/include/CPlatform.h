@@ -69,8 +69,6 @@ extern const int cplatform_O_NOATIME;
 extern const int cplatform_O_PATH;
 /// ST_NOATIME and ST_RELATIME: how a mount records reads, statvfs(3).
 extern const unsigned long cplatform_ST_NOATIME, cplatform_ST_RELATIME;
-/// AT_EMPTY_PATH for linkat(2).
-extern const int cplatform_AT_EMPTY_PATH;
 /// F_OFD_SETLK: a byte-range lock owned by the open file description, fcntl(2).
 extern const int cplatform_F_OFD_SETLK;
 /// SEEK_DATA for lseek(2).
@@ -78,9 +76,31 @@ extern const int cplatform_SEEK_DATA;
 /// UTIME_OMIT for utimensat(2).
 extern const long cplatform_UTIME_OMIT;
 
+/// A path of at most 95 bytes and the final NUL. It is passed by value, because Swift can pass the address of a constant
+/// only to a closure.
+struct cplatform_path { char bytes[96]; };
+
 /// openat2(2) with RESOLVE_NO_SYMLINKS: no component of the path may be a symbolic link. If the kernel lacks the call
 /// (before 5.6) or a sandbox forbids it, openat(2) with O_NOFOLLOW, which checks only the last component.
-int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode);
+int cplatform_openat_nofollow(int directory, struct cplatform_path path, int flags, unsigned int mode);
+
+/// The calls of the same names. None follows a symbolic link at the end of the path.
+int cplatform_mkdirat(int directory, struct cplatform_path path, unsigned int mode);
+int cplatform_unlinkat(int directory, struct cplatform_path path);
+int cplatform_linkat(int directory, struct cplatform_path path, int new_directory, struct cplatform_path new_path);
+int cplatform_renameat(int directory, struct cplatform_path path, int new_directory, struct cplatform_path new_path);
+/// `status` points to a struct stat.
+int cplatform_fstatat(int directory, struct cplatform_path path, void *status);
+
+/// linkat(2) with AT_EMPTY_PATH: names an unnamed file that this process has opened. ENOENT before Linux 6.10.
+int cplatform_link_descriptor(int file, int directory, struct cplatform_path path);
+/// linkat(2) with AT_SYMLINK_FOLLOW: names the file to which the symbolic link `link` leads.
+int cplatform_link_target(const char *link, int directory, struct cplatform_path path);
+
+/// utimensat(2): sets the access time and leaves the modification time unchanged.
+int cplatform_set_access_time(int directory, struct cplatform_path path, int64_t seconds, long nanoseconds);
+/// utimensat(2): sets both times to the kernel's current time.
+int cplatform_touch(int directory, struct cplatform_path path);
 
 /// read(2) and close(2) by syscall(2): glibc's functions are cancellation points, which in a process with several
 /// threads costs two atomic operations per call.
@@ -88,7 +108,7 @@ long cplatform_read(int descriptor, void *buffer, size_t count);
 int cplatform_close(int descriptor);
 
 /// getxattrat(2), Linux 6.13, without following a symbolic link at the end of the path. ENOSYS on older kernels.
-long cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size);
+long cplatform_getxattrat(int directory, struct cplatform_path path, const char *name, void *value, size_t size);
 
 /// getdents64(2): returns the number of bytes, 0 at the end.
 long cplatform_getdents64(int directory, void *buffer, size_t size);

@@ -65,12 +65,13 @@ struct TemporaryFile: ~Copyable {
             return true
         }
         do throws(Errno) {
-            return try unlessExists { () throws(Errno) in try target.link(file, as: path) }
+            try target.link(file, as: path)
         } catch {
+            if error == .exists { return false }
             guard error.leavesCopy else { throw error }
             try target.publish(copyOf: file, as: path)
-            return true
         }
+        return true
     }
 
     /// Moves a named file to its place, replacing an existing file.

@@ -21,7 +21,7 @@ package final class StoredEntry: Sendable {
 
     init(of key: Digest, _ bytes: [UInt8]) {
         self.bytes = bytes
-        record = RecordCodec.decode(bytes, for: key)
+        record = Record(decoding: bytes, for: key)
         isUndecided = false
         judged = .distantPast
     }
@@ -122,7 +122,7 @@ package final class Entries: Sendable {
             if hasAttributes, let value = try directory.entries.attribute(name, of: path) { return value }
             let file = try openUnnoticed(path)
             if hasAttributes, let later = try file.attribute(name) { return later }
-            return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
+            return try file.readToEnd(limit: Record.maximumSize) ?? []
         } catch {
             // Another kind of file is in the entry's place and has no record. Any other error, including an error of the
             // attribute, does not show whether there is a record.

@@ -49,27 +49,25 @@ extension Objects {
     /// block group of its directory, and searches 256 groups faster than one. An unnamed file can be linked into any
     /// directory of the file system. With 4 KiB on ext4, an unnamed file that is linked costs 67,000 instructions, and a
     /// named file that is renamed 81,000 (Linux 6.18).
-    private func stage(for digest: Digest?) throws(CacheError) -> TemporaryFile {
-        do throws(Errno) {
-            guard directory.capabilities.unnamedFiles else {
-                return try TemporaryFile(in: directory, mode: FileMode.object)
-            }
-            guard let digest else { return try unnamed(in: ".") }
-            return try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
-                try unnamed(in: StoreLayout.shard(of: digest))
-            }
-        } catch {
-            throw CacheError(errno: error, "create an object", path: place)
+    private func create(for digest: Digest?) throws(Errno) -> TemporaryFile {
+        guard directory.capabilities.unnamedFiles else {
+            return try TemporaryFile(in: directory, mode: FileMode.object)
+        }
+        guard let digest else { return try unnamed(in: ".") }
+        return try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
+            try unnamed(in: StoreLayout.shard(of: digest))
         }
     }
 
     /// Creates the file of an object whose digest is not known yet; calls `makeSpace` and retries if the disk is full.
-    private func stage(makingSpace makeSpace: (Int) -> Bool) throws(CacheError) -> TemporaryFile {
+    private func create(makingSpace makeSpace: (Int) -> Bool) throws(CacheError) -> TemporaryFile {
         while true {
-            do throws(CacheError) {
-                return try stage(for: nil)
+            do throws(Errno) {
+                return try create(for: nil)
             } catch {
-                guard error.cause?.isDiskFull ?? false, makeSpace(0) else { throw error }
+                guard error.isDiskFull, makeSpace(0) else {
+                    throw CacheError(errno: error, "write an object", path: place)
+                }
             }
         }
     }
@@ -84,18 +82,16 @@ extension Objects {
 
     /// Writes bytes in memory to a new object.
     func stage(_ bytes: Span<UInt8>, as digest: Digest) throws(CacheError) -> TemporaryFile {
-        do throws(CacheError) {
-            var staged = try stage(for: digest)
-            try describing("write an object", place) { () throws(Errno) in
-                try staged.file.writeAll(bytes)
-                if isDurable { try staged.file.synchronize() }
-            }
+        do throws(Errno) {
+            var staged = try create(for: digest)
+            try staged.file.writeAll(bytes)
+            if isDurable { try staged.file.synchronize() }
             staged.allocatedSize = control.allocation(of: staged.file, length: bytes.count)
             return staged
         } catch {
             // If no new object can be written, an existing one may still be usable: the next put checks for it.
             newKeyPredictor.note(isNew: false)
-            throw error
+            throw CacheError(errno: error, "write an object", path: place)
         }
     }
 
@@ -112,7 +108,7 @@ extension Objects {
         atMost most: Int64?,
         makeSpace: (Int) -> Bool
     ) throws(CacheError) -> StagedCopy {
-        var staged = try stage(makingSpace: makeSpace)
+        var staged = try create(makingSpace: makeSpace)
         let isWhole = try describing("copy a file to", place) { () throws(Errno) in
             // The stored bytes are described afterwards, because the source may change during the copy.
             try staged.file.copyAll(from: source, atMost: most, makeSpace: makeSpace)

@@ -109,7 +109,7 @@ extension KeySelection {
     var isFitForRule: Bool {
         switch form {
         case .all: true
-        case .prefix(let text), .tagged(let text): text.utf8.count <= RecordCodec.longestKey
+        case .prefix(let text), .tagged(let text): text.utf8.count <= Record.longestKey
         case .glob: false
         }
     }

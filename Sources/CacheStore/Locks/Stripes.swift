@@ -29,7 +29,7 @@ package final class Stripes: Sendable {
 
     private struct Stripe: ~Copyable {
         /// Opened at its first use, and never replaced.
-        let lock = FileLockPlace()
+        let lock = AtomicLazyReference<FileLock>()
         /// Until when the stripe counts as stuck, for the shared and for the exclusive mode, in milliseconds of
         /// CLOCK_MONOTONIC.
         let stuckUntil = InlineArray<2, Atomic<UInt64>> { _ in Atomic(0) }
@@ -59,11 +59,10 @@ package final class Stripes: Sendable {
         guard processGeneration == owner else {
             throw CacheError(.forked, to: "lock", path: path(of: stripe))
         }
-        while try !take(mode, stripe, patience) { try open(stripe) }
-        return StripeLock(stripes: self, stripe: stripe, mode: mode)
+        let lock = if let open = stripes[stripe].lock.load() { open } else { try open(stripe) }
+        try take(lock, mode, stripe, patience)
+        return StripeLock(lock: lock, mode: mode)
     }
-
-    fileprivate func unlock(_ mode: LockMode, stripe: Int) { stripes[stripe].lock.unlock(mode) }
 
     /// Acquires each stripe exclusively once and releases it: by the end, all holders at the start have released theirs.
     ///
@@ -90,20 +89,21 @@ package final class Stripes: Sendable {
         return skipped
     }
 
-    /// Acquires a stripe; returns false if its file was not opened yet.
-    private func take(_ mode: LockMode, _ stripe: Int, _ patience: Duration) throws(CacheError) -> Bool {
+    private func take(
+        _ lock: FileLock,
+        _ mode: LockMode,
+        _ stripe: Int,
+        _ patience: Duration
+    ) throws(CacheError) {
         let mark = mode == .shared ? 0 : 1
         let until = stripes[stripe].stuckUntil[mark].load(ordering: .relaxed)
         let isStuck = until != 0 && Timestamp.monotonicMilliseconds < until
         var waits = 0
         while true {
             do throws(Errno) {
-                let isOpen = try stripes[stripe].lock.lock(
-                    mode,
-                    patience: isStuck ? min(patience, Self.stuckPatience) : patience
-                )
-                if until != 0, isOpen { stripes[stripe].stuckUntil[mark].store(0, ordering: .relaxed) }
-                return isOpen
+                try lock.lock(mode, patience: isStuck ? min(patience, Self.stuckPatience) : patience)
+                if until != 0 { stripes[stripe].stuckUntil[mark].store(0, ordering: .relaxed) }
+                return
             } catch {
                 if error == .timedOut, !isStuck, patience >= Self.tellingWait {
                     waits += 1
@@ -122,14 +122,13 @@ package final class Stripes: Sendable {
     }
 
     /// Opens the stripe's file, unless another thread was first: two descriptors of one process would exclude each other.
-    private func open(_ stripe: Int) throws(CacheError) {
+    private func open(_ stripe: Int) throws(CacheError) -> FileLock {
         let file = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
             let name = StoreLayout.lockName(tree, stripe)
             return try control.directory.locks.open(name, [.readWrite, .create], mode: FileMode.file)
         }
-        stripes[stripe].lock.settle(
-            FileLock(owning: file) { [control, tree] in control.wantedWord(tree, stripe) }
-        )
+        let lock = FileLock(owning: file) { [control, tree] in control.wantedWord(tree, stripe) }
+        return stripes[stripe].lock.storeIfNil(lock)
     }
 
     private func path(of stripe: Int) -> String {
@@ -141,11 +140,10 @@ package final class Stripes: Sendable {
 ///
 /// Functions that need the stripe take it as an argument.
 struct StripeLock: ~Copyable {
-    fileprivate let stripes: Stripes
-    fileprivate let stripe: Int
+    fileprivate let lock: FileLock
     fileprivate let mode: LockMode
 
-    deinit { stripes.unlock(mode, stripe: stripe) }
+    deinit { lock.unlock(mode) }
 
     /// Releases the stripe now.
     consuming func release() {}

@@ -124,6 +124,6 @@ package struct LoggedKey: Sendable, Equatable {
     package init(digest: Digest, name: String?) {
         self.digest = digest
         // The limit is the same as in a record; it also keeps a line from exceeding a batch.
-        self.name = name.flatMap { $0.utf8.count <= RecordCodec.longestKey ? $0 : nil }
+        self.name = name.flatMap { $0.utf8.count <= Record.longestKey ? $0 : nil }
     }
 }

@@ -86,7 +86,7 @@ struct EntryWrite: ~Copyable {
         willWrite: (() -> Void)? = nil,
         in store: Store
     ) throws(CacheError) {
-        let bytes = RecordCodec.encode(record, for: key)
+        let bytes = record.encoded(for: key)
         try Self.check(bytes, in: store)
         self.store = store
         self.key = key
@@ -108,7 +108,7 @@ struct EntryWrite: ~Copyable {
     static func check(_ record: [UInt8], in store: Store) throws(CacheError) {
         // The 25 bytes: a draft does not contain the length of its content yet, which takes up to ten bytes. The number of
         // the rules in force takes ten more, its item two, and the length of all items three.
-        if record.count + 25 > RecordCodec.maximumSize {
+        if record.count + 25 > Record.maximumSize {
             let operation = "store \(record.count) bytes of metadata in"
             throw CacheError(.invalidArgument, to: operation, path: store.directory.path)
         }
@@ -418,9 +418,9 @@ struct EntryWrite: ~Copyable {
     /// The creation time of the record does not imply that.
     private func recordFollowing(rule: UInt64) -> [UInt8] {
         // The bytes always decode, as they were encoded from a record.
-        guard var record = RecordCodec.decode(record, for: key) else { return record }
+        guard var record = Record(decoding: record, for: key) else { return record }
         record.followedRule = rule
-        return RecordCodec.encode(record, for: key)
+        return record.encoded(for: key)
     }
 
     /// Records the garbage that the write creates, now or when the entry expires.

@@ -46,7 +46,7 @@ extension Store {
         for key: Digest,
         _ draft: Record
     ) throws(CacheError) -> StagedCopy {
-        let bytes = RecordCodec.encode(draft, for: key)
+        let bytes = draft.encoded(for: key)
         try EntryWrite.check(bytes, in: self)
         let now = draft.created
         var wait = SpaceWait()

@@ -114,7 +114,7 @@ package final class Store: Sendable {
         if let content, try objects.isPresent(content) { return false }
         let isDeleted = try entries.delete(key, under: lock)
         lock.release()
-        if isDeleted { log(.repaired, of: key, name: RecordCodec.decode(bytes, for: key)?.key) }
+        if isDeleted { log(.repaired, of: key, name: Record(decoding: bytes, for: key)?.key) }
         return isDeleted
     }
 }

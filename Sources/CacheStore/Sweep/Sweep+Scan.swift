@@ -70,7 +70,7 @@ extension Sweep {
             let key = file.digest
             do throws(CacheError) {
                 guard let (bytes, status) = try store.entry(key, in: directory) else { continue }
-                let record = RecordCodec.decode(bytes, for: key)
+                let record = Record(decoding: bytes, for: key)
                 var entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
                 if let record { try judge(&entry, record, bytes, status, now, &watch) }
                 sightings.append((entry, record?.content.length ?? 0))
@@ -189,7 +189,7 @@ extension Sweep {
         guard request.onRemoval != nil, let entry = removal.entry,
             let bytes = try store.recordBytes(of: entry.key, in: shard)
         else { return nil }
-        return RecordCodec.decode(bytes, for: entry.key)?.key
+        return Record(decoding: bytes, for: entry.key)?.key
     }
 
     /// Reports the deleted entries to the handler; holds no lock.
@@ -247,7 +247,7 @@ extension Sweep {
         if removal.reason != .dangling, stamp.isUntouched(entry, status) { return true }
         guard let bytes = try store.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
         else { return false }
-        guard removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: entry.key)
+        guard removal.reason == .dangling, let record = Record(decoding: bytes, for: entry.key)
         else { return true }
         return try store.object(record.content.digest) == nil
     }

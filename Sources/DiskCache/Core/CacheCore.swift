@@ -95,17 +95,19 @@ final class CacheCore: Sendable {
         do throws(CacheError) {
             return try body(store)
         } catch {
-            guard error.cause == .noEntry, Self.isGone(store) else { throw error }
-            throw CacheError(.directoryVanished, to: "use", path: path, cause: .noEntry)
+            throw described(error, of: store)
         }
     }
 
-    /// Returns whether the directory is gone; false also if that can't be determined, so that the original error is thrown.
+    /// Returns the error to throw after an error of `store`: ``CacheError/Code/directoryVanished`` if its directory is gone.
+    ///
+    /// If it can't be determined whether the directory is gone, the result is `error`.
     ///
     /// Not inlined, which would cost every get 80 instructions.
     @inline(never)
-    private static func isGone(_ store: Store) -> Bool {
-        (try? store.directory.isCurrent()) == false
+    func described(_ error: CacheError, of store: Store) -> CacheError {
+        guard error.cause == .noEntry, (try? store.directory.isCurrent()) == false else { return error }
+        return CacheError(.directoryVanished, to: "use", path: path, cause: .noEntry)
     }
 
     /// Switches to the directory that the path refers to now, creating it if it is missing.

@@ -71,8 +71,12 @@ extension SharedCache {
         // A queued put is published, not dropped: gets must see its value until this one is on disk, and also if this one
         // fails.
         writeBehind.settle(digest)
-        let generation = try core.describingFailures { (store) throws(CacheError) in
-            try store.put(bytes, for: digest, record, wait)
+        let store = core.store
+        let generation: Generation?
+        do throws(CacheError) {
+            generation = try store.put(bytes, for: digest, record, wait)
+        } catch {
+            throw core.described(error, of: store)
         }
         let terms = configuration.memory.terms(of: options)
         if terms.keeps == .diskOnly { forget(key, .replaced) }

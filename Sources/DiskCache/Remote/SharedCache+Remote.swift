@@ -118,7 +118,7 @@ extension SharedCache {
         in store: Store
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
         let moment = now
-        let isNamed = configuration.keyNames == .stored && key.utf8.count <= RecordCodec.longestKey
+        let isNamed = configuration.keyNames == .stored && key.utf8.count <= Record.longestKey
         let record = value.record.arrived(
             at: moment,
             content: value.content,

@@ -33,36 +33,6 @@ package struct Directory: ~Copyable, Sendable {
         Directory(owning: descriptor, ownership)
     }
 
-    /// Makes a system call with this directory's number and `path`.
-    @safe
-    @discardableResult
-    @inline(__always)
-    func call<Value: FixedWidthInteger & SignedInteger>(
-        _ name: SystemCall,
-        _ path: RelativePath,
-        _ body: (CInt, UnsafePointer<CChar>) -> Value
-    ) throws(Errno) -> Value {
-        try unsafe path.withCString { (path) throws(Errno) in
-            try systemCall(name) { unsafe body(descriptor.rawValue, path) }
-        }
-    }
-
-    /// Makes a system call that changes the name at `path`; `body` gets the directory that contains the name, and the
-    /// name alone.
-    ///
-    /// Calls such as linkat(2) and unlinkat(2) follow a symbolic link that replaces an intermediate directory. So a path
-    /// with a directory takes two additional calls: `openat2`, `close`.
-    @safe
-    @discardableResult
-    func change<Value: FixedWidthInteger & SignedInteger>(
-        _ name: SystemCall,
-        _ path: RelativePath,
-        _ body: (CInt, UnsafePointer<CChar>) -> Value
-    ) throws(Errno) -> Value {
-        guard let (directory, rest) = path.firstDirectory else { return try call(name, path, body) }
-        return try openPlace(directory).change(name, rest, body)
-    }
-
     /// Opens a directory below this one.
     ///
     /// C: `openat2`.
@@ -74,13 +44,18 @@ package struct Directory: ~Copyable, Sendable {
     }
 
     /// Opens a directory for calls on names in it, without requiring permission to list it.
+    ///
+    /// Calls such as linkat(2) and unlinkat(2) follow a symbolic link that replaces an intermediate directory. So a change
+    /// below a directory of this one opens that directory first, which takes two more calls: `openat2`, `close`.
     private func openPlace(_ path: RelativePath) throws(Errno) -> Directory {
         try openDirectory(path, cplatform_O_PATH)
     }
 
     private func openDirectory(_ path: RelativePath, _ access: CInt) throws(Errno) -> Directory {
         let flags = access | O_DIRECTORY | O_CLOEXEC
-        let number = try call(.open, path) { unsafe cplatform_openat_nofollow($0, $1, flags, 0) }
+        let number = try systemCall(.open) {
+            cplatform_openat_nofollow(descriptor.rawValue, path.inC, flags, 0)
+        }
         return Directory(owning: FileDescriptor(owning: number), ownership)
     }
 
@@ -145,7 +120,9 @@ package struct Directory: ~Copyable, Sendable {
         // A terminal must not become this process's controlling terminal, and the call must not wait for the other end of a
         // pipe.
         let flags = flags.rawValue | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
-        let number = try call(.open, path) { unsafe cplatform_openat_nofollow($0, $1, flags, mode) }
+        let number = try systemCall(.open) {
+            cplatform_openat_nofollow(descriptor.rawValue, path.inC, flags, mode)
+        }
         return FileDescriptor(owning: number)
     }
 
@@ -209,13 +186,17 @@ package struct Directory: ~Copyable, Sendable {
     /// C: `mkdirat`; for root in another user's directory also `openat2`, `fchown` and `close`.
     @discardableResult
     package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) -> Bool {
-        let isNew = try unlessExists { () throws(Errno) in
-            try change(.makeDirectory, path) { unsafe mkdirat($0, $1, mode) }
+        if let (directory, name) = path.firstDirectory {
+            return try openPlace(directory).makeDirectoryIfMissing(name, mode: mode)
         }
-        if isNew, let ownership, ownership.givesFilesAway {
-            ownership.give(try openDirectory(path).descriptor)
+        do throws(Errno) {
+            try systemCall(.makeDirectory) { cplatform_mkdirat(descriptor.rawValue, path.inC, mode) }
+        } catch {
+            if error == .exists { return false }
+            throw error
         }
-        return isNew
+        if let ownership, ownership.givesFilesAway { ownership.give(try openDirectory(path).descriptor) }
+        return true
     }
 
     /// Creates a directory at a path from the user.
@@ -238,10 +219,13 @@ package struct Directory: ~Copyable, Sendable {
     /// Since Linux 6.10, the process that opened the file may link it by descriptor (AT_EMPTY_PATH). On older kernels,
     /// and if the kernel refuses that, the function links the file from /proc/self/fd, as described in open(2).
     package func link(_ file: borrowing FileDescriptor, as path: RelativePath) throws(Errno) {
-        let number = file.rawValue
+        if let (directory, name) = path.firstDirectory {
+            return try openPlace(directory).link(file, as: name)
+        }
+        let (number, target) = (file.rawValue, descriptor.rawValue)
         if KernelSupport.emptyPathLinks {
             do throws(Errno) {
-                try change(.link, path) { unsafe linkat(number, "", $0, $1, cplatform_AT_EMPTY_PATH) }
+                try systemCall(.link) { cplatform_link_descriptor(number, target, path.inC) }
                 return
             } catch {
                 // The kernel reports ENOENT if the process lacks permission, and also if the directory was deleted. In
@@ -250,7 +234,7 @@ package struct Directory: ~Copyable, Sendable {
             }
         }
         let link = "/proc/self/fd/\(number)"
-        try change(.link, path) { unsafe linkat(AT_FDCWD, link, $0, $1, AT_SYMLINK_FOLLOW) }
+        try systemCall(.link) { unsafe cplatform_link_target(link, target, path.inC) }
     }
 
     /// Gives a file a second name; both names are in this directory, not below it.
@@ -258,9 +242,7 @@ package struct Directory: ~Copyable, Sendable {
     /// C: `linkat`.
     package func link(_ path: RelativePath, as newPath: RelativePath) throws(Errno) {
         let number = descriptor.rawValue
-        _ = try unsafe path.withCString { (path) throws(Errno) in
-            try call(.link, newPath) { unsafe linkat(number, path, $0, $1, 0) }
-        }
+        try systemCall(.link) { cplatform_linkat(number, path.inC, number, newPath.inC) }
     }
 
     /// Moves a file atomically, replacing any file at the new path.
@@ -271,29 +253,29 @@ package struct Directory: ~Copyable, Sendable {
         to target: borrowing Directory,
         _ newPath: RelativePath
     ) throws(Errno) {
-        if let (directory, rest) = path.firstDirectory {
-            return try openPlace(directory).rename(rest, to: target, newPath)
+        if let (directory, name) = path.firstDirectory {
+            return try openPlace(directory).rename(name, to: target, newPath)
         }
-        let number = descriptor.rawValue
-        _ = try unsafe path.withCString { (path) throws(Errno) in
-            try target.change(.rename, newPath) { unsafe renameat(number, path, $0, $1) }
+        if let (directory, name) = newPath.firstDirectory {
+            return try rename(path, to: target.openPlace(directory), name)
         }
+        let (number, newNumber) = (descriptor.rawValue, target.descriptor.rawValue)
+        try systemCall(.rename) { cplatform_renameat(number, path.inC, newNumber, newPath.inC) }
     }
 
     /// Removes a file's name.
     ///
     /// C: `unlinkat`.
     package func unlink(_ path: RelativePath) throws(Errno) {
-        try change(.unlink, path) { unsafe unlinkat($0, $1, 0) }
+        if let (directory, name) = path.firstDirectory { return try openPlace(directory).unlink(name) }
+        try systemCall(.unlink) { cplatform_unlinkat(descriptor.rawValue, path.inC) }
     }
 
     /// Returns the status of a file, without following a symbolic link.
     ///
     /// C: `fstatat`.
     package func status(of path: RelativePath) throws(Errno) -> FileStatus {
-        try unsafe path.withCString { (path) throws(Errno) in
-            try FileStatus { unsafe fstatat(descriptor.rawValue, path, &$0, AT_SYMLINK_NOFOLLOW) }
-        }
+        try FileStatus { unsafe cplatform_fstatat(descriptor.rawValue, path.inC, &$0) }
     }
 
     /// Returns the status of a file, or nil if it does not exist.
@@ -307,8 +289,12 @@ package struct Directory: ~Copyable, Sendable {
     ///
     /// C: `utimensat`.
     package func setAccessTime(of path: RelativePath, to time: Timestamp) throws(Errno) {
-        try unsafe time.withAccessTimes { (times) throws(Errno) in
-            try change(.setTimes, path) { unsafe utimensat($0, $1, times, AT_SYMLINK_NOFOLLOW) }
+        if let (directory, name) = path.firstDirectory {
+            return try openPlace(directory).setAccessTime(of: name, to: time)
+        }
+        let time = time.fileTime
+        try systemCall(.setTimes) {
+            cplatform_set_access_time(descriptor.rawValue, path.inC, Int64(time.tv_sec), time.tv_nsec)
         }
     }
 
@@ -318,7 +304,8 @@ package struct Directory: ~Copyable, Sendable {
     ///
     /// C: `utimensat`.
     package func touch(_ path: RelativePath) throws(Errno) {
-        try change(.setTimes, path) { unsafe utimensat($0, $1, nil, AT_SYMLINK_NOFOLLOW) }
+        if let (directory, name) = path.firstDirectory { return try openPlace(directory).touch(name) }
+        try systemCall(.setTimes) { cplatform_touch(descriptor.rawValue, path.inC) }
     }
 }
 

@@ -47,10 +47,8 @@ extension Directory {
     package func attribute(_ name: StaticString, of path: RelativePath) throws(Errno) -> [UInt8]? {
         guard KernelSupport.attributeCallsAt else { return try open(path, .readOnly).attribute(name) }
         let number = descriptor.rawValue
-        return try unsafe path.withCString { (path) throws(Errno) in
-            try unsafe attributeValue { buffer in
-                unsafe cplatform_getxattrat(number, path, name.cString, buffer.baseAddress, buffer.count)
-            }
+        return try unsafe attributeValue { buffer in
+            unsafe cplatform_getxattrat(number, path.inC, name.cString, buffer.baseAddress, buffer.count)
         }
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
+
 /// A short path below a directory, such as `ab/0f…`, stored inline so that building one allocates no memory.
 package struct RelativePath: Sendable {
     /// The maximum length in bytes without the final NUL: "lock-", 64 hexadecimal digits and a number need 73.
@@ -62,16 +64,8 @@ package struct RelativePath: Sendable {
         return nil
     }
 
-    /// Passes the path to `body` as a C string, which is valid while `body` runs.
-    @unsafe
-    func withCString<Result: ~Copyable>(
-        _ body: (UnsafePointer<CChar>) throws(Errno) -> Result
-    ) throws(Errno) -> Result {
-        try unsafe bytes.span.withUnsafeBytes { buffer throws(Errno) in
-            guard let base = buffer.baseAddress else { throw Errno.invalidArgument }
-            return try unsafe body(base.assumingMemoryBound(to: CChar.self))
-        }
-    }
+    /// The path as the functions of CPlatform take it: the same bytes.
+    var inC: cplatform_path { unsafe unsafeBitCast(bytes, to: cplatform_path.self) }
 }
 
 extension RelativePath: ExpressibleByStringLiteral, CustomStringConvertible {

@@ -17,6 +17,13 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     /// Read it before any other code runs.
     static var current: Errno { Errno(rawValue: errno) }
 
+    /// Throws ``current``; returns after EINTR, so that the caller repeats the call.
+    @inline(__always)
+    static func throwCurrentUnlessInterrupted() throws(Errno) {
+        let error = current
+        if error != .interrupted { throw error }
+    }
+
     package static let noEntry = Errno(rawValue: ENOENT)
     package static let exists = Errno(rawValue: EEXIST)
     package static let interrupted = Errno(rawValue: EINTR)

@@ -94,25 +94,20 @@ func systemCall<Value: FixedWidthInteger & SignedInteger>(
     _ name: SystemCall,
     _ call: () -> Value
 ) throws(Errno) -> Value {
-    try valueOrErrno { name.isRefused ? -1 : call() }
+    while true {
+        let value = name.isRefused ? -1 : call()
+        if value != -1 { return value }
+        try Errno.throwCurrentUnlessInterrupted()
+    }
 }
 
 /// Makes a system call that moves up to `count` bytes, and returns the number of bytes moved.
 @inline(__always)
 func systemCall(_ name: SystemCall, upTo count: Int, _ call: (Int) -> Int) throws(Errno) -> Int {
-    try valueOrErrno { cplatform_is_injecting() ? name.limited(count, call) : call(count) }
-}
-
-/// Returns the value of a call or throws errno; no code may run between the call and the read of errno.
-@inline(__always)
-private func valueOrErrno<Value: FixedWidthInteger & SignedInteger>(
-    _ call: () -> Value
-) throws(Errno) -> Value {
     while true {
-        let value = call()
+        let value = cplatform_is_injecting() ? name.limited(count, call) : call(count)
         if value != -1 { return value }
-        let error = Errno.current
-        if error != .interrupted { throw error }
+        try Errno.throwCurrentUnlessInterrupted()
     }
 }
 

@@ -6,7 +6,7 @@ import Platform
 
 /// A value and its record, as a server stores them under a key.
 package struct RemoteEntry: Sendable, Equatable {
-    /// The record for the key, encoded by ``RecordCodec``.
+    /// The record for the key, as ``Record/encoded(for:)`` returns it.
     package var record: [UInt8]
     package var bytes: Data
     /// The digest of the bytes.
@@ -117,7 +117,7 @@ enum Envelope {
         for index in (4..<8).reversed() { count = count << 8 | Int(bytes[start + index]) }
         guard count <= bytes.count - 8 else { return nil }
         let record = [UInt8](bytes[start + 8..<start + 8 + count])
-        guard let content = RecordCodec.decode(record, for: key)?.content else { return nil }
+        guard let content = Record(decoding: record, for: key)?.content else { return nil }
         let value = Data(bytes[(start + 8 + count)...])
         // Rejects damaged bytes. A record of another key fails its own checksum.
         guard content.length == value.count, content.checksum == CRC32C.checksum(value.span) else {

@@ -150,7 +150,7 @@ extension OutboxSender {
             Int64(value.count) <= configuration.maximumSize,
             configuration.tags.isEmpty || tags.contains(where: { configuration.tags.contains($0) })
         else { return nil }
-        let bytes = RecordCodec.encode(record.forOthers, for: key)
+        let bytes = record.forOthers.encoded(for: key)
         var parcel = RemoteEntry(record: bytes, bytes: value, digest: record.content.digest)
         if let expires = record.expires { parcel.lifetime = max(.milliseconds(1), expires - host.now()) }
         return parcel

@@ -93,7 +93,7 @@ package enum ServerProbe {
         var record = Record(content: content, created: .now)
         record.expires = Timestamp.now + lifetime
         return RemoteEntry(
-            record: RecordCodec.encode(record, for: key),
+            record: record.encoded(for: key),
             bytes: bytes,
             digest: content.digest,
             lifetime: lifetime

@@ -139,7 +139,7 @@ package final class ServerTier: RemoteTier {
             throw RemoteFailure(.wrong, "the bytes do not match the digest")
         }
         // The checksum of a record includes the key's digest, so the record of another key is rejected.
-        guard let record = RecordCodec.decode(parcel.record, for: key), record.content == content else {
+        guard let record = Record(decoding: parcel.record, for: key), record.content == content else {
             throw RemoteFailure(.wrong, "the record does not belong to key and value")
         }
         let now = host.now()

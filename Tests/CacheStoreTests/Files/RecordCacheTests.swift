@@ -40,7 +40,7 @@ import Testing
     /// Creates the entry of `key` without raising its generation, which no writer may do.
     private func publishByHand(_ value: String) throws {
         try fixture.put(value, "else")
-        let record = RecordCodec.encode(fixture.record(value), for: key)
+        let record = fixture.record(value).encoded(for: key)
         let path = URL(fileURLWithPath: fixture.entryPath("key"))
         try FileManager.default.createDirectory(
             at: path.deletingLastPathComponent(),
@@ -180,7 +180,7 @@ import Testing
         // A sweep evicts both, which raises no generation, and the generation read here does not yet show a
         // process that was killed after it published "two".
         try FileManager.default.removeItem(atPath: fixture.objectPath("one"))
-        let record = RecordCodec.encode(fixture.record("two"), for: key)
+        let record = fixture.record("two").encoded(for: key)
         try fixture.put("two", "else")
         let path = StoreLayout.path(of: key)
         try fixture.store.directory.entries.setAttribute("user.dc", of: path, to: record.span)

@@ -61,7 +61,7 @@ import Testing
     @Test func `no changed record causes a trap`() {
         let key = Digest(ofKey: "key")
         var record = Record(content: Content(of: Array("value".utf8).span), created: .now)
-        let plain = RecordCodec.encode(record, for: key)
+        let plain = record.encoded(for: key)
         record.expires = .now + .seconds(60)
         record.idleLifetime = .seconds(30)
         record.staleFor = .seconds(30)
@@ -70,8 +70,8 @@ import Testing
         record.details.tags = ["a", "b"]
         record.details.metadata = ["name": "value"]
         var understood = 0
-        mutate([plain, RecordCodec.encode(record, for: key)]) { bytes in
-            guard let record = RecordCodec.decode(bytes, for: key) else { return }
+        mutate([plain, record.encoded(for: key)]) { bytes in
+            guard let record = Record(decoding: bytes, for: key) else { return }
             understood += 1
             // The operations on a record, at times across the whole range.
             for now in [Timestamp.now, .distantPast, .distantFuture] {
@@ -82,7 +82,7 @@ import Testing
             }
             _ = record.heldUntil
             _ = record.latestUncountedAccess
-            #expect(RecordCodec.decode(RecordCodec.encode(record, for: key), for: key) != nil)
+            #expect(Record(decoding: record.encoded(for: key), for: key) != nil)
         }
         #expect(understood > 10)
     }

@@ -113,8 +113,8 @@ import Testing
         var later = record(created: begin)
         later.followedRule = rules.version
         #expect(try applied(rules, later) == later)
-        let bytes = RecordCodec.encode(later, for: Digest(ofKey: "key"))
-        #expect(RecordCodec.decode(bytes, for: Digest(ofKey: "key"))?.followedRule == rules.version)
+        let bytes = later.encoded(for: Digest(ofKey: "key"))
+        #expect(Record(decoding: bytes, for: Digest(ofKey: "key"))?.followedRule == rules.version)
         #expect(rules.meant(for: record(created: begin), upTo: rules.version - 1).isEmpty)
     }
 

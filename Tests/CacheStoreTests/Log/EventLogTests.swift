@@ -98,7 +98,7 @@ import Testing
 
     @Test func `a key too long for a record is logged by its digest`() throws {
         try startLog()
-        let key = String(repeating: "k", count: RecordCodec.longestKey + 1)
+        let key = String(repeating: "k", count: Record.longestKey + 1)
         fixture.store.log(.removed, of: Digest(ofKey: key), name: key)
         #expect(try events.map(\.keyDigest) == [Digest(ofKey: key)] && events.allSatisfy { $0.key == nil })
     }

@@ -25,7 +25,7 @@ import Testing
     }
 
     private func publishUnnoticed(_ value: String) throws {
-        let bytes = RecordCodec.encode(fixture.record(value), for: key)
+        let bytes = fixture.record(value).encoded(for: key)
         let lock = try other.entries.stripes.lock(.shared, stripe: key.stripe)
         _ = try other.entries.write(bytes, for: key, accessed: nil, under: lock)
         lock.release()

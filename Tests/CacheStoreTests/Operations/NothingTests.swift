@@ -62,10 +62,10 @@ import Testing
     @Test func `only an optional item, which older versions skip, marks a negative entry`() throws {
         var record = Record(content: Content(of: [UInt8]().span), created: .now)
         record.details.isNothing = true
-        let bytes = RecordCodec.encode(record, for: key)
+        let bytes = record.encoded(for: key)
         // Version 1: the flag "details", a length of 2, kind 7 and a length of 0.
         #expect(bytes[1] == 0x20 && bytes.suffix(3) == [2, 7, 0])
-        let read = try #require(RecordCodec.decode(bytes, for: key))
+        let read = try #require(Record(decoding: bytes, for: key))
         #expect(read == record && read.isNothing)
         record.details.isNothing = false
         #expect(!record.hasDetails && !record.isNothing)

@@ -177,7 +177,7 @@ import Testing
         var record = fixture.record("value")
         try fixture.put("value", "key")
         record.content = Content(digest: record.content.digest, length: Int.max - 1, checksum: 0)
-        let bytes = RecordCodec.encode(record, for: Digest(ofKey: "key"))
+        let bytes = record.encoded(for: Digest(ofKey: "key"))
         try fixture.changeRecord(of: "key") { $0 = bytes }
         #expect(try fixture.get("key") == nil)
     }

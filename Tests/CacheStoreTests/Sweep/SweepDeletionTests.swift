@@ -28,7 +28,7 @@ import Testing
             let shard = try shard(.entries, of: digest, sweep.store)
             let found = try sweep.store.entry(digest, in: shard)
             let (bytes, status) = try #require(found)
-            let record = try #require(RecordCodec.decode(bytes, for: digest))
+            let record = try #require(Record(decoding: bytes, for: digest))
             let entry = SeenEntry(digest, record, bytes, status, limits: CacheLimits(), now: .now)
             return Removal(entry, .size)
         }

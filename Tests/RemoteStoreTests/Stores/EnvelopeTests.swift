@@ -15,7 +15,7 @@ import Testing
         let bytes = Data("value".utf8)
         let record = Record(content: Content(of: bytes.span), created: .now)
         parcel = RemoteEntry(
-            record: RecordCodec.encode(record, for: key),
+            record: record.encoded(for: key),
             bytes: bytes,
             digest: record.content.digest
         )

@@ -21,7 +21,7 @@ import Testing
             length: length,
             contents: contents
         )
-        let bytes = RecordCodec.encode(record, for: Digest(ofKey: key))
+        let bytes = record.encoded(for: Digest(ofKey: key))
         return Data(ActionResult(files: [named], standardOutput: bytes).encoded())
     }
 

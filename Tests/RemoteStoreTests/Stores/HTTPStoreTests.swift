@@ -57,7 +57,7 @@ import Transport
         defer { server.stop() }
         let key = Digest(ofKey: "key")
         let content = Content(of: Data("value".utf8).span)
-        let record = RecordCodec.encode(Record(content: content, created: .now), for: key)
+        let record = Record(content: content, created: .now).encoded(for: key)
         let parcel = RemoteEntry(record: record, bytes: Data("value".utf8), digest: content.digest)
         let store = try store(server)
         try store.put(key, parcel, ifMissing: true, until: .now + hangLimit)

@@ -48,7 +48,7 @@ final class FakeClient: RemoteClient {
     /// Stores this value with this record.
     func set(_ text: String, _ key: String, _ record: Record) {
         let name = Digest(ofKey: key)
-        let bytes = RecordCodec.encode(record, for: name)
+        let bytes = record.encoded(for: name)
         let parcel = RemoteEntry(record: bytes, bytes: Data(text.utf8), digest: record.content.digest)
         state.withLock { $0.parcels[name] = parcel }
     }

@@ -2,34 +2,35 @@
 
 import Platform
 
-/// The encoding of a record as bytes, version 1.
-///
-/// ```
-/// offset  bytes  contents
-///      0      1  version: 1
-///      1      1  flags: which of the optional fields are present
-///      2     32  SHA-256 of the content
-///     34      4  check, little-endian (below)
-///     38   1…10  length of the content: a varint
-///      …      6  created: milliseconds since 1970, little-endian
-///      …   1…10  expires, as a span after created       flag 01
-///      …   1…10  idle lifetime                          flag 02; flag 04: as long as expires − created
-///      …   1…10  stale until, as a span after expires   flag 08
-///      …      1  cost of the computation                flag 10
-///      …      …  details: varint length, then items     flag 20
-///      …      …  key: UTF-8, all the rest               flag 40
-/// ```
-///
-/// A varint is an unsigned LEB128 number: 7 bits per byte, the lowest bits first; the top bit is set in all bytes except
-/// the last. A span is a varint of twice the whole seconds, or twice the milliseconds plus one. With a key of 16 bytes, a
-/// lifetime of days, a cost and a content below 256 MiB, a record has 68 bytes, exactly what ext4 can store inside an
-/// inode of 256 bytes.
-///
-/// The check is the CRC-32C of the content, XORed with the CRC-32C of the key's digest and all other bytes of the record.
-/// A reader recovers the content's checksum from it. If that matches the content, neither the content nor the record is
-/// damaged, and the record belongs to this key.
-package enum RecordCodec {
-    static let version: UInt8 = 1
+// The encoding of a record as bytes, version 1.
+//
+// ```
+// offset  bytes  contents
+//      0      1  version: 1
+//      1      1  flags: which of the optional fields are present
+//      2     32  SHA-256 of the content
+//     34      4  check, little-endian (below)
+//     38   1…10  length of the content: a varint
+//      …      6  created: milliseconds since 1970, little-endian
+//      …   1…10  expires, as a span after created       flag 01
+//      …   1…10  idle lifetime                          flag 02; flag 04: as long as expires − created
+//      …   1…10  stale until, as a span after expires   flag 08
+//      …      1  cost of the computation                flag 10
+//      …      …  details: varint length, then items     flag 20
+//      …      …  key: UTF-8, all the rest               flag 40
+// ```
+//
+// A varint is an unsigned LEB128 number: 7 bits per byte, the lowest bits first; the top bit is set in all bytes except
+// the last. A span is a varint of twice the whole seconds, or twice the milliseconds plus one. With a key of 16 bytes, a
+// lifetime of days, a cost and a content below 256 MiB, a record has 68 bytes, exactly what ext4 can store inside an
+// inode of 256 bytes.
+//
+// The check is the CRC-32C of the content, XORed with the CRC-32C of the key's digest and all other bytes of the record.
+// A reader recovers the content's checksum from it. If that matches the content, neither the content nor the record is
+// damaged, and the record belongs to this key.
+
+extension Record {
+    private static let formatVersion: UInt8 = 1
 
     /// The longest record in bytes: the kernel's limit for one attribute, xattr(7).
     package static let maximumSize = 65536
@@ -39,7 +40,7 @@ package enum RecordCodec {
     /// A key of 1 KiB still fits in one block together with the other fields.
     package static let longestKey = 1024
 
-    struct Flags: OptionSet {
+    private struct Flags: OptionSet {
         let rawValue: UInt8
         static let expires = Flags(rawValue: 0x01)
         static let idle = Flags(rawValue: 0x02)
@@ -51,36 +52,36 @@ package enum RecordCodec {
         static let unknown = Flags(rawValue: 0x80)
     }
 
-    /// Returns the bytes of a record of the entry that `entry` names.
+    /// Returns the bytes of this record for the entry of that name.
     ///
     /// One allocation for a record without details.
-    package static func encode(_ record: Record, for entry: Digest) -> [UInt8] {
-        let details = record.items
-        let key = record.key ?? ""
+    package func encoded(for entry: Digest) -> [UInt8] {
+        let details = items
+        let text = key ?? ""
         var flags: Flags = []
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(fixedSize + details.count + key.utf8.count)
-        bytes.append(version)
+        bytes.reserveCapacity(Self.fixedSize + details.count + text.utf8.count)
+        bytes.append(Self.formatVersion)
         bytes.append(0)
-        bytes.append(record.content.digest)
+        bytes.append(content.digest)
         bytes.append(0, width: 4)
-        bytes.append(varint: UInt64(record.content.length))
-        let created = record.created.milliseconds
+        bytes.append(varint: UInt64(content.length))
+        let created = created.milliseconds
         bytes.append(UInt64(bitPattern: created), width: 6)
-        if let expires = record.expires {
+        if let expires {
             let lifetime = max(0, expires.milliseconds - created)
             flags.insert(.expires)
             bytes.append(span: lifetime)
-            if let idle = record.idleLifetime?.milliseconds {
+            if let idle = idleLifetime?.milliseconds {
                 flags.insert(idle == lifetime ? .idleIsLifetime : .idle)
                 if idle != lifetime { bytes.append(span: idle) }
             }
-            if let stale = record.staleFor {
+            if let stale = staleFor {
                 flags.insert(.stale)
                 bytes.append(span: stale.milliseconds)
             }
         }
-        if let cost = record.core.cost {
+        if let cost = core.cost {
             flags.insert(.cost)
             bytes.append(cost)
         }
@@ -89,12 +90,12 @@ package enum RecordCodec {
             bytes.append(varint: UInt64(details.count))
             bytes += details
         }
-        if record.key != nil {
+        if key != nil {
             flags.insert(.key)
-            bytes += key.utf8
+            bytes += text.utf8
         }
         bytes[1] = flags.rawValue
-        let check = record.content.checksum ^ check(of: bytes, for: entry)
+        let check = content.checksum ^ Self.check(of: bytes, for: entry)
         for index in 0..<4 { bytes[34 + index] = UInt8(truncatingIfNeeded: check >> (8 * UInt32(index))) }
         return bytes
     }
@@ -103,64 +104,54 @@ package enum RecordCodec {
     /// for the cost.
     private static let fixedSize = 95
 
-    /// Parses the result of ``encode(_:for:)``; returns nil for any other bytes.
+    /// Parses the result of ``encoded(for:)``; returns nil for any other bytes.
     ///
     /// If a damaged record still parses, its checksum does not match its content, by design.
-    package static func decode(_ bytes: [UInt8], for entry: Digest) -> Record? {
-        guard bytes.count <= maximumSize else { return nil }
+    package init?(decoding bytes: [UInt8], for entry: Digest) {
+        guard bytes.count <= Self.maximumSize else { return nil }
         var reader = ByteReader(bytes)
-        guard reader.byte() == version, let flags = reader.byte().map(Flags.init),
+        guard reader.byte() == Self.formatVersion, let flags = reader.byte().map(Flags.init),
             !flags.contains(.unknown), let digest = reader.digest(), let stored = reader.number(width: 4),
             let length = reader.count(), length < Int.max, let created = reader.number(width: 6)
         else { return nil }
-        let checksum = UInt32(truncatingIfNeeded: stored) ^ check(of: bytes, for: entry)
-        var record = Record(
+        let checksum = UInt32(truncatingIfNeeded: stored) ^ Self.check(of: bytes, for: entry)
+        self.init(
             content: Content(digest: digest, length: length, checksum: checksum),
             created: Timestamp(milliseconds: Int64(bitPattern: created))
         )
-        guard readTimes(from: &reader, flags, into: &record), readRest(from: &reader, flags, into: &record)
-        else { return nil }
-        return record
+        guard readTimes(from: &reader, flags), readRest(from: &reader, flags) else { return nil }
     }
 
-    private static func readTimes(
-        from reader: inout ByteReader,
-        _ flags: Flags,
-        into record: inout Record
-    ) -> Bool {
+    private mutating func readTimes(from reader: inout ByteReader, _ flags: Flags) -> Bool {
         guard flags.contains(.expires) else {
             return flags.isDisjoint(with: [.idle, .idleIsLifetime, .stale])
         }
         guard let lifetime = reader.span() else { return false }
-        record.expires = record.created + lifetime
-        if flags.contains(.idleIsLifetime) { record.idleLifetime = lifetime }
+        expires = created + lifetime
+        if flags.contains(.idleIsLifetime) { idleLifetime = lifetime }
         if flags.contains(.idle) {
             guard let idle = reader.span() else { return false }
-            record.idleLifetime = idle
+            idleLifetime = idle
         }
         if flags.contains(.stale) {
             guard let stale = reader.span() else { return false }
-            record.staleFor = stale
+            staleFor = stale
         }
         return true
     }
 
-    private static func readRest(
-        from reader: inout ByteReader,
-        _ flags: Flags,
-        into record: inout Record
-    ) -> Bool {
+    private mutating func readRest(from reader: inout ByteReader, _ flags: Flags) -> Bool {
         if flags.contains(.cost) {
             guard let code = reader.byte() else { return false }
-            record.core.cost = code
+            core.cost = code
         }
         if flags.contains(.details) {
-            guard let count = reader.count(), let items = reader.part(count), record.read(items)
+            guard let count = reader.count(), let items = reader.part(count), read(items)
             else { return false }
         }
         if flags.contains(.key) {
             guard let key = reader.text(reader.remaining) else { return false }
-            record.key = key
+            self.key = key
         }
         return reader.remaining == 0
     }

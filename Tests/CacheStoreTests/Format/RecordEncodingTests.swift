@@ -6,7 +6,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite(.takesTurns) struct RecordCodecTests {
+@Suite(.takesTurns) struct RecordEncodingTests {
     let entry = Digest(ofKey: "user:00000001/th")
     let content = Content(of: Array("value".utf8).span)
     let created = Timestamp(nanoseconds: 1_790_000_000_123_000_000)
@@ -27,7 +27,7 @@ import Testing
     }
 
     private func roundTrip(_ record: Record) -> Record? {
-        RecordCodec.decode(RecordCodec.encode(record, for: entry), for: entry)
+        Record(decoding: record.encoded(for: entry), for: entry)
     }
 
     @Test func `a record with all fields round-trips, its cost to 7 per cent`() throws {
@@ -62,11 +62,11 @@ import Testing
     {
         var record = Record(content: content, created: created)
         record.staleFor = .milliseconds(90_500)
-        let bytes = RecordCodec.encode(record, for: entry)
+        let bytes = record.encoded(for: entry)
         // Version 1 without the item: flags "details", a length of 5, kind 6, a length of 3, and the span.
         #expect(bytes[1] == 0x20 && bytes.suffix(6) == [5, 6, 3, 0x89, 0x86, 0x0b])
-        #expect(RecordCodec.decode(bytes, for: entry) == record)
-        #expect(RecordCodec.decode(bytes, for: entry)?.hasDetails == false)
+        #expect(Record(decoding: bytes, for: entry) == record)
+        #expect(Record(decoding: bytes, for: entry)?.hasDetails == false)
         record.details.tags = ["t"]
         #expect(roundTrip(record) == record)
     }
@@ -89,12 +89,12 @@ import Testing
     @Test func `a key of any length round-trips, with and without details`() {
         var record = Record(content: content, created: created)
         record.expires = created + .seconds(60)
-        for length in 0...RecordCodec.longestKey {
+        for length in 0...Record.longestKey {
             record.key = String(repeating: "k", count: length)
             #expect(roundTrip(record) == record, "\(length) bytes")
         }
         record.details.contentType = "image/webp"
-        for length in [0, 1, 100, 300, RecordCodec.longestKey] {
+        for length in [0, 1, 100, 300, Record.longestKey] {
             record.key = String(repeating: "k", count: length)
             #expect(roundTrip(record) == record, "\(length) bytes and details")
         }
@@ -109,7 +109,7 @@ import Testing
         record.expires = created + .seconds(7 * 86_400)
         record.idleLifetime = .seconds(7 * 86_400)
         record.cost = .seconds(3)
-        #expect(RecordCodec.encode(record, for: entry).count <= 68)
+        #expect(record.encoded(for: entry).count <= 68)
     }
 
     @Test func `times are kept to the millisecond and never rounded up`() throws {
@@ -136,26 +136,26 @@ import Testing
     }
 
     @Test func `with another key or any bit flipped a record is rejected or has other content`() {
-        let bytes = RecordCodec.encode(fullRecord(), for: entry)
-        #expect(RecordCodec.decode(bytes, for: Digest(ofKey: "other"))?.content != content)
+        let bytes = fullRecord().encoded(for: entry)
+        #expect(Record(decoding: bytes, for: Digest(ofKey: "other"))?.content != content)
         for bit in 0..<bytes.count * 8 {
             var damaged = bytes
             damaged[bit / 8] ^= 1 << (bit % 8)
-            #expect(RecordCodec.decode(damaged, for: entry)?.content != content, "bit \(bit)")
+            #expect(Record(decoding: damaged, for: entry)?.content != content, "bit \(bit)")
         }
     }
 
     @Test func `every prefix of a record is decoded without a trap and has other content`() {
-        let bytes = RecordCodec.encode(fullRecord(), for: entry)
+        let bytes = fullRecord().encoded(for: entry)
         for count in 0..<bytes.count {
-            #expect(RecordCodec.decode(Array(bytes.prefix(count)), for: entry)?.content != content)
+            #expect(Record(decoding: Array(bytes.prefix(count)), for: entry)?.content != content)
         }
     }
 
     @Test(arguments: [0, UInt64.random(in: 1...UInt64.max)])
     func `arbitrary bytes never trap`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        let bytes = RecordCodec.encode(fullRecord(), for: entry)
+        let bytes = fullRecord().encoded(for: entry)
         for _ in 0..<20_000 {
             var candidate =
                 Bool.random(using: &generator)
@@ -170,20 +170,20 @@ import Testing
             // A version and flags that reach further into the decoder than random ones.
             if candidate.count > 1 { candidate[0] = 1 }
             if candidate.count > 1, Bool.random(using: &generator) { candidate[1] &= 0x7f }
-            if let record = RecordCodec.decode(candidate, for: entry) {
+            if let record = Record(decoding: candidate, for: entry) {
                 _ = record.freshness(at: created, accessed: created)
-                _ = RecordCodec.encode(record, for: entry)
+                _ = record.encoded(for: entry)
             }
         }
     }
 
     @Test func `a record of a later version or with unknown flags is rejected`() {
-        var bytes = RecordCodec.encode(Record(content: content, created: created), for: entry)
+        var bytes = Record(content: content, created: created).encoded(for: entry)
         bytes[1] = 0x80
-        #expect(RecordCodec.decode(bytes, for: entry) == nil)
+        #expect(Record(decoding: bytes, for: entry) == nil)
         bytes[1] = 0
         bytes[0] = 2
-        #expect(RecordCodec.decode(bytes, for: entry) == nil)
+        #expect(Record(decoding: bytes, for: entry) == nil)
     }
 
     @Test(arguments: [0, 1, 7, 8, 9, 100, 5000, 123_456, 10_000_000])
