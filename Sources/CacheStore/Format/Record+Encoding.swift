@@ -56,16 +56,32 @@ extension Record {
     ///
     /// One allocation for a record without details.
     package func encoded(for entry: Digest) -> [UInt8] {
-        let details = items
-        let text = key ?? ""
-        var flags: Flags = []
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(Self.fixedSize + details.count + text.utf8.count)
+        bytes.reserveCapacity(Self.fixedSize + (key?.utf8.count ?? 0))
         bytes.append(Self.formatVersion)
         bytes.append(0)
         bytes.append(content.digest)
         bytes.append(0, width: 4)
         bytes.append(varint: UInt64(content.length))
+        bytes[1] = appendFields(to: &bytes).rawValue
+        let check = content.checksum ^ Self.check(of: bytes, for: entry)
+        for index in 0..<4 { bytes[34 + index] = UInt8(truncatingIfNeeded: check >> (8 * UInt32(index))) }
+        return bytes
+    }
+
+    /// Appends everything but the content: the flags, and the fields from `created` on.
+    ///
+    /// No allocation, if the capacity of `bytes` suffices and there are no details.
+    func appendTerms(to bytes: inout [UInt8]) {
+        let place = bytes.count
+        bytes.append(0)
+        bytes[place] = appendFields(to: &bytes).rawValue
+    }
+
+    /// Appends the fields from `created` on, and returns the flags.
+    private func appendFields(to bytes: inout [UInt8]) -> Flags {
+        let details = items
+        var flags: Flags = []
         let created = created.milliseconds
         bytes.append(UInt64(bitPattern: created), width: 6)
         if let expires {
@@ -90,14 +106,11 @@ extension Record {
             bytes.append(varint: UInt64(details.count))
             bytes += details
         }
-        if key != nil {
+        if let key {
             flags.insert(.key)
-            bytes += text.utf8
+            bytes += key.utf8
         }
-        bytes[1] = flags.rawValue
-        let check = content.checksum ^ Self.check(of: bytes, for: entry)
-        for index in 0..<4 { bytes[34 + index] = UInt8(truncatingIfNeeded: check >> (8 * UInt32(index))) }
-        return bytes
+        return flags
     }
 
     /// The maximum size in bytes without details and key: 38 bytes up to the check, 6 for the time, 5 varints of 10, one
@@ -112,13 +125,27 @@ extension Record {
         var reader = ByteReader(bytes)
         guard reader.byte() == Self.formatVersion, let flags = reader.byte().map(Flags.init),
             !flags.contains(.unknown), let digest = reader.digest(), let stored = reader.number(width: 4),
-            let length = reader.count(), length < Int.max, let created = reader.number(width: 6)
+            let length = reader.count(), length < Int.max
         else { return nil }
         let checksum = UInt32(truncatingIfNeeded: stored) ^ Self.check(of: bytes, for: entry)
         self.init(
-            content: Content(digest: digest, length: length, checksum: checksum),
-            created: Timestamp(milliseconds: Int64(bitPattern: created))
+            Content(digest: digest, length: length, checksum: checksum),
+            flags,
+            fieldsFrom: &reader
         )
+    }
+
+    /// Parses the result of ``appendTerms(to:)``; returns nil for any other bytes.
+    init?(decodingTerms bytes: [UInt8], of content: Content) {
+        guard bytes.count <= Self.maximumSize else { return nil }
+        var reader = ByteReader(bytes)
+        guard let flags = reader.byte().map(Flags.init), !flags.contains(.unknown) else { return nil }
+        self.init(content, flags, fieldsFrom: &reader)
+    }
+
+    private init?(_ content: Content, _ flags: Flags, fieldsFrom reader: inout ByteReader) {
+        guard let created = reader.number(width: 6) else { return nil }
+        self.init(content: content, created: Timestamp(milliseconds: Int64(bitPattern: created)))
         guard readTimes(from: &reader, flags), readRest(from: &reader, flags) else { return nil }
     }
 
