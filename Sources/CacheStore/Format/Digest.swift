@@ -14,6 +14,13 @@ public struct Digest: Sendable {
         rawWords = unsafe unsafeBitCast(bytes, to: InlineArray<4, UInt64>.self)
     }
 
+    /// Creates a digest from its words of 8 bytes, as ``word(_:)`` returns them.
+    init(words: InlineArray<4, UInt64>) {
+        rawWords = [
+            words[0].littleEndian, words[1].littleEndian, words[2].littleEndian, words[3].littleEndian,
+        ]
+    }
+
     package var bytes: InlineArray<32, UInt8> {
         unsafe unsafeBitCast(rawWords, to: InlineArray<32, UInt8>.self)
     }

@@ -42,7 +42,7 @@ final class PackFiles: Sendable {
 
     /// Opens the pack in the given row for appending, and locks it; nil if another process has locked it.
     ///
-    /// Its blocks are allocated, so that a full disk is an error here and not when a record is written.
+    /// Its blocks are allocated, so that a full disk is an error here and not when a record is written. Three system calls.
     func open(_ row: Int) throws(Errno) -> FileDescriptor? {
         let name = PackLayout.name(ofPack: row)
         let file = try folder.open(name, [.readWrite, .create], mode: FileMode.file)

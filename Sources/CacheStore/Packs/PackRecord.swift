@@ -48,6 +48,23 @@ struct PackRecord: Sendable {
             && pack.number(at: offset + 32) == key.word(2) && pack.number(at: offset + 40) == key.word(3)
     }
 
+    /// Returns the key and the size in bytes of the record at `offset`; nil if no record starts there.
+    ///
+    /// Used for packs that no process writes to.
+    static func header(at offset: Int, in pack: MappedBytes) -> (key: Digest, size: Int)? {
+        guard offset <= pack.count - headerSize, pack.number(at: offset) & 0xffff_ffff == signature else {
+            return nil
+        }
+        let lengths = pack.number(at: offset + 8)
+        let size = headerSize + Int(lengths & 0xffff_ffff) + Int(lengths >> 32)
+        guard size <= pack.count - offset else { return nil }
+        let words: InlineArray<4, UInt64> = [
+            pack.number(at: offset + 16), pack.number(at: offset + 24), pack.number(at: offset + 32),
+            pack.number(at: offset + 40),
+        ]
+        return (Digest(words: words), size)
+    }
+
     /// Copies the record at `offset`; nil if the copy has a wrong checksum, as when the pack is being overwritten.
     ///
     /// Four allocations, two of them for the value.

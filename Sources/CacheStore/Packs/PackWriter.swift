@@ -40,6 +40,16 @@ struct PackWriter: ~Copyable {
         minute: UInt16
     ) throws(Errno) -> PackWord? {
         PackRecord.encode(value, record, for: key, into: &buffer)
+        return try appendBuffer(for: key, minute: minute)
+    }
+
+    /// Appends a copy of a record, which keeps its checksum: a damaged record stays recognizable.
+    mutating func append(copyOf bytes: [UInt8], for key: Digest, minute: UInt16) throws(Errno) -> PackWord? {
+        buffer = bytes
+        return try appendBuffer(for: key, minute: minute)
+    }
+
+    private mutating func appendBuffer(for key: Digest, minute: UInt16) throws(Errno) -> PackWord? {
         guard buffer.count <= PackLayout.packSize - PackLayout.unit else { throw .fileTooLarge }
         if (open?.end ?? PackLayout.packSize) + buffer.count > PackLayout.packSize { try beginPack() }
         guard let row = open?.row, let offset = open?.end, let sequence = open?.state.sequence else {

@@ -115,6 +115,51 @@ import Testing
         #expect(found.count == PackLayout.bucketCapacity && found.last == 39)
     }
 
+    @Test func `a reclaimed pack keeps what is wanted, and is written again`() throws {
+        let (packs, text) = (try open(packs: 2), String(repeating: "x", count: 30_000))
+        var count = 0
+        while count < 40 {
+            #expect(try put("\(count) \(text)", "key \(count)", packs))
+            count += 1
+        }
+        #expect(try put("new", "key 3", packs))
+        #expect(try packs.remove(Digest(ofKey: "key 4")))
+        // A record can be told from its word alone here: the first ten start below this offset.
+        let outcome = try #require(try packs.reclaim(pack: 0) { $0.offset < 10 * 30_080 })
+        #expect(outcome.moved == 8 && outcome.evicted > 10)
+        #expect(try get("key 3", packs) == "new" && get("key 4", packs) == nil)
+        for number in [0, 1, 2, 5, 6, 7, 8, 9] {
+            #expect(try get("key \(number)", packs) == "\(number) \(text)")
+        }
+        #expect(try get("key 12", packs) == nil)
+        #expect(try packs.reclaim(pack: 0, keeps: { _ in true }) == nil)
+        // The other pack is full soon; then the freed one is used.
+        for number in 50..<70 { #expect(try put("\(number) \(text)", "key \(number)", packs)) }
+        #expect(try get("key 69", packs) == "69 \(text)" && get("key 0", packs) == "0 \(text)")
+    }
+
+    @Test func `the pack of a living process is left alone, and that of a dead one is taken over`() throws {
+        let other = try open()
+        do {
+            let packs = try open()
+            #expect(try put("value", "key", packs))
+            #expect(try other.reclaim(pack: 0, keeps: { _ in true }) == nil)
+            #expect(try get("key", packs) == "value")
+        }
+        // As a killed process leaves it: open, and not locked.
+        let index = try PackIndex.open(
+            in: Directory(opening: directory.path + "/packs"),
+            bucketCount: 64,
+            packCount: 8
+        )
+        let state = index.state(ofPack: 0)
+        #expect(state.use == .full)
+        #expect(index.replace(state, by: PackState(.open, sequence: state.sequence), ofPack: 0))
+        #expect(try other.reclaim(pack: 0, keeps: { _ in true }) == Packs.Reclaimed(moved: 1))
+        #expect(try get("key", other) == "value")
+        #expect(index.state(ofPack: 0).use == .free)
+    }
+
     @Test func `a changed byte of a pack is never returned`() throws {
         let packs = try open()
         #expect(try put("value", "key", packs))
@@ -160,11 +205,15 @@ import Testing
     @Test func `no get returns an older value than the latest one that was put before`() throws {
         // More keys than the bucket has words: they take words from each other.
         let keys = (0..<18).map { Digest(ofKey: "key \($0)") }
-        let processes = try (0..<3).map { _ in try open(buckets: 1, packs: 300) }
+        let processes = try (0..<4).map { _ in try open(buckets: 1, packs: 6) }
         let latest = keys.map { _ in Locked<Int>.Box(0) }
-        let (faults, found) = (Locked<[String]>.Box([]), Locked<Int>.Box(0))
+        let (faults, found, ended) = (Locked<[String]>.Box([]), Locked<Int>.Box(0), Locked<Int>.Box(0))
         onThreads(processes.count) { process in
             do {
+                if process == 3 {
+                    return try reclaimAll(by: processes[3], until: { ended.value.withLock { $0 == 3 } })
+                }
+                defer { ended.value.withLock { $0 += 1 } }
                 try churn(keys, latest, by: process, in: processes[process]) { key, value, least in
                     found.value.withLock { $0 += 1 }
                     if value < least {
@@ -179,6 +228,19 @@ import Testing
         #expect(found.value.withLock { $0 } > 1000)
     }
 
+    /// Reclaims pack after pack, and keeps two of three records.
+    private func reclaimAll(by packs: Packs, until isOver: () -> Bool) throws {
+        var count = 0
+        while !isOver() {
+            for row in 0..<6 {
+                _ = try packs.reclaim(pack: row) { _ in
+                    count += 1
+                    return count % 3 != 0
+                }
+            }
+        }
+    }
+
     /// Puts and removes a third of the keys, and gets all of them; passes each value that it has found to `check`, with the
     /// latest one that was put before.
     private func churn(
@@ -191,10 +253,12 @@ import Testing
         var generator = SeededGenerator(seed: UInt64(process))
         for count in 1...6000 {
             let own = Int.random(in: 0..<keys.count / 3, using: &generator) * 3 + process
-            let padding = String(repeating: "x", count: Int.random(in: 0..<300, using: &generator))
+            let padding = String(repeating: "x", count: Int.random(in: 0..<3000, using: &generator))
             if count % 7 == 0 { _ = try packs.remove(keys[own]) }
-            let isPut = try packs.put("\(count) \(padding)".utf8Span.span, for: keys[own], record(keys[own]))
-            try #require(isPut)
+            // The packs are reclaimed all the time; a put that finds none must be made again.
+            while try !packs.put("\(count) \(padding)".utf8Span.span, for: keys[own], record(keys[own])) {
+                sleepThread(for: .microseconds(50))
+            }
             latest[own].value.withLock { $0 = count }
             let key = Int.random(in: 0..<keys.count, using: &generator)
             let least = latest[key].value.withLock { $0 }
