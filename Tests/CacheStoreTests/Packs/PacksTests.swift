@@ -160,6 +160,47 @@ import Testing
         #expect(index.state(ofPack: 0).use == .free)
     }
 
+    /// Leaves two words of "key", as two puts of a new key at the same time do: "first" is hidden by "second".
+    ///
+    /// "second" is in pack 1, whose writer has ended it.
+    private func hideFirstValue(in packs: Packs) throws {
+        let index = try PackIndex.open(
+            in: Directory(opening: directory.path + "/packs"),
+            bucketCount: 64,
+            packCount: 8
+        )
+        #expect(try put("first", "key", packs))
+        let position = index.bucket(of: Digest(ofKey: "key"))
+        let first = index.word(at: position)
+        #expect(index.replace(first, by: .empty, at: position))
+        #expect(try put("second", "key", open()))
+        #expect(index.replace(.empty, by: first, at: position + 3))
+        #expect(try get("key", packs) == "second")
+    }
+
+    @Test func `a remove also removes a hidden value`() throws {
+        let packs = try open()
+        try hideFirstValue(in: packs)
+        #expect(try packs.remove(Digest(ofKey: "key")))
+        #expect(try get("key", packs) == nil)
+    }
+
+    @Test func `an eviction does not bring a hidden value to light`() throws {
+        let packs = try open()
+        try hideFirstValue(in: packs)
+        #expect(try packs.reclaim(pack: 1, keeps: { _ in false }) == Packs.Reclaimed(evicted: 1))
+        #expect(try get("key", packs) == nil)
+    }
+
+    @Test func `a move leaves a hidden value hidden`() throws {
+        let packs = try open()
+        try hideFirstValue(in: packs)
+        #expect(try packs.reclaim(pack: 1, keeps: { _ in true }) == Packs.Reclaimed(moved: 1))
+        #expect(try get("key", packs) == "second")
+        #expect(try packs.remove(Digest(ofKey: "key")))
+        #expect(try get("key", packs) == nil)
+    }
+
     @Test func `a changed byte of a pack is never returned`() throws {
         let packs = try open()
         #expect(try put("value", "key", packs))
