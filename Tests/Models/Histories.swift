@@ -10,11 +10,13 @@ struct Histories: Hashable {
         var value: UInt8
         /// The processes whose pending calls have taken effect.
         var done: UInt8 = 0
-        /// The values that the key has had since the get of each process began, as 16 bits per process.
+        /// The values that the key has had since the get of each process began, as 16 bits per process: values are less
+        /// than 16.
         var seen: UInt64 = 0
 
         /// Returns the history in which the value changes now.
         func changed(to value: UInt8) -> History {
+            precondition(value < 16, "too large for the bits of a process")
             var next = self
             next.value = value
             for reader in 0..<UInt64(4) where seen >> (16 * reader) & 0xffff != 0 {
@@ -80,6 +82,17 @@ struct Histories: Hashable {
             left.insert(history)
         }
         all = left
+    }
+
+    /// Ends a get that returns nothing, not even a miss.
+    mutating func cancelGet(by process: Int) {
+        all = Set(
+            all.map { history in
+                var history = history
+                history.seen &= ~(0xffff << (16 * UInt64(process)))
+                return history
+            }
+        )
     }
 
     /// Adds the histories in which pending calls take effect now.

@@ -7,35 +7,41 @@ import Testing
 
 @Suite("A bucket of the index of packs, in every interleaving, with every crash", .takesTurns)
 struct BucketModelTests {
-    /// Programs that run at the same time, and the words of the bucket at first.
+    /// Programs that run at the same time, the words of the bucket at first, and how often other keys change a word.
     struct Case: Sendable, CustomTestStringConvertible {
         let programs: [[BucketModel.Call]]
         var first: [BucketModel.Word] = [BucketModel.initial, BucketModel.empty, BucketModel.empty]
+        var neighborChanges: UInt8 = 2
 
         var testDescription: String { "\(programs) from \(first)" }
     }
 
     static let empty: [BucketModel.Word] = [BucketModel.empty, BucketModel.empty, BucketModel.empty]
-    /// The first record is hidden by another one, or hides it, as after two puts of a new key.
-    static let hidden: [BucketModel.Word] = [BucketModel.empty, BucketModel.earlier, BucketModel.initial]
-    static let hiding: [BucketModel.Word] = [BucketModel.initial, BucketModel.earlier, BucketModel.empty]
+    static let behindNeighbor: [BucketModel.Word] = [
+        BucketModel.other, BucketModel.empty, BucketModel.initial,
+    ]
+    static let neighborOnly: [BucketModel.Word] = [BucketModel.other, BucketModel.empty, BucketModel.empty]
     static let cases = [
-        Case(programs: [[.put], [.put], [.get]], first: empty),
         Case(programs: [[.put], [.remove], [.get]]),
         Case(programs: [[.put], [.evict], [.get]]),
         Case(programs: [[.put], [.move], [.get]]),
-        Case(programs: [[.put], [.remove], [.get]], first: hidden),
+        Case(programs: [[.remove], [.move], [.get]]),
         Case(programs: [[.put], [.displace], [.get]]),
-        Case(programs: [[.put], [.evict], [.get]], first: hidden),
-        Case(programs: [[.put], [.move], [.get]], first: hidden),
-        Case(programs: [[.remove], [.get, .get]], first: hidden),
-        Case(programs: [[.displace], [.get, .get]], first: hidden),
-        Case(programs: [[.put], [.evict], [.get, .get]], first: hiding),
+        Case(programs: [[.put], [.put], [.get]], first: empty),
+        Case(programs: [[.put], [.move], [.remove], [.get]], neighborChanges: 1),
+        Case(programs: [[.put], [.remove], [.put], [.get]], first: behindNeighbor, neighborChanges: 0),
+        Case(programs: [[.put], [.evict], [.put], [.get]], first: behindNeighbor, neighborChanges: 0),
+        Case(programs: [[.put], [.put, .remove], [.get, .get]], first: neighborOnly, neighborChanges: 1),
     ]
 
     private func explore(_ example: Case, _ mistake: BucketModel.Mistake?) -> (states: Int, trace: [String]?)
     {
-        let model = BucketModel.Model(programs: example.programs, first: example.first, mistake: mistake)
+        let model = BucketModel.Model(
+            programs: example.programs,
+            first: example.first,
+            mistake: mistake,
+            neighborChanges: example.neighborChanges
+        )
         var space = StateSpace(of: model)
         let found = space.visit { state, _ in state.isBroken ? true : nil }
         return (space.states.count, found?.trace)

@@ -152,15 +152,17 @@ package final class Entries: Sendable {
     /// Three system calls. A process that may write the file but does not own it can only set the kernel's present time.
     func setAccessTime(of key: Digest, to time: Timestamp) throws(CacheError) -> Bool {
         let path = StoreLayout.path(of: key)
-        return try describing("note an access", directory.path(of: key, .entries)) { () throws(Errno) in
-            try ifFiled { () throws(Errno) -> Void in
-                do throws(Errno) {
-                    try directory.entries.setAccessTime(of: path, to: time)
-                } catch {
-                    guard error == .notPermitted else { throw error }
-                    try directory.entries.touch(path)
-                }
-            } != nil
+        do throws(Errno) {
+            do throws(Errno) {
+                try directory.entries.setAccessTime(of: path, to: time)
+            } catch {
+                guard error == .notPermitted else { throw error }
+                try directory.entries.touch(path)
+            }
+            return true
+        } catch {
+            if error.showsNoFile { return false }
+            throw CacheError(errno: error, "note an access", path: directory.path(of: key, .entries))
         }
     }
 }

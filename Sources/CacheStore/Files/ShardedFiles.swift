@@ -11,8 +11,11 @@ extension StoreDirectory {
 
     /// Returns the status of a digest's file; nil if there is none.
     package func status(of digest: Digest, _ tree: Tree) throws(CacheError) -> FileStatus? {
-        try describing("look at an \(tree.rawValue)", path(of: digest, tree)) { () throws(Errno) in
-            try ifFiled { () throws(Errno) in try self[tree].status(of: StoreLayout.path(of: digest)) }
+        do throws(Errno) {
+            return try self[tree].status(of: StoreLayout.path(of: digest))
+        } catch {
+            if error.showsNoFile { return nil }
+            throw CacheError(errno: error, "look at an \(tree.rawValue)", path: path(of: digest, tree))
         }
     }
 
@@ -20,8 +23,12 @@ extension StoreDirectory {
     ///
     /// The caller holds the digest's stripe, exclusively for an object.
     func delete(_ digest: Digest, _ tree: Tree) throws(CacheError) -> Bool {
-        try describing("delete an \(tree.rawValue)", path(of: digest, tree)) { () throws(Errno) in
-            try ifFiled { () throws(Errno) in try self[tree].unlink(StoreLayout.path(of: digest)) } != nil
+        do throws(Errno) {
+            try self[tree].unlink(StoreLayout.path(of: digest))
+            return true
+        } catch {
+            if error.showsNoFile { return false }
+            throw CacheError(errno: error, "delete an \(tree.rawValue)", path: path(of: digest, tree))
         }
     }
 }

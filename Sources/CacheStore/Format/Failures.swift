@@ -47,6 +47,12 @@ extension Errno {
     /// Whether access to a file in a shard fails with this error if the file is missing or the shard is not a directory.
     var isMissing: Bool { meaning == .absent }
 
+    /// Whether a call on a name in a shard, which follows no symbolic link at its end, fails with this error if there is no
+    /// such file.
+    ///
+    /// The shard itself may be a symbolic link that points to itself.
+    var showsNoFile: Bool { isMissing || self == .tooManyLinks }
+
     /// Whether the error may concern this file alone: a damaged sector or inode, or permissions that a user has changed.
     var concernsOneFile: Bool { meaning == .forbidden || meaning == .mediumFails }
 
@@ -89,8 +95,7 @@ func ifFiled<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) 
     do throws(Errno) {
         return try body()
     } catch {
-        // The shard may be a symbolic link that points to itself.
-        if error.isMissing || error == .tooManyLinks { return nil }
+        if error.showsNoFile { return nil }
         throw error
     }
 }

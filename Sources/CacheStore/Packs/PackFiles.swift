@@ -5,7 +5,7 @@ import Synchronization
 
 /// The packs that this process has mapped for reading, each at its first use.
 ///
-/// A pack keeps its file when its row is used again, so a mapping stays valid.
+/// A pack keeps its file when its row is used again, so a mapping stays valid. No process may delete or truncate the file.
 @safe
 final class PackFiles: Sendable {
     private let folder: Directory
@@ -26,7 +26,7 @@ final class PackFiles: Sendable {
 
     /// Returns the pack in the given row; nil if its file is missing or too short.
     ///
-    /// Four system calls at the first use, then none.
+    /// Five system calls at the first use, then none.
     func pack(_ row: Int) throws(Errno) -> MappedBytes? {
         precondition(row >= 0 && row < count, "outside of the table")
         if let known = unsafe mappings[row].load() { return known }
@@ -40,14 +40,23 @@ final class PackFiles: Sendable {
         }
     }
 
-    /// Opens the pack in the given row for appending, and locks it; nil if another process has locked it.
+    /// Opens the pack in the given row for appending, and locks it; nil if another process has locked it, or if it is missing
+    /// and `creates` is false.
     ///
-    /// Its blocks are allocated, so that a full disk is an error here and not when a record is written. Three system calls.
-    func open(_ row: Int) throws(Errno) -> FileDescriptor? {
+    /// A missing file of a pack that has been used is not created again: processes that have mapped the old file would not
+    /// see the new one. The blocks are allocated, so that a full disk is an error here and not when a record is written.
+    /// Five system calls.
+    func open(_ row: Int, creates: Bool = false) throws(Errno) -> FileDescriptor? {
         let name = PackLayout.name(ofPack: row)
-        let file = try folder.open(name, [.readWrite, .create], mode: FileMode.file)
-        guard try file.tryLock(.exclusive) else { return nil }
-        try file.allocate(PackLayout.packSize)
-        return file
+        let flags: OpenFlags = creates ? [.readWrite, .create] : .readWrite
+        do throws(Errno) {
+            let file = try folder.open(name, flags, mode: creates ? FileMode.file : 0)
+            guard try file.tryLock(.exclusive) else { return nil }
+            try file.allocate(PackLayout.packSize)
+            return file
+        } catch {
+            if error == .noEntry, !creates { return nil }
+            throw error
+        }
     }
 }

@@ -13,6 +13,8 @@ struct PackState: Equatable, Sendable {
         case open = 1
         /// No process appends records anymore.
         case full = 2
+        /// A process moves or evicts its records.
+        case reclaimed = 3
     }
 
     let rawValue: UInt64
@@ -42,7 +44,7 @@ struct PackState: Equatable, Sendable {
 /// ```
 ///
 /// All blocks of the file are allocated before any process maps it, and it is never truncated. It needs a file system with
-/// unnamed files.
+/// unnamed files on which a store into an allocated block needs no space (``SharedMapping``).
 final class PackIndex: Sendable {
     let bucketCount: Int
     /// The number of rows of the table of packs.
@@ -98,11 +100,10 @@ final class PackIndex: Sendable {
         do throws(Errno) {
             try folder.link(file, as: PackLayout.index)
         } catch {
-            // Another process was first.
-            guard error == .exists else { throw error }
-            return try PackIndex(mapping: folder.open(PackLayout.index, .readWrite))
+            // If the name exists, another process was first.
+            if error != .exists { throw error }
         }
-        return PackIndex(mapping, bucketCount: bucketCount, packCount: packCount)
+        return try PackIndex(mapping: folder.open(PackLayout.index, .readWrite))
     }
 
     /// Maps an existing file.
@@ -137,6 +138,16 @@ final class PackIndex: Sendable {
         mapping.words.replace(old.rawValue, by: new.rawValue, at: position)
     }
 
+    /// Replaces the word at `position` as long as it names the same record; returns false if it names another one or none.
+    func replaceRecord(_ old: PackWord, by new: PackWord, at position: Int) -> Bool {
+        var present = word(at: position)
+        while present.identity == old.identity {
+            if replace(present, by: new, at: position) { return true }
+            present = word(at: position)
+        }
+        return false
+    }
+
     // MARK: Packs
 
     func state(ofPack row: Int) -> PackState { PackState(rawValue: mapping.words.load(Self.table + row)) }
@@ -150,6 +161,12 @@ final class PackIndex: Sendable {
     func isCurrent(_ word: PackWord) -> Bool {
         guard word != .empty, word.pack < packCount else { return false }
         let state = state(ofPack: word.pack)
-        return state.use != .free && state.sequence & 15 == word.sequence
+        guard let use = state.use, use != .free else { return false }
+        return state.sequence & 15 == word.sequence
+    }
+
+    /// Returns whether the word's pack is not being reclaimed, so that a word published before this call is kept.
+    func accepts(_ word: PackWord) -> Bool {
+        isCurrent(word) && state(ofPack: word.pack).use != .reclaimed
     }
 }

@@ -48,16 +48,14 @@ struct PackRecord: Sendable {
             && pack.number(at: offset + 32) == key.word(2) && pack.number(at: offset + 40) == key.word(3)
     }
 
-    /// Returns the key and the size in bytes of the record at `offset`; nil if no record starts there.
-    ///
-    /// Used for packs that no process writes to.
-    static func header(at offset: Int, in pack: MappedBytes) -> (key: Digest, size: Int)? {
-        guard offset <= pack.count - headerSize, pack.number(at: offset) & 0xffff_ffff == signature else {
-            return nil
-        }
-        let lengths = pack.number(at: offset + 8)
+    /// Returns the key and the size in bytes of the record at `offset`; nil if no record with the right checksum starts there.
+    static func whole(at offset: Int, in pack: MappedBytes) -> (key: Digest, size: Int)? {
+        guard offset <= pack.count - headerSize else { return nil }
+        let (start, lengths) = (pack.number(at: offset), pack.number(at: offset + 8))
         let size = headerSize + Int(lengths & 0xffff_ffff) + Int(lengths >> 32)
-        guard size <= pack.count - offset else { return nil }
+        guard start & 0xffff_ffff == signature, size <= pack.count - offset,
+            pack.checksum(offset + 8..<offset + size) == UInt32(truncatingIfNeeded: start >> 32)
+        else { return nil }
         let words: InlineArray<4, UInt64> = [
             pack.number(at: offset + 16), pack.number(at: offset + 24), pack.number(at: offset + 32),
             pack.number(at: offset + 40),
@@ -67,9 +65,9 @@ struct PackRecord: Sendable {
 
     /// Copies the record at `offset`; nil if the copy has a wrong checksum, as when the pack is being overwritten.
     ///
-    /// Four allocations, two of them for the value.
+    /// Three allocations, two of them for the value, and those of the key's text and of the details.
     init?(of key: Digest, at offset: Int, in pack: MappedBytes) throws(Errno) {
-        // Read once: another process may change them at any moment.
+        // Another process may change them at any moment, so the checks and the copy use the same ones.
         let (start, lengths) = (pack.number(at: offset), pack.number(at: offset + 8))
         let terms = Int(lengths & 0xffff_ffff)
         let length = Int(lengths >> 32)

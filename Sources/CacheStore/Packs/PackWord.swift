@@ -50,7 +50,7 @@ struct PackWord: Equatable, Sendable {
 
     private static let usage: UInt64 = 0xffff << 6 | 3
 
-    /// Returns the word after a use at `minute`; the same word if it has been used in that minute more than twice.
+    /// Returns the word after a use at `minute`; the same word if its last use was in that minute and it counts three uses.
     func used(at minute: UInt16) -> PackWord {
         PackWord(rawValue: identity | UInt64(minute) << 6 | min(uses + 1, 3))
     }
@@ -62,8 +62,9 @@ enum PackLayout {
     static let packSize = 1 << 20
     /// The unit of offsets; each record starts at a multiple.
     static let unit = 64
-    /// The greatest number of rows of the table of packs.
-    static let mostPacks = 1 << 16
+    /// The greatest number of rows of the table of packs; a process may have 65,530 mappings by default (proc(5),
+    /// `max_map_count`).
+    static let mostPacks = 1 << 15
     /// The longest value that a pack stores, in bytes.
     static let longestValue = 32 << 10
 

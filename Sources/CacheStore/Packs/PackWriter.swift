@@ -5,19 +5,21 @@ import Platform
 
 /// The pack to which this process appends records.
 ///
-/// Used under a lock: one thread appends at a time.
+/// Used under a lock: one thread appends at a time. Not used in a forked child, because the pack and its lock belong to the
+/// parent.
 struct PackWriter: ~Copyable {
     private let index: PackIndex
     private let files: PackFiles
+    private let owner = processGeneration
     /// The record being written, kept to save an allocation.
     private var buffer: [UInt8] = []
-    private var open: Pack?
+    private var current: Pack?
+    /// The file of the current pack, which this process has locked.
+    private var file: FileDescriptor?
     /// The row where the search for a free pack begins.
     private var nextRow = 0
 
-    /// A pack that this process has locked.
-    private struct Pack: ~Copyable {
-        let file: FileDescriptor
+    private struct Pack {
         let row: Int
         let state: PackState
         /// The offset of the next record.
@@ -31,7 +33,7 @@ struct PackWriter: ~Copyable {
 
     /// Appends a record and returns the word that names it; nil if there is no free pack.
     ///
-    /// One system call, `pwrite`, and about ten more when a new pack is begun. The record is in the page cache when this
+    /// One system call, `pwrite`, and six more when a new pack is started. The record is in the page cache when this
     /// returns, so it survives the process, but not a power failure.
     mutating func append(
         _ value: Span<UInt8>,
@@ -40,6 +42,9 @@ struct PackWriter: ~Copyable {
         minute: UInt16
     ) throws(Errno) -> PackWord? {
         PackRecord.encode(value, record, for: key, into: &buffer)
+        guard buffer.count - value.count - PackRecord.headerSize <= Record.maximumSize else {
+            throw .argumentListTooLong
+        }
         return try appendBuffer(for: key, minute: minute)
     }
 
@@ -51,42 +56,80 @@ struct PackWriter: ~Copyable {
 
     private mutating func appendBuffer(for key: Digest, minute: UInt16) throws(Errno) -> PackWord? {
         guard buffer.count <= PackLayout.packSize - PackLayout.unit else { throw .fileTooLarge }
-        if (open?.end ?? PackLayout.packSize) + buffer.count > PackLayout.packSize { try beginPack() }
-        guard let row = open?.row, let offset = open?.end, let sequence = open?.state.sequence else {
-            return nil
-        }
+        if !hasRoom(buffer.count) { try beginPack() }
+        guard let pack = current else { return nil }
         // After a short write the next record starts at the same offset.
-        guard try open?.file.write(buffer.span, at: offset) == buffer.count else { throw .noSpace }
-        open?.end = PackLayout.end(ofRecord: buffer.count, at: offset)
-        return PackWord(of: key, pack: row, sequence: sequence, offset: offset, minute: minute)
+        guard try file?.write(buffer.span, at: pack.end) == buffer.count else { throw .noSpace }
+        current?.end = PackLayout.end(ofRecord: buffer.count, at: pack.end)
+        return PackWord(
+            of: key,
+            pack: pack.row,
+            sequence: pack.state.sequence,
+            offset: pack.end,
+            minute: minute
+        )
     }
 
-    /// Ends the present pack and begins a free one, if there is one.
+    /// Whether the record fits into the current pack, and no other process has taken over the pack, believing its writer
+    /// dead.
+    private func hasRoom(_ size: Int) -> Bool {
+        guard let pack = current else { return false }
+        return pack.end + size <= PackLayout.packSize && index.state(ofPack: pack.row) == pack.state
+    }
+
+    /// Ends the current pack and starts a free one, if there is one.
+    ///
+    /// Packs that have been used come first, because their blocks are allocated.
+    ///
+    /// - Throws: the error of a full disk only if no pack could be started.
     private mutating func beginPack() throws(Errno) {
         end()
-        for step in 0..<index.packCount {
-            let row = (nextRow + step) % index.packCount
-            let state = index.state(ofPack: row)
-            guard state.use == .free, let file = try files.open(row) else { continue }
-            let begun = PackState(.open, sequence: state.sequence + 1)
-            // The lock comes first: a process that finds an open pack without a lock knows that its writer is dead.
-            guard index.replace(state, by: begun, ofPack: row) else { continue }
-            nextRow = row + 1
-            open = Pack(file: file, row: row, state: begun, end: PackLayout.unit)
-            return
+        var failure: Errno?
+        for isUsed in [true, false] {
+            for step in 0..<index.packCount {
+                let row = (nextRow + step) % index.packCount
+                let state = index.state(ofPack: row)
+                guard state.use == .free, (state.sequence > 0) == isUsed else { continue }
+                do throws(Errno) {
+                    if try begin(row, state) { return }
+                } catch {
+                    guard error.isDiskFull else { throw error }
+                    failure = error
+                    // No other new pack has room, either.
+                    if !isUsed { throw error }
+                }
+            }
         }
+        if let failure { throw failure }
     }
 
-    /// Ends the present pack; the file's lock ends with it.
+    /// Starts the pack in the given row; returns false if another process has started it, or if its file is missing.
+    private mutating func begin(_ row: Int, _ state: PackState) throws(Errno) -> Bool {
+        guard let opened = try files.open(row, creates: state.sequence == 0) else { return false }
+        let begun = PackState(.open, sequence: state.sequence + 1)
+        // The lock comes first: a process that finds an open pack without a lock knows that its writer is dead.
+        guard index.replace(state, by: begun, ofPack: row) else { return false }
+        nextRow = row + 1
+        current = Pack(row: row, state: begun, end: PackLayout.unit)
+        file = consume opened
+        return true
+    }
+
+    /// Ends the current pack; the file's lock ends with it.
     private mutating func end() {
-        guard let pack = open.take() else { return }
+        markFull()
+        current = nil
+        file = nil
+    }
+
+    /// Fails only if another process has taken over the pack, believing its writer dead.
+    private func markFull() {
+        guard let pack = current else { return }
         let full = PackState(.full, sequence: pack.state.sequence)
-        // Fails only if another process has taken the pack for that of a dead one.
         _ = index.replace(pack.state, by: full, ofPack: pack.row)
     }
 
     deinit {
-        guard let pack = open else { return }
-        _ = index.replace(pack.state, by: PackState(.full, sequence: pack.state.sequence), ofPack: pack.row)
+        if processGeneration == owner { markFull() }
     }
 }

@@ -6,115 +6,180 @@ import Synchronization
 
 /// Small values as records in packs: files to which processes append, and an index that names the record of each key.
 ///
-/// Not used by ``Store`` yet. Missing: the choice of what to evict, rules, listing, and the way of a value from a pack to a
-/// file and back (`HomesModel`).
+/// Not used by ``Store`` yet. Missing: the choice of what to evict, rules, listing, moving a value between a pack and a file
+/// (`HomesModel`), packs on file systems where a store into a mapping may need space (``SharedMapping``), and a scan that
+/// clears the words of damaged records before their pack has been started 16 times: then the sequence bits of such a word
+/// would be right again.
 ///
 /// A put appends a record and then publishes it with one atomic change of a word of the index. A get loads the word,
-/// copies the record from the mapped pack, and checks its key, its checksum and then the word again. No call takes a lock
-/// that another process can hold. `BucketModel` shows in every interleaving that each key is linearizable.
+/// copies the record from the mapped pack, and checks its key, its checksum and then the word again. Only calls that add
+/// or remove the word of a key lock the key's stripe. So a key never has two words; `BucketModel` explores all
+/// interleavings.
 final class Packs: Sendable {
     private let index: PackIndex
     private let files: PackFiles
-    /// The threads of this process append one after another: the lock is held during `pwrite`.
+    private let stripes: Stripes
+    private let path: String
+    private let owner = processGeneration
+    /// The threads of this process append one after another: the lock is held during `pwrite`, and while a new pack is
+    /// started.
     private let writer: Locked<PackWriter>
 
-    /// Opens the packs in `root`, and creates the folder and an index of the given size if they are missing.
+    /// How often a call repeats its work because other processes change the same words.
+    private static let attempts = 64
+
+    /// Opens the packs in `directory`, and creates the folder and an index of the given size if they are missing.
     ///
-    /// - Throws: ``Errno/notSupported`` if the file system has no unnamed files; ``Errno/badMessage`` for a damaged index.
-    init(in root: borrowing Directory, bucketCount: Int, packCount: Int) throws(Errno) {
-        try root.makeDirectoryIfMissing(PackLayout.folder, mode: FileMode.directory)
-        let folder = try root.openDirectory(PackLayout.folder)
-        index = try PackIndex.open(in: folder, bucketCount: bucketCount, packCount: packCount)
-        files = PackFiles(in: folder, count: index.packCount)
+    /// - Parameters:
+    ///   - stripes: the stripes of the entries.
+    ///   - bucketCount: the size of a new index (``PackIndex/open(in:bucketCount:packCount:)``).
+    ///   - packCount: the size of its table of packs.
+    /// - Throws: an error with the cause ``Errno/notSupported`` if the file system has no unnamed files, or
+    ///   ``Errno/badMessage`` for a damaged index.
+    init(
+        in directory: StoreDirectory,
+        stripes: Stripes,
+        bucketCount: Int,
+        packCount: Int
+    ) throws(CacheError) {
+        self.stripes = stripes
+        path = "\(directory.path)/\(PackLayout.folder)"
+        do throws(Errno) {
+            try directory.root.makeDirectoryIfMissing(PackLayout.folder, mode: FileMode.directory)
+            let folder = try directory.root.openDirectory(PackLayout.folder)
+            index = try PackIndex.open(in: folder, bucketCount: bucketCount, packCount: packCount)
+            files = PackFiles(in: folder, count: index.packCount)
+        } catch {
+            throw CacheError(errno: error, "open", path: path)
+        }
         writer = Locked(PackWriter(index, files))
     }
 
-    /// Stores `value` under `key`, replacing any record; returns false if there is no free pack.
+    /// Stores `value` under `key`, replacing any record; returns false if there is no free pack, or in a forked child.
     ///
-    /// Every get that starts later, in any process, gets the value. One system call, `pwrite`; about ten more for each new
-    /// pack of 1 MiB.
+    /// Every get that starts later, in any process, gets the value. One system call, `pwrite`, to replace a record, and two
+    /// more for a new key; nine more for each new pack of 1 MiB. If the result is false, an older value may be gone.
+    ///
+    /// - Throws: ``CacheError/Code/invalidArgument`` for terms that are too long, ``CacheError/Code/busy`` if the key's stripe
+    ///   was not free in time, and errors of the file system.
     func put(
         _ value: Span<UInt8>,
         for key: Digest,
         _ record: Record,
         minute: UInt16 = 0
-    ) throws(Errno) -> Bool {
+    ) throws(CacheError) -> Bool {
         precondition(value.count <= PackLayout.longestValue, "too long for a pack")
-        let word = try writer.withLock { (writer) throws(Errno) in
-            try writer.append(value, record, for: key, minute: minute)
+        guard processGeneration == owner else { return false }
+        for _ in 0..<Self.attempts {
+            let word: PackWord?
+            do throws(Errno) {
+                word = try writer.withLock { (writer) throws(Errno) in
+                    try writer.append(value, record, for: key, minute: minute)
+                }
+            } catch {
+                throw CacheError(errno: error, "write a value to", path: path)
+            }
+            guard let word else { return false }
+            var isPublished = try replace(by: word, key)
+            if !isPublished { isPublished = try take(word, key) }
+            // If this thread was delayed since the append, the pack may be full and about to be reclaimed. Either the
+            // process that reclaims it sees the word, or this one sees the state of the pack.
+            if isPublished, index.accepts(word) { return true }
         }
-        guard let word else { return false }
-        while try !publish(word, for: key) {}
-        // If this thread was delayed after the pack was ended, the pack may have been reclaimed before the word was there.
-        if index.isCurrent(word) { return true }
-        return try put(value, for: key, record, minute: minute)
+        return false
     }
 
-    /// Makes one attempt to publish a record: replaces the lowest word of the key or, if it has none, takes an empty word.
-    ///
-    /// In a full bucket it takes the last word from its key. A lower word could hide another word of its key.
-    private func publish(_ word: PackWord, for key: Digest) throws(Errno) -> Bool {
-        let bucket = index.bucket(of: key)
-        var free: Int?
-        var last = PackWord.empty
-        for position in bucket..<bucket + PackLayout.bucketCapacity {
-            last = index.word(at: position)
-            if last == .empty {
-                free = free ?? position
-            } else if try pack(of: last, ifRecordOf: key) != nil {
-                return index.replace(last, by: word, at: position)
-            }
+    /// Replaces the word of the key; returns false if the key has none.
+    private func replace(by word: PackWord, _ key: Digest) throws(CacheError) -> Bool {
+        for _ in 0..<Self.attempts {
+            guard let found = try find(key) else { return false }
+            if index.replace(found.word, by: word, at: found.position) { return true }
         }
-        if let free { return index.replace(.empty, by: word, at: free) }
-        return index.replace(last, by: word, at: bucket + PackLayout.bucketCapacity - 1)
+        return false
+    }
+
+    /// Takes a word for the key, or replaces the one that it has, with its stripe locked.
+    ///
+    /// It takes an empty word, one that names no record anymore or, in a full bucket, the last one from its key.
+    private func take(_ word: PackWord, _ key: Digest) throws(CacheError) -> Bool {
+        let lock = try stripes.lock(.exclusive, stripe: key.stripe)
+        return try take(word, key, under: lock)
+    }
+
+    private func take(_ word: PackWord, _ key: Digest, under lock: borrowing StripeLock) throws(CacheError)
+        -> Bool
+    {
+        let bucket = index.bucket(of: key)
+        for _ in 0..<Self.attempts {
+            if try replace(by: word, key) { return true }
+            var position = bucket
+            var present = index.word(at: position)
+            while index.isCurrent(present), position < bucket + PackLayout.bucketCapacity - 1 {
+                position += 1
+                present = index.word(at: position)
+            }
+            if index.replace(present, by: word, at: position) { return true }
+        }
+        return false
     }
 
     /// Returns the record of `key`; nil if there is none, or if it is damaged.
     ///
     /// No system call, once its pack is mapped. The minute of the use is noted in the word.
-    func get(_ key: Digest, minute: UInt16 = 0) throws(Errno) -> PackRecord? {
-        let bucket = index.bucket(of: key)
-        var position = bucket
-        while position < bucket + PackLayout.bucketCapacity {
-            let word = index.word(at: position)
-            guard let pack = try pack(of: word, ifRecordOf: key) else {
-                position += 1
-                continue
+    func get(_ key: Digest, minute: UInt16 = 0) throws(CacheError) -> PackRecord? {
+        for _ in 0..<Self.attempts {
+            guard let (position, word, pack) = try find(key) else { return nil }
+            let record: PackRecord?
+            do throws(Errno) {
+                record = try PackRecord(of: key, at: word.offset, in: pack)
+            } catch {
+                throw CacheError(errno: error, "read a value from", path: path)
             }
-            let found = try PackRecord(of: key, at: word.offset, in: pack)
             // Order the copy before the checks.
             atomicMemoryFence(ordering: .acquiring)
             let present = index.word(at: position)
-            guard present.identity == word.identity, index.isCurrent(word) else {
-                // The record was replaced or removed, and its pack may have been overwritten during the copy.
-                position = bucket
-                continue
-            }
+            // Otherwise the record was replaced or removed, and its pack may have been overwritten during the copy.
+            guard present.identity == word.identity, index.isCurrent(word) else { continue }
             let used = present.used(at: minute)
             // If another process has changed the word, that use or that value counts.
-            if found != nil, used != present { _ = index.replace(present, by: used, at: position) }
-            return found
+            if record != nil, used != present { _ = index.replace(present, by: used, at: position) }
+            return record
         }
         return nil
     }
 
     /// Removes the record of `key`; returns false if there was none.
     ///
-    /// It clears the words that it has found, from the highest down, unless a put has replaced them since.
-    func remove(_ key: Digest) throws(Errno) -> Bool {
-        let bucket = index.bucket(of: key)
-        var found: [(position: Int, word: PackWord)] = []
-        for position in bucket..<bucket + PackLayout.bucketCapacity {
-            let word = index.word(at: position)
-            if try pack(of: word, ifRecordOf: key) != nil { found.append((position, word)) }
-        }
-        for (position, word) in found.reversed() {
-            var present = index.word(at: position)
-            while present.identity == word.identity, !index.replace(present, by: .empty, at: position) {
-                present = index.word(at: position)
+    /// A put that replaces the record at the same time counts as the later one. Two system calls.
+    ///
+    /// - Throws: ``CacheError/Code/busy`` if the key's stripe was not free in time.
+    func remove(_ key: Digest) throws(CacheError) -> Bool {
+        let lock = try stripes.lock(.exclusive, stripe: key.stripe)
+        return try remove(key, under: lock)
+    }
+
+    private func remove(_ key: Digest, under lock: borrowing StripeLock) throws(CacheError) -> Bool {
+        guard let (position, word, _) = try find(key) else { return false }
+        _ = index.replaceRecord(word, by: .empty, at: position)
+        return true
+    }
+
+    /// Returns the word of the key, its position, and the pack with its record.
+    private func find(_ key: Digest) throws(CacheError) -> (position: Int, word: PackWord, pack: MappedBytes)?
+    {
+        let (bucket, tag) = (index.bucket(of: key), PackWord.tag(of: key))
+        do throws(Errno) {
+            for position in bucket..<bucket + PackLayout.bucketCapacity {
+                let word = index.word(at: position)
+                guard word.tag == tag, index.isCurrent(word), let pack = try files.pack(word.pack),
+                    PackRecord.isRecord(of: key, at: word.offset, in: pack)
+                else { continue }
+                return (position, word, pack)
             }
+            return nil
+        } catch {
+            throw CacheError(errno: error, "map a file in", path: path)
         }
-        return !found.isEmpty
     }
 
     // MARK: Reclaiming
@@ -128,84 +193,98 @@ final class Packs: Sendable {
 
     /// Frees a pack: moves records to the pack that this process writes to, and evicts the others.
     ///
-    /// The pack of a dead process is taken over. Only one process at a time may reclaim.
+    /// The pack of a dead process is taken over. Only one process at a time may reclaim packs.
     ///
     /// - Parameters:
     ///   - row: the row of the pack in the table.
     ///   - keeps: whether a record is moved, by its word. If there is no free pack for it, it is evicted.
-    /// - Returns: nil if the pack is free already, or if a living process writes to it.
-    func reclaim(pack row: Int, keeps: (PackWord) -> Bool) throws(Errno) -> Reclaimed? {
-        var state = index.state(ofPack: row)
-        if state.use == .open {
-            // The lock is free only if the writer is dead.
-            guard try files.open(row) != nil else { return nil }
-            let ended = PackState(.full, sequence: state.sequence)
-            guard index.replace(state, by: ended, ofPack: row) else { return nil }
-            state = ended
-        }
-        guard state.use == .full, let pack = try files.pack(row) else { return nil }
+    /// - Returns: nil if the pack is free already or in use by a living writer, and in a forked child.
+    /// - Throws: ``CacheError/Code/busy`` if the stripe of a key was not free in time; the other records stay.
+    func reclaim(pack row: Int, keeps: (PackWord) -> Bool) throws(CacheError) -> Reclaimed? {
+        guard processGeneration == owner, let state = try beginReclaiming(row) else { return nil }
         var outcome = Reclaimed()
-        var offset = PackLayout.unit
-        // Beyond the last record there may be records from before the pack was begun again. No word names them.
-        while let (key, size) = PackRecord.header(at: offset, in: pack) {
-            let record = PackWord(of: key, pack: row, sequence: state.sequence, offset: offset, minute: 0)
-            let bytes = offset..<offset + size
-            while try !release(record, of: key, bytes, in: pack, keeps, &outcome) {}
-            offset = PackLayout.end(ofRecord: size, at: offset)
+        do throws(CacheError) {
+            let pack = try describing("map a file in", path) { () throws(Errno) in try files.pack(row) }
+            if let pack { try release(pack, row, state.sequence, keeps, &outcome) }
+        } catch {
+            _ = index.replace(state, by: PackState(.full, sequence: state.sequence), ofPack: row)
+            throw error
         }
-        return index.replace(state, by: PackState(.free, sequence: state.sequence), ofPack: row)
-            ? outcome : nil
+        _ = index.replace(state, by: PackState(.free, sequence: state.sequence), ofPack: row)
+        return outcome
     }
 
-    /// Makes one attempt to move or evict a record; returns false if another process has changed its word meanwhile.
+    /// Marks the pack as being reclaimed, and returns its state; nil if it is free or a living process writes to it.
+    private func beginReclaiming(_ row: Int) throws(CacheError) -> PackState? {
+        let state = index.state(ofPack: row)
+        if state.use == .free { return nil }
+        if state.use == .open {
+            // The lock is free only if the writer is dead.
+            let isDead = try describing("lock a file in", path) { () throws(Errno) in
+                try files.open(row) != nil
+            }
+            if !isDead { return nil }
+        }
+        let begun = PackState(.reclaimed, sequence: state.sequence)
+        return state == begun || index.replace(state, by: begun, ofPack: row) ? begun : nil
+    }
+
+    /// Moves or evicts all records of a pack that the index names.
+    private func release(
+        _ pack: MappedBytes,
+        _ row: Int,
+        _ sequence: UInt64,
+        _ keeps: (PackWord) -> Bool,
+        _ outcome: inout Reclaimed
+    ) throws(CacheError) {
+        var offset = PackLayout.unit
+        while offset < pack.count {
+            guard let (key, size) = PackRecord.whole(at: offset, in: pack) else {
+                // Unfinished, damaged, or from before the pack was started: what follows need not be one unit further.
+                offset += PackLayout.unit
+                continue
+            }
+            let record = PackWord(of: key, pack: row, sequence: sequence, offset: offset, minute: 0)
+            if position(of: record, key) != nil {
+                let lock = try stripes.lock(.exclusive, stripe: key.stripe)
+                try release(record, of: key, offset..<offset + size, in: pack, keeps, &outcome, under: lock)
+            }
+            offset = PackLayout.end(ofRecord: size, at: offset)
+        }
+    }
+
+    /// Returns the position of the word that names the record; nil if none does.
+    private func position(of record: PackWord, _ key: Digest) -> Int? {
+        let bucket = index.bucket(of: key)
+        return (bucket..<bucket + PackLayout.bucketCapacity).first {
+            index.word(at: $0).identity == record.identity
+        }
+    }
+
+    /// Moves or evicts a record; does nothing if no word names it.
     private func release(
         _ record: PackWord,
         of key: Digest,
         _ bytes: Range<Int>,
         in pack: MappedBytes,
         _ keeps: (PackWord) -> Bool,
-        _ outcome: inout Reclaimed
-    ) throws(Errno) -> Bool {
-        let bucket = index.bucket(of: key)
-        let end = bucket + PackLayout.bucketCapacity
-        guard let position = (bucket..<end).first(where: { index.word(at: $0).identity == record.identity })
-        else {
-            // The value was replaced or removed.
-            return true
-        }
+        _ outcome: inout Reclaimed,
+        under lock: borrowing StripeLock
+    ) throws(CacheError) {
+        guard let position = position(of: record, key) else { return }
         let word = index.word(at: position)
-        guard word.identity == record.identity else { return false }
-        var isHidden = false
-        for lower in bucket..<position where try self.pack(of: index.word(at: lower), ifRecordOf: key) != nil
-        {
-            isHidden = true
-        }
-        if !isHidden, keeps(word) {
-            let copy = try writer.withLock { (writer) throws(Errno) in
-                try writer.append(copyOf: pack.bytes(bytes), for: key, minute: word.minute)
+        if word.identity == record.identity, keeps(word) {
+            let copy = try describing("write a value to", path) { () throws(Errno) in
+                try writer.withLock { (writer) throws(Errno) in
+                    try writer.append(copyOf: pack.bytes(bytes), for: key, minute: word.minute)
+                }
             }
             if let copy {
-                guard index.replace(word, by: copy, at: position) else { return false }
-                outcome.moved += 1
-                return true
+                // If it fails, a put has replaced the value.
+                if index.replaceRecord(record, by: copy, at: position) { outcome.moved += 1 }
+                return
             }
         }
-        // A word above must not come to light when this one goes.
-        for above in (position + 1..<end).reversed() {
-            let hidden = index.word(at: above)
-            if try self.pack(of: hidden, ifRecordOf: key) != nil {
-                _ = index.replace(hidden, by: .empty, at: above)
-            }
-        }
-        guard index.replace(word, by: .empty, at: position) else { return false }
-        if !isHidden { outcome.evicted += 1 }
-        return true
-    }
-
-    /// Returns the pack of the word, if the word names a record of the key; otherwise nil.
-    private func pack(of word: PackWord, ifRecordOf key: Digest) throws(Errno) -> MappedBytes? {
-        guard word.tag == PackWord.tag(of: key), index.isCurrent(word), let pack = try files.pack(word.pack)
-        else { return nil }
-        return PackRecord.isRecord(of: key, at: word.offset, in: pack) ? pack : nil
+        if index.replaceRecord(record, by: .empty, at: position) { outcome.evicted += 1 }
     }
 }

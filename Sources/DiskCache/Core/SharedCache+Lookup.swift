@@ -222,24 +222,22 @@ extension SharedCache {
         acceptsStale: Bool
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
         let digest = try digest(ofKey: key)
-        return try withStore { (store, now) throws(CacheError) in
-            guard let hit = try store.get(digest, now: now, allowingStale: acceptsStale),
-                let held = held(hit.value, key, codec, hit.entry.record)
-            else { return nil }
-            // Kept only if later hits can check the value: by its generation or, without a control file, by its record.
-            let terms = configuration.memory.terms
-            if !hit.entry.isStale, hit.entry.generation != nil || !store.hasGenerations,
-                terms.keeps != .diskOnly
-            {
-                let end = terms.end(hit.heldUntil, from: now)
-                core.hold(
-                    held,
-                    by: MemoryValidity(generation: hit.entry.generation, heldUntil: end),
-                    of: store
-                )
-            }
-            return CacheHit(held, from: .disk, isStale: hit.entry.isStale, at: now)
+        try core.checkOpen()
+        let (store, now) = (core.store, now)
+        let found: StoreHit<Data>?
+        do throws(CacheError) {
+            found = try store.get(digest, now: now, allowingStale: acceptsStale)
+        } catch {
+            throw core.described(error, of: store)
         }
+        guard let found, let held = held(found.value, key, codec, found.record) else { return nil }
+        // Kept only if later hits can check the value: by its generation or, without a control file, by its record.
+        let (entry, terms) = (found.entry, configuration.memory.terms)
+        if !entry.isStale, entry.generation != nil || !store.hasGenerations, terms.keeps != .diskOnly {
+            let end = terms.end(found.heldUntil, from: now)
+            core.hold(held, by: MemoryValidity(generation: entry.generation, heldUntil: end), of: store)
+        }
+        return CacheHit(held, from: .disk, isStale: entry.isStale, at: now)
     }
 
     /// Returns the value encoded in `bytes`; nil, which is a miss, if another version of the program or another codec

@@ -7,7 +7,7 @@ import Glibc
 /// A file mapped for reading (MAP_SHARED), whose bytes other processes may overwrite at any moment.
 ///
 /// A caller copies bytes and checks the copy. The file must stay at least as long as the mapping: touching a page beyond
-/// its end kills the process with SIGBUS.
+/// its end, or one that the medium can't read, kills the process with SIGBUS.
 @safe
 package final class MappedBytes: Sendable {
     /// The length of the mapping in bytes.
@@ -38,6 +38,12 @@ package final class MappedBytes: Sendable {
     package func number(at offset: Int) -> UInt64 {
         precondition(offset >= 0 && offset <= count - 8, "outside of the mapping")
         return unsafe UInt64(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    /// Returns the CRC-32C of the bytes in `range`.
+    package func checksum(_ range: Range<Int>) -> UInt32 {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count, "outside of the mapping")
+        return unsafe cplatform_crc32c_update(0, base + range.lowerBound, range.count, false)
     }
 
     /// Returns a copy of the bytes in `range`.

@@ -5,30 +5,29 @@ extension BucketModel.Model {
     typealias Call = BucketModel.Call
     typealias Word = BucketModel.Word
 
-    /// Takes the next step of a process.
-    func advance(_ index: Int, in state: inout State) {
+    /// Takes the next step of a process; returns false if it has to wait for the stripe.
+    func advance(_ index: Int, in state: inout State) -> Bool {
         let call = programs[index][Int(state.actors[index].ended)]
         if !state.actors[index].isRunning {
             state.actors[index].isRunning = true
+            if locksFirst(call) { state.actors[index].step = .lock }
             switch call {
             case .put: state.histories.beginWrite(BucketModel.record(ofProgram: index), by: index)
             case .remove, .evict, .displace: state.histories.beginWrite(0, by: index)
             case .get: state.histories.beginGet(by: index)
             case .move: break
             }
-            return
+            return true
         }
         var actor = state.actors[index]
-        let isEnded =
-            switch call {
-            case .put: put(BucketModel.record(ofProgram: index), &actor, &state)
-            case .remove: remove(&actor, &state)
-            case .evict: evict(&actor, &state)
-            case .move: move(&actor, &state)
-            case .displace: displace(&actor, &state)
-            case .get: get(&actor, &state)
-            }
-        if isEnded {
+        if actor.step == .lock {
+            if state.actors.contains(where: \.holdsStripe) { return false }
+            actor.holdsStripe = true
+            actor.step = mistake == .notSeenAgain && call == .put ? .exchange : .scan
+            state.actors[index] = actor
+            return true
+        }
+        if isEnded(call, index, &actor, &state) {
             switch call {
             case .put, .remove: state.histories.endWrite(by: index)
             // It may have found nothing to do.
@@ -39,6 +38,28 @@ extension BucketModel.Model {
             actor = Actor(ended: actor.ended + 1)
         }
         state.actors[index] = actor
+        return true
+    }
+
+    private func locksFirst(_ call: Call) -> Bool {
+        switch call {
+        case .remove: mistake != .removedWithoutStripe
+        case .evict: true
+        case .move: mistake != .movedWithoutStripe
+        case .put, .displace, .get: false
+        }
+    }
+
+    /// Takes the next step of a call, and returns whether it was the last one.
+    private func isEnded(_ call: Call, _ index: Int, _ actor: inout Actor, _ state: inout State) -> Bool {
+        switch call {
+        case .put: put(BucketModel.record(ofProgram: index), &actor, &state)
+        case .remove: drop(&actor, &state, by: BucketModel.empty)
+        case .displace: drop(&actor, &state, by: BucketModel.other)
+        case .evict: release(&actor, &state, by: BucketModel.empty)
+        case .move: release(&actor, &state, by: BucketModel.copy)
+        case .get: get(&actor, &state)
+        }
     }
 
     /// Whether the word names a record of the key; false for one whose pack is being written again.
@@ -46,21 +67,17 @@ extension BucketModel.Model {
         word > BucketModel.other && !(word == BucketModel.initial && state.isReused)
     }
 
-    /// Loads the next word of a scan from the lowest on, and returns true after the last one.
+    /// Loads the next word of a scan, and returns true if it is wanted or the last one.
     private func scan(_ actor: inout Actor, _ state: State, for isWanted: (Word) -> Bool) -> Bool {
         let (position, word) = (actor.position, state.words[actor.position])
-        actor.seen[position] = word
         if isWanted(word) {
-            if actor.chosen == Actor.none || mistake == .highestReplaced {
-                actor.chosen = position
-                actor.expected = word
-            }
-        } else if word == BucketModel.empty {
-            if actor.free == Actor.none || actor.seen[actor.free] != BucketModel.empty {
-                actor.free = position
-            }
-        } else if actor.free == Actor.none {
+            actor.chosen = position
+            actor.expected = word
+            return true
+        }
+        if actor.free == Actor.none || word == BucketModel.empty && actor.freeWord != BucketModel.empty {
             actor.free = position
+            actor.freeWord = word
         }
         actor.position += 1
         return actor.position == BucketModel.Words.count
@@ -68,7 +85,7 @@ extension BucketModel.Model {
 
     /// Starts the scan again.
     private func restart(_ actor: inout Actor) {
-        actor = Actor(ended: actor.ended, isRunning: true)
+        actor = Actor(ended: actor.ended, isRunning: true, holdsStripe: actor.holdsStripe)
     }
 
     /// Exchanges the chosen word if it is as expected; otherwise starts again and returns false.
@@ -85,108 +102,48 @@ extension BucketModel.Model {
         return true
     }
 
-    /// Clears the next word of the key above the chosen one; returns true if there is none left.
-    private func clearAbove(_ actor: inout Actor, _ state: inout State) -> Bool {
-        actor.position -= 1
-        if actor.position <= actor.chosen { return true }
-        if isOfKey(state.words[actor.position], state) { state.words[actor.position] = BucketModel.empty }
-        return actor.position == actor.chosen + 1
-    }
-
-    private func beginAbove(_ actor: inout Actor) {
-        actor.step = .above
-        actor.position = BucketModel.Words.count
-    }
-
-    private func isTop(_ actor: Actor) -> Bool { actor.chosen + 1 == BucketModel.Words.count }
-
     private func put(_ mine: Word, _ actor: inout Actor, _ state: inout State) -> Bool {
         guard actor.step == .scan else {
             return exchange(mine, &actor, &state, isBlind: mistake == .storedBlindly)
         }
         guard scan(&actor, state, for: { isOfKey($0, state) }) else { return false }
         actor.step = .exchange
-        if actor.chosen == Actor.none || mistake == .alwaysTaken {
+        if actor.chosen == Actor.none {
             actor.chosen = actor.free
-            actor.expected = actor.seen[actor.free]
+            actor.expected = actor.freeWord
+            if !actor.holdsStripe, mistake != .takenWithoutStripe {
+                let (chosen, expected) = (actor.chosen, actor.expected)
+                restart(&actor)
+                actor.step = .lock
+                if mistake == .notSeenAgain { (actor.chosen, actor.expected) = (chosen, expected) }
+            }
         }
         return false
     }
 
-    /// Notes the words of the key, then clears them from the highest down, unless they have changed.
-    ///
-    /// In between it deletes the key's file (`HomesModel`).
-    private func remove(_ actor: inout Actor, _ state: inout State) -> Bool {
-        let last = BucketModel.Words.count - 1
+    /// Replaces the word of the key, unless a put replaces it first: then that put counts as the later one.
+    private func drop(_ actor: inout Actor, _ state: inout State, by word: Word) -> Bool {
         if actor.step == .scan {
-            if scan(&actor, state, for: { isOfKey($0, state) }) {
-                actor.step = .above
-                actor.position = 0
-            }
-            return false
+            if scan(&actor, state, for: { isOfKey($0, state) }) { actor.step = .exchange }
+            return actor.step == .exchange && actor.chosen == Actor.none
         }
-        let isUpwards = mistake == .lowestRemovedFirst || mistake == .lowestRemovedOnly
-        let index = isUpwards ? actor.position : last - actor.position
-        let isNoted = isOfKey(actor.seen[index], state)
-        if isNoted, state.words[index] == actor.seen[index] { state.words[index] = BucketModel.empty }
-        actor.position += 1
-        return actor.position > last || isNoted && mistake == .lowestRemovedOnly
+        if state.words[actor.chosen] == actor.expected { state.words[actor.chosen] = word }
+        return true
     }
 
-    private func evict(_ actor: inout Actor, _ state: inout State) -> Bool {
-        switch actor.step {
-        case .scan:
-            guard scan(&actor, state, for: { $0 == BucketModel.initial }) else { return false }
-            if actor.chosen == Actor.none {
-                actor.step = .reuse
-            } else if isTop(actor) || mistake == .evictedAlone {
-                actor.step = .exchange
-            } else {
-                beginAbove(&actor)
-            }
-        case .above:
-            if clearAbove(&actor, &state) { actor.step = .exchange }
-        case .exchange:
-            if exchange(BucketModel.empty, &actor, &state) { actor.step = .reuse }
-        default:
-            state.isReused = true
-            return true
-        }
-        return false
-    }
-
-    private func move(_ actor: inout Actor, _ state: inout State) -> Bool {
-        switch actor.step {
-        case .scan:
+    /// Replaces the word of the first record, and then writes its pack again.
+    private func release(_ actor: inout Actor, _ state: inout State, by word: Word) -> Bool {
+        if actor.step == .scan {
             guard scan(&actor, state, for: { $0 == BucketModel.initial }) else { return false }
             actor.step = actor.chosen == Actor.none ? .reuse : .exchange
-        case .exchange:
-            if exchange(BucketModel.copy, &actor, &state, isBlind: mistake == .movedBlindly) {
-                actor.step = .reuse
-            }
-        default:
-            state.isReused = true
-            return true
-        }
-        return false
-    }
-
-    private func displace(_ actor: inout Actor, _ state: inout State) -> Bool {
-        switch actor.step {
-        case .scan:
-            guard scan(&actor, state, for: { isOfKey($0, state) }) else { return false }
-            if actor.chosen == Actor.none { return true }
-            if isTop(actor) || mistake == .displacedAlone {
-                actor.step = .exchange
-            } else {
-                beginAbove(&actor)
-            }
             return false
-        case .above:
-            if clearAbove(&actor, &state) { actor.step = .exchange }
-            return false
-        default: return exchange(BucketModel.other, &actor, &state)
         }
+        if actor.step == .exchange {
+            if exchange(word, &actor, &state, isBlind: mistake == .movedBlindly) { actor.step = .reuse }
+            return false
+        }
+        state.isReused = true
+        return true
     }
 
     private func get(_ actor: inout Actor, _ state: inout State) -> Bool {

@@ -3,37 +3,31 @@
 /// An explicit-state model of one bucket of the index of packs.
 ///
 /// A pack is a file of records; a word of the bucket names the record of a key. Processes change words by
-/// compare-and-swap, without a lock. The model follows one key: puts, removes, evictions, and moves of its record to
-/// another pack; a reader; and other keys, which take and leave words at any moment. One step is one atomic operation,
-/// sequentially consistent. Each process may die before each step. The pack of a record that was evicted or moved is
-/// written again, under readers that have loaded its word before.
+/// compare-and-swap. A put that finds a word of its key replaces it without a lock. All others hold the key's stripe: a put
+/// that takes a word for its key, a remove, an eviction, and a move of the record to another pack. So a key never has two
+/// words. The model follows one key, and other keys, which take and leave words at any moment. One step is one atomic
+/// operation, sequentially consistent; each process may die before each step. The pack of a record that was evicted or
+/// moved is written again, under readers that have loaded its word before.
 ///
-/// Two puts of a new key may take two words; a put that loses leaves its word. The lower word counts, and the higher one is
-/// hidden. A process that clears the lower word, or gives it to another key, therefore clears the higher ones first: a
-/// hidden word must not come to light.
+/// The model checks linearizability: a get returns the latest value or, only after a remove or an eviction, none.
 ///
-/// The model checks linearizability: a get returns the latest value or, only after a remove or an eviction, none. There
-/// is one exception that it is too small to show: if a put of another key begins to take the word of a key and gives up,
-/// because a third put of the same key comes between, a get may miss the key once.
+/// An earlier design took words without a lock, as the prototype did: two puts of a new key can then take two words, of
+/// which the lower one counts. Each repair of that was found to bring back a removed value, or to lose one for a moment.
 enum BucketModel {
     /// A deviation from the protocol that must be found.
     enum Mistake: UInt8, CaseIterable {
-        /// A put replaces the highest word of the key.
-        case highestReplaced
-        /// A put takes an empty word although the key has one.
-        case alwaysTaken
+        /// A put takes a word for its key without the stripe.
+        case takenWithoutStripe
+        /// A put that has locked the stripe does not look for a word of its key again.
+        case notSeenAgain
         /// A put stores its word without comparing.
         case storedBlindly
-        /// A remove clears the lowest word first.
-        case lowestRemovedFirst
-        /// A remove clears the lowest word only.
-        case lowestRemovedOnly
-        /// An eviction leaves the higher words.
-        case evictedAlone
-        /// A process that gives a word of the key to another key leaves the higher words.
-        case displacedAlone
+        /// A remove does not lock the stripe.
+        case removedWithoutStripe
         /// A move stores the word of the copy without comparing.
         case movedBlindly
+        /// A move does not lock the stripe.
+        case movedWithoutStripe
         /// A get returns the bytes that it has copied without checking the word again.
         case copiedBlindly
     }
@@ -42,8 +36,7 @@ enum BucketModel {
         case put, remove
         /// The janitor clears the words of the record that the bucket held at first, and writes its pack again.
         case evict
-        /// The janitor copies that record to another pack, and writes its pack again. It holds the key's stripe, so that no
-        /// remove runs at the same time.
+        /// The janitor copies that record to another pack, and writes its pack again.
         case move
         /// A put of another key finds no empty word, and takes the word of this key.
         case displace
@@ -58,8 +51,6 @@ enum BucketModel {
     static let initial: Word = 2
     /// The copy that a move makes of it.
     static let copy: Word = 3
-    /// Another record that was put before the programs begin.
-    static let earlier: Word = 8
     /// The record that the program with the given number puts.
     static func record(ofProgram program: Int) -> Word { Word(4 + program) }
     /// The bytes of a pack that is being written again.
@@ -70,12 +61,12 @@ enum BucketModel {
 
     /// The next step of a call.
     enum Step: UInt8 {
-        /// Loads a word to find the lowest word of the key and the lowest empty one.
+        /// Loads a word to find that of the key, and an empty one.
         case scan
+        /// Locks the stripe.
+        case lock
         /// Exchanges the chosen word.
         case exchange
-        /// Clears the words above the chosen one, from the highest down.
-        case above
         /// Copies the record.
         case copy
         /// Loads the word again.
@@ -97,10 +88,11 @@ enum BucketModel {
         var chosen = Actor.none
         /// The word that the call expects there.
         var expected = BucketModel.empty
-        /// The lowest empty word, or one of another key if no word is empty.
+        /// The index of an empty word, or of another key's if none is empty.
         var free = Actor.none
-        /// The words that the scan has loaded.
-        var seen = Words()
+        /// The word that was loaded there.
+        var freeWord = BucketModel.empty
+        var holdsStripe = false
         /// The bytes that a get has copied.
         var bytes: UInt8 = 0
 
@@ -168,9 +160,10 @@ extension BucketModel.Model: ExploredModel {
             let actor = state.actors[index]
             if actor.isKilled || Int(actor.ended) == programs[index].count { continue }
             var copy = state
-            advance(index, in: &copy)
-            next.append(copy)
-            moves.append(.step(index))
+            if advance(index, in: &copy) {
+                next.append(copy)
+                moves.append(.step(index))
+            }
             if actor.isRunning, programs[index][Int(actor.ended)] != .get {
                 var copy = state
                 copy.actors[index] = BucketModel.Actor(ended: actor.ended, isKilled: true)

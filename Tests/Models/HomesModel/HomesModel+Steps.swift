@@ -154,10 +154,10 @@ extension HomesModel.Model {
         case 3:
             actor.value = actor.word == 0 ? state.file : value(of: actor.word, state)
             if actor.value == 0 { return .jumps(6) }
-            append(actor.value + 8, &actor, &state)
+            append(actor.value + 5, &actor, &state)
         case 4:
             let isDone = exchange(actor.record, actor, &state, isBlind: mistake == .updateStored)
-            if isDone { state.histories.exchange(actor.value, by: actor.value + 8) }
+            if isDone { state.histories.exchange(actor.value, by: actor.value + 5) }
             if !isDone { return .jumps(2) }
         case 5: state.file = 0
         case 6: endChange(&actor, &state)
@@ -250,17 +250,27 @@ extension HomesModel.Model {
         return .next
     }
 
-    /// Returns the value in memory, if it is current; all checks together are one step, as the values never change.
+    /// Returns the value in memory, if it is current: loads the word first, and for a value from a file then the generation.
     private func hit(_ index: Int, _ actor: inout Actor, _ state: inout State) -> Outcome {
         guard let copy = actor.copy else { return .ends }
+        let isGenerationFirst = mistake == .generationCheckedFirst
+        if actor.step == 0 {
+            state.histories.beginGet(by: index)
+            actor.word = state.word
+            actor.generation = state.generation
+            return .next
+        }
+        let word = isGenerationFirst ? state.word : actor.word
+        let generation = isGenerationFirst ? actor.generation : state.generation
         let isCurrent =
             copy.word != 0
-            ? copy.word == state.word
-            : state.generation == HomesModel.Generation(writers: 0, version: copy.version)
-                && (state.word == 0 || mistake == .memoryIgnoresWord || mistake == .memoryByGenerationAlone)
+            ? copy.word == word
+            : generation == HomesModel.Generation(writers: 0, version: copy.version)
+                && (word == 0 || mistake == .memoryIgnoresWord || mistake == .memoryByGenerationAlone)
         if isCurrent {
-            state.histories.beginGet(by: index)
             state.histories.endGet(copy.value, by: index)
+        } else {
+            state.histories.cancelGet(by: index)
         }
         return .ends
     }

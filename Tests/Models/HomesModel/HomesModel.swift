@@ -55,6 +55,8 @@ enum HomesModel {
         case memoryIgnoresWord
         /// A value in memory that was read from a pack counts as current while the generation is the same.
         case memoryByGenerationAlone
+        /// A hit of a value from a file checks the generation before the word.
+        case generationCheckedFirst
         /// The generation is loaded after the value was read.
         case generationLoadedLate
     }
@@ -63,7 +65,7 @@ enum HomesModel {
         /// Stores the value in a pack, or in files.
         case packPut(UInt8), filePut(UInt8)
         case remove
-        /// Reads the value and stores it plus eight in a pack.
+        /// Reads the value and stores it plus five in a pack.
         case update
         /// The janitor drops the word, or copies the record to another pack.
         case evict, move
