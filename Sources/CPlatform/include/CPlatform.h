@@ -76,8 +76,8 @@ extern const int cplatform_SEEK_DATA;
 /// UTIME_OMIT for utimensat(2).
 extern const long cplatform_UTIME_OMIT;
 
-/// A path of at most 95 bytes and the final NUL. It is passed by value, because Swift can pass the address of a constant
-/// only to a closure.
+/// A path of at most 95 bytes and the final NUL. It is passed by value, because in Swift the address of a constant is
+/// available only inside a closure.
 struct cplatform_path { char bytes[96]; };
 
 /// openat2(2) with RESOLVE_NO_SYMLINKS: no component of the path may be a symbolic link. If the kernel lacks the call

@@ -66,7 +66,7 @@ extension Objects {
                 return try create(for: nil)
             } catch {
                 guard error.isDiskFull, makeSpace(0) else {
-                    throw CacheError(errno: error, "write an object", path: place)
+                    throw CacheError(errno: error, "copy a file to", path: place)
                 }
             }
         }

@@ -45,8 +45,8 @@ package struct Directory: ~Copyable, Sendable {
 
     /// Opens a directory for calls on names in it, without requiring permission to list it.
     ///
-    /// Calls such as linkat(2) and unlinkat(2) follow a symbolic link that replaces an intermediate directory. So a change
-    /// below a directory of this one opens that directory first, which takes two more calls: `openat2`, `close`.
+    /// Calls such as linkat(2) and unlinkat(2) follow a symbolic link that replaces an intermediate directory. So a change in
+    /// a subdirectory first opens the subdirectory, which takes two more calls: `openat2`, `close`.
     private func openPlace(_ path: RelativePath) throws(Errno) -> Directory {
         try openDirectory(path, cplatform_O_PATH)
     }
@@ -54,7 +54,7 @@ package struct Directory: ~Copyable, Sendable {
     private func openDirectory(_ path: RelativePath, _ access: CInt) throws(Errno) -> Directory {
         let flags = access | O_DIRECTORY | O_CLOEXEC
         let number = try systemCall(.open) {
-            cplatform_openat_nofollow(descriptor.rawValue, path.inC, flags, 0)
+            cplatform_openat_nofollow(descriptor.rawValue, path.cPath, flags, 0)
         }
         return Directory(owning: FileDescriptor(owning: number), ownership)
     }
@@ -121,7 +121,7 @@ package struct Directory: ~Copyable, Sendable {
         // pipe.
         let flags = flags.rawValue | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
         let number = try systemCall(.open) {
-            cplatform_openat_nofollow(descriptor.rawValue, path.inC, flags, mode)
+            cplatform_openat_nofollow(descriptor.rawValue, path.cPath, flags, mode)
         }
         return FileDescriptor(owning: number)
     }
@@ -190,7 +190,7 @@ package struct Directory: ~Copyable, Sendable {
             return try openPlace(directory).makeDirectoryIfMissing(name, mode: mode)
         }
         do throws(Errno) {
-            try systemCall(.makeDirectory) { cplatform_mkdirat(descriptor.rawValue, path.inC, mode) }
+            try systemCall(.makeDirectory) { cplatform_mkdirat(descriptor.rawValue, path.cPath, mode) }
         } catch {
             if error == .exists { return false }
             throw error
@@ -225,7 +225,7 @@ package struct Directory: ~Copyable, Sendable {
         let (number, target) = (file.rawValue, descriptor.rawValue)
         if KernelSupport.emptyPathLinks {
             do throws(Errno) {
-                try systemCall(.link) { cplatform_link_descriptor(number, target, path.inC) }
+                try systemCall(.link) { cplatform_link_descriptor(number, target, path.cPath) }
                 return
             } catch {
                 // The kernel reports ENOENT if the process lacks permission, and also if the directory was deleted. In
@@ -234,7 +234,7 @@ package struct Directory: ~Copyable, Sendable {
             }
         }
         let link = "/proc/self/fd/\(number)"
-        try systemCall(.link) { unsafe cplatform_link_target(link, target, path.inC) }
+        try systemCall(.link) { unsafe cplatform_link_target(link, target, path.cPath) }
     }
 
     /// Gives a file a second name; both names are in this directory, not below it.
@@ -242,7 +242,7 @@ package struct Directory: ~Copyable, Sendable {
     /// C: `linkat`.
     package func link(_ path: RelativePath, as newPath: RelativePath) throws(Errno) {
         let number = descriptor.rawValue
-        try systemCall(.link) { cplatform_linkat(number, path.inC, number, newPath.inC) }
+        try systemCall(.link) { cplatform_linkat(number, path.cPath, number, newPath.cPath) }
     }
 
     /// Moves a file atomically, replacing any file at the new path.
@@ -260,7 +260,7 @@ package struct Directory: ~Copyable, Sendable {
             return try rename(path, to: target.openPlace(directory), name)
         }
         let (number, newNumber) = (descriptor.rawValue, target.descriptor.rawValue)
-        try systemCall(.rename) { cplatform_renameat(number, path.inC, newNumber, newPath.inC) }
+        try systemCall(.rename) { cplatform_renameat(number, path.cPath, newNumber, newPath.cPath) }
     }
 
     /// Removes a file's name.
@@ -268,14 +268,14 @@ package struct Directory: ~Copyable, Sendable {
     /// C: `unlinkat`.
     package func unlink(_ path: RelativePath) throws(Errno) {
         if let (directory, name) = path.firstDirectory { return try openPlace(directory).unlink(name) }
-        try systemCall(.unlink) { cplatform_unlinkat(descriptor.rawValue, path.inC) }
+        try systemCall(.unlink) { cplatform_unlinkat(descriptor.rawValue, path.cPath) }
     }
 
     /// Returns the status of a file, without following a symbolic link.
     ///
     /// C: `fstatat`.
     package func status(of path: RelativePath) throws(Errno) -> FileStatus {
-        try FileStatus { unsafe cplatform_fstatat(descriptor.rawValue, path.inC, &$0) }
+        try FileStatus { unsafe cplatform_fstatat(descriptor.rawValue, path.cPath, &$0) }
     }
 
     /// Returns the status of a file, or nil if it does not exist.
@@ -294,7 +294,7 @@ package struct Directory: ~Copyable, Sendable {
         }
         let time = time.fileTime
         try systemCall(.setTimes) {
-            cplatform_set_access_time(descriptor.rawValue, path.inC, Int64(time.tv_sec), time.tv_nsec)
+            cplatform_set_access_time(descriptor.rawValue, path.cPath, Int64(time.tv_sec), time.tv_nsec)
         }
     }
 
@@ -305,7 +305,7 @@ package struct Directory: ~Copyable, Sendable {
     /// C: `utimensat`.
     package func touch(_ path: RelativePath) throws(Errno) {
         if let (directory, name) = path.firstDirectory { return try openPlace(directory).touch(name) }
-        try systemCall(.setTimes) { cplatform_touch(descriptor.rawValue, path.inC) }
+        try systemCall(.setTimes) { cplatform_touch(descriptor.rawValue, path.cPath) }
     }
 }
 

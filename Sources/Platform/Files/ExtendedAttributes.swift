@@ -48,7 +48,7 @@ extension Directory {
         guard KernelSupport.attributeCallsAt else { return try open(path, .readOnly).attribute(name) }
         let number = descriptor.rawValue
         return try unsafe attributeValue { buffer in
-            unsafe cplatform_getxattrat(number, path.inC, name.cString, buffer.baseAddress, buffer.count)
+            unsafe cplatform_getxattrat(number, path.cPath, name.cString, buffer.baseAddress, buffer.count)
         }
     }
 

@@ -65,7 +65,7 @@ package struct RelativePath: Sendable {
     }
 
     /// The path as the functions of CPlatform take it: the same bytes.
-    var inC: cplatform_path { unsafe unsafeBitCast(bytes, to: cplatform_path.self) }
+    var cPath: cplatform_path { unsafe unsafeBitCast(bytes, to: cplatform_path.self) }
 }
 
 extension RelativePath: ExpressibleByStringLiteral, CustomStringConvertible {

@@ -14,7 +14,7 @@ package enum KernelSupport {
 
     /// A test may set this to false, in a separate process.
     static let hasAttributeCallsAt: Atomic<Bool> = {
-        let result = unsafe cplatform_getxattrat(-1, RelativePath("x").inC, "user.x", nil, 0)
+        let result = unsafe cplatform_getxattrat(-1, RelativePath("x").cPath, "user.x", nil, 0)
         return Atomic(result == -1 && Errno.current == .badDescriptor)
     }()
 
