@@ -89,7 +89,7 @@ final class Packs: Sendable {
         return false
     }
 
-    /// Replaces the word of the key; returns false if the key has none.
+    /// Replaces the word of the key; returns false if the key has none, or if other processes keep changing it.
     private func replace(by word: PackWord, _ key: Digest) throws(CacheError) -> Bool {
         for _ in 0..<Self.attempts {
             guard let found = try find(key) else { return false }
@@ -111,7 +111,11 @@ final class Packs: Sendable {
     {
         let bucket = index.bucket(of: key)
         for _ in 0..<Self.attempts {
-            if try replace(by: word, key) { return true }
+            // Only a key without a word gets one: with two, a removed value could return.
+            if let found = try find(key) {
+                if index.replace(found.word, by: word, at: found.position) { return true }
+                continue
+            }
             var position = bucket
             var present = index.word(at: position)
             while index.isCurrent(present), position < bucket + PackLayout.bucketCapacity - 1 {
@@ -240,7 +244,7 @@ final class Packs: Sendable {
         var offset = PackLayout.unit
         while offset < pack.count {
             guard let (key, size) = PackRecord.whole(at: offset, in: pack) else {
-                // Unfinished, damaged, or from before the pack was started: what follows need not be one unit further.
+                // It is unfinished, damaged, or older than the last start of the pack. The next record may be at any unit.
                 offset += PackLayout.unit
                 continue
             }
