@@ -17,7 +17,8 @@ import Foundation
             if options.walk != nil {
                 options.schedule != nil || options.isTracing
             } else {
-                options.isTracing || options.shrinks || options.runs ?? .max <= Batches.size
+                options.isTracing || options.shrinks
+                    || options.jobs == 1 && options.runs ?? .max <= Batches.size
             }
         beDeterministic()
         World.takeCalls()
@@ -37,7 +38,8 @@ import Foundation
         let batches = Batches(jobs: options.jobs, stopsAtFirst: options.stopsAtFirst)
         let isRight = batches.run {
             guard seed < last, end.map({ Date() < $0 }) ?? true else { return nil }
-            let runs = min(Batches.size, last - seed)
+            let share = options.runs.map { max(1, $0 / UInt64(options.jobs)) } ?? Batches.size
+            let runs = min(Batches.size, share, last - seed)
             defer { seed += runs }
             return options.words(seed: seed, runs: runs)
         }

@@ -215,3 +215,10 @@ extension OutboxModel.Model: ExploredModel {
             + "appenders \(state.appenders), sender \(state.sender), reader \(state.reader)"
     }
 }
+
+extension OutboxModel.Model {
+    /// Visits all states until one breaks a promise.
+    func explore() -> Exploration<State> {
+        StateSpace.explore(self, until: isBroken)
+    }
+}

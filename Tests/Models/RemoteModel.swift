@@ -251,3 +251,10 @@ extension RemoteModel.Model: ExploredModel {
             + "sender \(state.sender), late \(state.late.map { "\($0)" } ?? "none"), doubt \(state.doubt), reader \(state.reader)"
     }
 }
+
+extension RemoteModel.Model {
+    /// Visits all states until one breaks a promise.
+    func explore() -> Exploration<State> {
+        StateSpace.explore(self, until: isBroken)
+    }
+}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// A system with a finite number of states, which lists all steps from each state.
 protocol ExploredModel {
     associatedtype State: Hashable
@@ -17,6 +19,26 @@ protocol ExploredModel {
     func summary(of state: State) -> String
 }
 
+/// A state without references and padding, which is compared and hashed as bytes: hashing field by field would take most
+/// of an exploration.
+protocol FlatState: Hashable, BitwiseCopyable {}
+
+extension FlatState {
+    static func == (one: Self, other: Self) -> Bool {
+        withUnsafeBytes(of: one) { one in
+            withUnsafeBytes(of: other) { other in
+                guard let first = one.baseAddress, let second = other.baseAddress else { return true }
+                return memcmp(first, second, one.count) == 0
+            }
+        }
+    }
+
+    func hash(into hasher: inout Hasher) {
+        precondition(MemoryLayout<Self>.alignment == 1, "there may be padding")
+        withUnsafeBytes(of: self) { hasher.combine(bytes: $0) }
+    }
+}
+
 /// All states that a model can reach, in breadth-first order, so that a counterexample is a shortest one.
 struct StateSpace<Model: ExploredModel> {
     private let model: Model
@@ -27,6 +49,16 @@ struct StateSpace<Model: ExploredModel> {
 
     init(of model: Model) {
         self.model = model
+    }
+
+    /// Visits all states until `isBroken` is true of one.
+    ///
+    /// Each model calls it from this module, which is optimized: called from a test, it would not be specialized, and
+    /// would take ten times as long.
+    static func explore(_ model: Model, until isBroken: (Model.State) -> Bool) -> Exploration<Model.State> {
+        var space = StateSpace(of: model)
+        let found = space.visit { state, _ in isBroken(state) ? true : nil }
+        return Exploration(states: space.states, trace: found?.trace)
     }
 
     /// Visits all states until `judge`, which also gets the possible moves, returns a finding for one.
@@ -67,4 +99,10 @@ struct StateSpace<Model: ExploredModel> {
         }
         return trace(to: parent) + [step ?? "?"]
     }
+}
+
+/// The states that were reached, and the path to the one that breaks a promise, if there is one.
+struct Exploration<State> {
+    let states: [State]
+    let trace: [String]?
 }

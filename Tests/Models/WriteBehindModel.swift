@@ -153,3 +153,10 @@ extension WriteBehindModel.Model: ExploredModel {
         "disk \(state.disk), word \(state.word), own put: \(state.own), noted \(state.noted.map { "\($0)" } ?? "nothing")"
     }
 }
+
+extension WriteBehindModel.Model {
+    /// Visits all states until one breaks a promise.
+    func explore() -> Exploration<State> {
+        StateSpace.explore(self, until: isBroken)
+    }
+}

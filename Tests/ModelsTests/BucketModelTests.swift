@@ -34,24 +34,21 @@ struct BucketModelTests {
         Case(programs: [[.put], [.put, .remove], [.get, .get]], first: neighborOnly, neighborChanges: 1),
     ]
 
-    private func explore(_ example: Case, _ mistake: BucketModel.Mistake?) -> (states: Int, trace: [String]?)
-    {
-        let model = BucketModel.Model(
+    private func explore(_ example: Case, _ mistake: BucketModel.Mistake?) -> Exploration<BucketModel.State> {
+        BucketModel.Model(
             programs: example.programs,
             first: example.first,
             mistake: mistake,
             neighborChanges: example.neighborChanges
         )
-        var space = StateSpace(of: model)
-        let found = space.visit { state, _ in state.isBroken ? true : nil }
-        return (space.states.count, found?.trace)
+        .explore()
     }
 
     @Test("the history of one key is linearizable", arguments: cases)
     func isLinearizable(_ example: Case) {
         let outcome = explore(example, nil)
         #expect(outcome.trace == nil, "\(outcome.trace?.joined(separator: "\n") ?? "")")
-        #expect(outcome.states > 500)
+        #expect(outcome.states.count > 500)
     }
 
     @Test("each mistake in the protocol is found", arguments: BucketModel.Mistake.allCases)

@@ -101,9 +101,4 @@ struct GenerationModelTests {
         #expect(!outcome.isBroken, "\(outcome.description)")
         #expect(outcome.states > 3_000)
     }
-
-    @Test("states have no padding, so they can be hashed as bytes")
-    func stateHasNoPadding() {
-        #expect(MemoryLayout<GenerationModel.State>.alignment == 1)
-    }
 }

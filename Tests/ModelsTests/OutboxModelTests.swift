@@ -10,15 +10,14 @@ struct OutboxModelTests {
     @Test("appended records are kept, and found by later readers")
     func isSound() {
         let model = OutboxModel.Model(mistake: nil)
-        var space = StateSpace(of: model)
-        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
-        #expect(found == nil, "\(found?.trace.joined(separator: "\n") ?? "")")
+        let outcome = model.explore()
+        #expect(outcome.trace == nil, "\(outcome.trace?.joined(separator: "\n") ?? "")")
         #expect(
-            space.states.contains { $0.named == 2 && !$0.files[2].isIncomplete && $0.returned == 3 },
+            outcome.states.contains { $0.named == 2 && !$0.files[2].isIncomplete && $0.returned == 3 },
             "it is replaced twice"
         )
         #expect(
-            space.states.contains {
+            outcome.states.contains {
                 $0.reader.step == .over && $0.reader.file == 1 && $0.reader.read.isIncomplete
             },
             "a reader reads both files"
@@ -28,8 +27,7 @@ struct OutboxModelTests {
     @Test("each mistake in the protocol is found", arguments: OutboxModel.Mistake.allCases)
     func mistakeIsFound(_ mistake: OutboxModel.Mistake) {
         let model = OutboxModel.Model(mistake: mistake)
-        var space = StateSpace(of: model)
-        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
-        #expect(found != nil, "\(mistake) in \(space.states.count) states")
+        let outcome = model.explore()
+        #expect(outcome.trace != nil, "\(mistake) in \(outcome.states.count) states")
     }
 }

@@ -217,9 +217,4 @@ struct ProtocolModelTests {
         }
         for step in ProtocolModel.CollectorStep.allCases { #expect(taken.contains(step)) }
     }
-
-    @Test("states have no padding, so they can be hashed as bytes")
-    func stateHasNoPadding() {
-        #expect(MemoryLayout<ProtocolModel.State>.alignment == 1)
-    }
 }

@@ -10,20 +10,21 @@ struct RemoteModelTests {
     @Test("no value older than a returned one is returned")
     func isSound() {
         let model = RemoteModel.Model(mistake: nil)
-        var space = StateSpace(of: model)
-        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
-        #expect(found == nil, "\(found?.trace.joined(separator: "\n") ?? "")")
-        #expect(space.states.count > 3_000)
+        let outcome = model.explore()
+        #expect(outcome.trace == nil, "\(outcome.trace?.joined(separator: "\n") ?? "")")
+        #expect(outcome.states.count > 3_000)
         #expect(
-            space.states.contains { $0.reader.step == .over && $0.reader.answer == .old && $0.disk == .old },
+            outcome.states.contains {
+                $0.reader.step == .over && $0.reader.answer == .old && $0.disk == .old
+            },
             "what the store has is put on disk"
         )
         #expect(
-            space.states.contains { $0.store == .gone && $0.noted == 0 && $0.writers[1] == .over },
+            outcome.states.contains { $0.store == .gone && $0.noted == 0 && $0.writers[1] == .over },
             "the store is told of the removal"
         )
         #expect(
-            space.states.contains {
+            outcome.states.contains {
                 $0.hasGivenUp && $0.late == nil && $0.store == .gone && $0.noted == 0 && $0.doubt == .none
             },
             "a request without an answer is followed by another"
@@ -33,8 +34,7 @@ struct RemoteModelTests {
     @Test("each mistake in the protocol is found", arguments: RemoteModel.Mistake.allCases)
     func mistakeIsFound(_ mistake: RemoteModel.Mistake) {
         let model = RemoteModel.Model(mistake: mistake)
-        var space = StateSpace(of: model)
-        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
-        #expect(found != nil, "\(mistake) in \(space.states.count) states")
+        let outcome = model.explore()
+        #expect(outcome.trace != nil, "\(mistake) in \(outcome.states.count) states")
     }
 }

@@ -10,16 +10,15 @@ struct WriteBehindModelTests {
     @Test("the process never returns its value after another one has replaced it")
     func isSound() {
         let model = WriteBehindModel.Model(mistake: nil)
-        var space = StateSpace(of: model)
-        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
-        #expect(found == nil, "\(found?.trace.joined(separator: "\n") ?? "")")
-        #expect(space.states.count > 5_000)
+        let outcome = model.explore()
+        #expect(outcome.trace == nil, "\(outcome.trace?.joined(separator: "\n") ?? "")")
+        #expect(outcome.states.count > 5_000)
         #expect(
-            space.states.contains { $0.own == .end && model.isGivenOut(in: $0) },
+            outcome.states.contains { $0.own == .end && model.isGivenOut(in: $0) },
             "while it is being written"
         )
         #expect(
-            space.states.contains { $0.own == .noteEnd && model.isGivenOut(in: $0) },
+            outcome.states.contains { $0.own == .noteEnd && model.isGivenOut(in: $0) },
             "once it is written"
         )
     }
@@ -27,8 +26,7 @@ struct WriteBehindModelTests {
     @Test("each mistake in the protocol is found", arguments: WriteBehindModel.Mistake.allCases)
     func mistakeIsFound(_ mistake: WriteBehindModel.Mistake) {
         let model = WriteBehindModel.Model(mistake: mistake)
-        var space = StateSpace(of: model)
-        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
-        #expect(found != nil, "\(mistake) in \(space.states.count) states")
+        let outcome = model.explore()
+        #expect(outcome.trace != nil, "\(mistake) in \(outcome.states.count) states")
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Glibc
 import Platform
 import TestSupport
 import Testing
@@ -217,15 +218,20 @@ import Testing
     @Test(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
     func `extent blocks are counted if free space is fragmented`() throws {
         // With a journal: without one ext4 checks each recently deleted file before it creates another.
-        let mount = try Mount(imageOf: "ext4", megabytes: 24, ["-b", "1024", "-N", "30000"])
-        let contents = Data(repeating: 1, count: 1000)
-        var number = 0
-        while FileManager.default.createFile(atPath: mount.path + "/\(number)", contents: contents) {
-            number += 1
+        let mount = try Mount(imageOf: "ext4", megabytes: 20, ["-b", "1024", "-N", "25000"])
+        let root = open(mount.path, O_RDONLY | O_DIRECTORY)
+        try #require(root >= 0)
+        defer { close(root) }
+        let block = [UInt8](repeating: 1, count: 1000)
+        var files = 0
+        var isFull = false
+        while !isFull {
+            let file = openat(root, "\(files)", O_CREAT | O_WRONLY, 0o600)
+            isFull = file < 0 || write(file, block, block.count) < block.count
+            close(file)
+            files += 1
         }
-        for index in stride(from: 0, to: number, by: 2) {
-            try FileManager.default.removeItem(atPath: mount.path + "/\(index)")
-        }
+        for index in stride(from: 0, to: files, by: 2) { unlinkat(root, "\(index)", 0) }
         let path = mount.path + "/cache"
         let store = try StoreFixture.open(path)
         var taken = 0

@@ -198,3 +198,10 @@ extension BucketModel.Model: ExploredModel {
         return "\(words), values \(state.histories.all.map(\.value).sorted())"
     }
 }
+
+extension BucketModel.Model {
+    /// Visits all states until one breaks a promise.
+    func explore() -> Exploration<State> {
+        StateSpace.explore(self) { $0.isBroken }
+    }
+}

@@ -186,3 +186,10 @@ extension FilterModel.Model: ExploredModel {
         return true
     }
 }
+
+extension FilterModel.Model {
+    /// Visits all states until one breaks a promise.
+    func explore() -> Exploration<State> {
+        StateSpace.explore(self) { $0.isBroken }
+    }
+}

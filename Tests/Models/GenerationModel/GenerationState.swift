@@ -130,7 +130,7 @@ extension GenerationModel {
     }
 
     /// Everything on the disk, in the control files and in the processes; bytes without padding.
-    struct State: Hashable {
+    struct State: FlatState {
         var key1 = Register()
         var key2 = Register()
         /// The control file that the path leads to.
@@ -152,10 +152,6 @@ extension GenerationModel {
         var rebuild = RebuildStep.none
         /// Whether a read has returned a value that no linearizable history allows.
         var isBroken = false
-
-        func hash(into hasher: inout Hasher) {
-            withUnsafeBytes(of: self) { hasher.combine(bytes: $0) }
-        }
     }
 }
 

@@ -186,3 +186,10 @@ extension HomesModel.Model: ExploredModel {
             + "\(state.histories.all.map(\.value).sorted())"
     }
 }
+
+extension HomesModel.Model {
+    /// Visits all states until one breaks a promise.
+    func explore() -> Exploration<State> {
+        StateSpace.explore(self) { $0.histories.isBroken }
+    }
+}

@@ -7,7 +7,7 @@ extension InvalidationModel.Model {
     /// reads the number of the rules in force, writes the entry, and ends.
     func advancePut(by writer: Int, at clock: UInt8, in state: inout State) -> Bool {
         var me = state.writers[writer]
-        let others = state.writers.indices.filter { $0 != writer && state.writers[$0].isWriting }
+        let other = state.writers[1 - writer]
         switch me.step {
         case .idle:
             guard state.puts < InvalidationModel.mostPuts else { return false }
@@ -18,15 +18,13 @@ extension InvalidationModel.Model {
             me.step = .stamped
         case .stamped:
             // A concurrent put may have read the rules before the latest one was made.
-            me.isAlone = state.inForce != 0 && !others.isEmpty && mistake != .besideAnother
+            me.isAlone = state.inForce != 0 && other.isWriting && mistake != .besideAnother
             me.step = .looked
         case .looked:
-            guard me.isAlone ? others.isEmpty : !others.contains(where: { state.writers[$0].isAlone }) else {
-                return false
-            }
+            guard !other.isWriting || !me.isAlone && !other.isAlone else { return false }
             // One more writer.
             state.raiseGeneration()
-            me.isLatest = others.isEmpty
+            me.isLatest = !other.isWriting
             me.step = .locked
         case .locked:
             me.number = state.inForce
@@ -81,7 +79,7 @@ extension InvalidationModel.Model {
         case .raise: state.raiseGeneration()
         case .word:
             let count = mistake == .wordBeforeFile ? state.made + 1 : state.made
-            state.latestRule = state.latest.prefix(Int(count)).max() ?? 0
+            state.latestRule = (0..<Int(count)).map { state.latest[$0] }.max() ?? 0
             state.inForce = count
             state.gone |= me.meant
         case .ready: state.isReady = true
@@ -114,7 +112,7 @@ extension InvalidationModel.Model {
         case .word:
             me.isLatest = true
             // During a put no value is kept.
-            me.mayKeep = !state.writers.contains { $0.isWriting }
+            me.mayKeep = !state.isWriting
             me.step = .state
         case .state:
             if !state.isReady, mistake != .readinessUnchecked { me.mayKeep = false }
@@ -162,7 +160,7 @@ extension InvalidationModel.Model {
     /// rules.
     func advanceCollection(in state: inout State) -> Bool {
         var me = state.collector
-        let isWriting = state.writers.contains { $0.isWriting }
+        let isWriting = state.isWriting
         switch me.step {
         case .idle:
             me.rules = state.rules(upTo: state.inForce)

@@ -112,13 +112,13 @@ enum InvalidationModel {
         var rules: UInt8 = 0
     }
 
-    struct State: Hashable {
+    struct State: FlatState {
         var disk = Entry()
         /// The number of rules that the file has had, and a bit mask of the retired ones.
         var made: UInt8 = 0
         var retired: UInt8 = 0
         /// The latest creation time that each rule applies to.
-        var latest: [UInt8] = [0, 0]
+        var latest: InlineArray<2, UInt8> = [0, 0]
         /// Words of the control file: the number of rules in force, the latest time that they apply to, the latest creation
         /// time of any entry, and whether the file is ready.
         var inForce: UInt8 = 0
@@ -128,7 +128,8 @@ enum InvalidationModel {
         /// The value held under the current generation; a value under an older one is as good as missing.
         var memory = Entry()
         var puts: UInt8 = 0
-        var writers: [Writer]
+        /// The second one is idle in the variant with one writer.
+        var writers: InlineArray<2, Writer> = [Writer(), Writer()]
         var maker = Maker()
         var reader = Reader()
         var collector = Collector()
@@ -139,9 +140,8 @@ enum InvalidationModel {
         var mustFind = false
         var isBroken = false
 
-        init(writers: Int) {
-            self.writers = Array(repeating: Writer(), count: writers)
-        }
+        /// Whether a put holds the stripe.
+        var isWriting: Bool { writers[0].isWriting || writers[1].isWriting }
     }
 
     /// A move; a move that reads the clock has the time as its value.
@@ -157,15 +157,6 @@ enum InvalidationModel {
 
         /// With two writers the limit is one rule, because there would be too many states.
         var mostRules: UInt8 { writers == 1 ? InvalidationModel.mostRules : 1 }
-    }
-
-    /// Visits all states until a guarantee is broken; returns the number of states and the path to the violation.
-    ///
-    /// It is in this module because that is compiled with optimization: there are 1.6 million states.
-    static func explore(_ mistake: Mistake?, writers: Int = 1) -> (states: Int, trace: [String]?) {
-        var space = StateSpace(of: Model(mistake: mistake, writers: writers))
-        let found = space.visit { state, _ in state.isBroken ? true : nil }
-        return (space.states.count, found?.trace)
     }
 }
 
@@ -194,7 +185,7 @@ extension InvalidationModel.Model: ExploredModel {
     typealias State = InvalidationModel.State
     typealias Move = InvalidationModel.Move
 
-    var initialStates: [State] { [State(writers: writers)] }
+    var initialStates: [State] { [State()] }
 
     func addSuccessors(of state: State, to next: inout [State], by moves: inout [Move]) {
         if state.isBroken { return }
@@ -204,7 +195,7 @@ extension InvalidationModel.Model: ExploredModel {
             next.append(copy)
             moves.append(move)
         }
-        for writer in state.writers.indices {
+        for writer in 0..<writers {
             add(.put(writer, 0)) { advancePut(by: writer, at: 0, in: &$0) }
             if state.writers[writer].step == .idle {
                 add(.put(writer, 1)) { advancePut(by: writer, at: 1, in: &$0) }
@@ -239,8 +230,15 @@ extension InvalidationModel.Model: ExploredModel {
     func summary(of state: State) -> String {
         """
         disk \(state.disk), memory \(state.memory), \(state.isReady ? "ready" : "forming"), \
-        rules \(state.made) to \(state.latest), in force \(state.inForce), retired \(state.retired), puts \(state.writers.map(\.step)), rule \(state.maker.step), \
+        rules \(state.made) to \(state.latest[0]), \(state.latest[1]), in force \(state.inForce), retired \(state.retired), puts \(state.writers[0].step), \(state.writers[1].step), rule \(state.maker.step), \
         read \(state.reader.step), collection \(state.collector.step), gone \(state.gone)
         """
+    }
+}
+
+extension InvalidationModel.Model {
+    /// Visits all states until one breaks a promise.
+    func explore() -> Exploration<State> {
+        StateSpace.explore(self) { $0.isBroken }
     }
 }

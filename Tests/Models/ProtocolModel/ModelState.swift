@@ -173,7 +173,7 @@ extension ProtocolModel {
     /// Everything on the disk and in the processes.
     ///
     /// All fields are single bytes, so that there is no padding and it hashes as plain bytes.
-    struct State: Hashable {
+    struct State: FlatState {
         var objectA = FileTime.absent
         var objectB = FileTime.absent
         var entry1 = Entry.absent
@@ -202,10 +202,6 @@ extension ProtocolModel {
 
         var isTerminal: Bool {
             writer0.step == .ended && writer1.step == .ended && collector.step == .ended
-        }
-
-        func hash(into hasher: inout Hasher) {
-            withUnsafeBytes(of: self) { hasher.combine(bytes: $0) }
         }
     }
 }
