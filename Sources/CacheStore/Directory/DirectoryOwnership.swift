@@ -101,6 +101,9 @@ extension StoreSetup {
         case "events", "events.1":
             // Each batch begins with an empty line; a batch that could not be written leaves the file empty.
             return try root.open(path, .readOnly).read(1).allSatisfy { $0 == UInt8(ascii: "\n") }
+        case "format":
+            // Another process has just written it, although `locks` was deleted again.
+            return try root.open(path, .readOnly).read(10) == Array("diskcache ".utf8)
         case "README":
             return try root.open(path, .readOnly).read(1024) == Array(StoreLayout.readmeText.utf8)
         default: return false

@@ -158,6 +158,15 @@ import Testing
         #expect(directory.files(below: "left").contains("format"))
     }
 
+    /// The process had locked the set-up before `locks` was deleted.
+    @Test func `a format file that another process writes during the check belongs to the cache`() throws {
+        let path = try leave(["control", "format", "README"])
+        let setup = StoreSetup(path: path, assumed: nil)
+        #expect(throws: Never.self) { try setup.checkOwnership(of: Directory(opening: path)) }
+        makeFile(path + "/format", "mine")
+        #expect(throws: CacheError.self) { try setup.checkOwnership(of: Directory(opening: path)) }
+    }
+
     @Test(arguments: remnants)
     func `remnants with anything foreign in them are refused and left alone`(names: [String]) throws {
         for foreign in names {
