@@ -34,16 +34,6 @@ struct HomesModelTests {
             programs: [[.filePut(2)], [.get, .get], [.move]],
             packed: 5
         ),
-        Case(
-            testDescription: "move, remove",
-            programs: [[.packPut(1)], [.remove, .get], [.move, .get]],
-            packed: 5
-        ),
-        Case(
-            testDescription: "update, file put",
-            programs: [[.update], [.filePut(2)], [.get, .get]],
-            filed: 5
-        ),
         Case(testDescription: "update, put", programs: [[.update], [.packPut(1)], [.get, .get]], packed: 5),
         Case(testDescription: "two updates", programs: [[.update], [.update], [.get, .get]], packed: 5),
         Case(testDescription: "remove", programs: [[.packPut(1), .remove], [.get, .get]], filed: 5),
@@ -54,6 +44,13 @@ struct HomesModelTests {
         ),
         Case(testDescription: "gets", programs: [[.packPut(1)], [.get, .get], [.evict]], filed: 5),
         Case(
+            testDescription: "unpack, memory",
+            programs: [[.unpack], [.load, .hit], [.packPut(1)]],
+            packed: 5
+        ),
+        Case(testDescription: "unpack, remove", programs: [[.unpack], [.remove, .get], [.get]], packed: 5),
+        Case(testDescription: "unpack", programs: [[.packPut(1)], [.unpack, .get], [.get]], packed: 5),
+        Case(
             testDescription: "memory, both puts",
             programs: [[.filePut(2)], [.packPut(1)], [.load, .hit]],
             packed: 5
@@ -61,6 +58,11 @@ struct HomesModelTests {
         Case(
             testDescription: "memory of a file, put, eviction",
             programs: [[.packPut(1)], [.load, .hit, .hit], [.evict]],
+            filed: 5
+        ),
+        Case(
+            testDescription: "update, file put",
+            programs: [[.update], [.filePut(2)], [.get, .get]],
             filed: 5
         ),
         Case(
@@ -83,13 +85,33 @@ struct HomesModelTests {
             filed: 5
         ),
         Case(
-            testDescription: "memory of a file, put, file put",
-            programs: [[.packPut(1), .filePut(2)], [.load, .hit], [.get]],
-            filed: 5
+            testDescription: "move, remove",
+            programs: [[.packPut(1)], [.remove, .get], [.move, .get]],
+            packed: 5
+        ),
+        Case(
+            testDescription: "over a word, memory",
+            programs: [[.packPut(1)], [.filePut(2), .load, .hit], [.get]],
+            packed: 5
         ),
         Case(
             testDescription: "file put, eviction",
             programs: [[.packPut(1)], [.filePut(2), .get], [.evict, .get]],
+            filed: 5
+        ),
+        Case(
+            testDescription: "over a word, remove",
+            programs: [[.packPut(1)], [.remove, .get], [.get, .get]],
+            packed: 5
+        ),
+        Case(
+            testDescription: "over a word, eviction",
+            programs: [[.packPut(1)], [.evict, .get], [.get, .get]],
+            packed: 5
+        ),
+        Case(
+            testDescription: "memory of a file, put, file put",
+            programs: [[.packPut(1), .filePut(2)], [.load, .hit], [.get]],
             filed: 5
         ),
     ]

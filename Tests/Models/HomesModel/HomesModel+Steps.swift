@@ -15,6 +15,7 @@ extension HomesModel.Model {
             case .update: update(index, &actor, &state)
             case .evict: evict(index, &actor, &state)
             case .move: move(&actor, &state)
+            case .unpack: unpack(&actor, &state)
             case .lose: lose(index, &state)
             case .get, .load: get(index, &actor, &state, keeps: call == .load)
             case .hit: hit(index, &actor, &state)
@@ -74,30 +75,29 @@ extension HomesModel.Model {
         case 0:
             state.histories.beginWrite(value, by: index)
             append(value, &actor, &state)
-            if mistake == .fileDeletedFirst { state.file = 0 }
             return .next
         case 1:
             actor.word = state.word
-            return .next
+            return actor.word == 0 ? .jumps(4) : .next
         case 2:
-            guard exchange(actor.record, actor, &state) else {
-                return .jumps(1)
-            }
-            return .next
+            let isReplaced = exchange(actor.record, actor, &state, isBlind: mistake == .wordReplacedBlindly)
+            return isReplaced ? .next : .jumps(1)
         case 3:
-            if state.file != 0, mistake != .fileStays {
-                return mistake == .fileDeletedWithoutStripe ? .jumps(5) : .next
-            }
             state.histories.endWrite(by: index)
             return .ends
-        case 4: return lock(.exclusive, &actor, state)
+        case 4: return mistake == .wordTakenWithoutStripe ? .next : lock(.exclusive, &actor, state)
         case 5:
             if mistake != .generationStays { beginChange(&actor, &state) }
             return .next
         case 6:
-            if state.word != 0 || mistake == .fileDeletedBlindly { state.file = 0 }
+            actor.word = state.word
+            if mistake == .fileDeletedFirst { state.file = 0 }
             return .next
-        case 7:
+        case 7: return exchange(actor.record, actor, &state) ? .next : .jumps(6)
+        case 8:
+            if mistake != .fileStays { state.file = 0 }
+            return .next
+        case 9:
             if mistake != .generationStays { endChange(&actor, &state) }
             return .next
         default:
@@ -109,9 +109,7 @@ extension HomesModel.Model {
     private func filePut(_ value: UInt8, _ index: Int, _ actor: inout Actor, _ state: inout State) -> Outcome
     {
         func clearWord() {
-            if mistake != .wordStays {
-                _ = exchange(0, actor, &state, isBlind: mistake == .wordClearedBlindly)
-            }
+            if mistake != .wordStays { _ = exchange(0, actor, &state) }
         }
         switch actor.step {
         case 0:
@@ -137,7 +135,7 @@ extension HomesModel.Model {
             actor.word = state.word
         case 1: beginChange(&actor, &state)
         case 2: state.file = 0
-        case 3: _ = exchange(0, actor, &state, isBlind: mistake == .wordRemovedBlindly)
+        case 3: _ = exchange(0, actor, &state)
         case 4: endChange(&actor, &state)
         default:
             state.histories.endWrite(by: index)
@@ -174,9 +172,7 @@ extension HomesModel.Model {
             if state.word == 0 { return .ends }
             actor.word = state.word
         case 1:
-            if mistake != .evictionWithoutStripe, case .waits = lock(.exclusive, &actor, state) {
-                return .waits
-            }
+            if case .waits = lock(.exclusive, &actor, state) { return .waits }
             state.histories.beginWrite(0, by: index)
         case 2:
             if state.word != actor.word { return .jumps(6) }
@@ -208,6 +204,21 @@ extension HomesModel.Model {
             _ = exchange(actor.record, actor, &state, isBlind: mistake == .moveStored)
             return .ends
         }
+    }
+
+    private func unpack(_ actor: inout Actor, _ state: inout State) -> Outcome {
+        switch actor.step {
+        case 0: return lock(.exclusive, &actor, state)
+        case 1: beginChange(&actor, &state)
+        case 2:
+            actor.word = state.word
+            if state.word == 0 { return .jumps(5) }
+        case 3: state.file = value(of: actor.word, state)
+        case 4: if !exchange(0, actor, &state, isBlind: mistake == .unpackedBlindly) { return .jumps(2) }
+        case 5: endChange(&actor, &state)
+        default: return .ends
+        }
+        return .next
     }
 
     private func lose(_ index: Int, _ state: inout State) -> Outcome {
@@ -250,23 +261,17 @@ extension HomesModel.Model {
         return .next
     }
 
-    /// Returns the value in memory, if it is current: loads the word first, and for a value from a file then the generation.
+    /// Returns the value in memory, if it is current: a value from a pack by the word, a value from a file by the generation.
     private func hit(_ index: Int, _ actor: inout Actor, _ state: inout State) -> Outcome {
         guard let copy = actor.copy else { return .ends }
-        let isGenerationFirst = mistake == .generationCheckedFirst
         if actor.step == 0 {
             state.histories.beginGet(by: index)
-            actor.word = state.word
-            actor.generation = state.generation
             return .next
         }
-        let word = isGenerationFirst ? state.word : actor.word
-        let generation = isGenerationFirst ? actor.generation : state.generation
         let isCurrent =
             copy.word != 0
-            ? copy.word == word
-            : generation == HomesModel.Generation(writers: 0, version: copy.version)
-                && (word == 0 || mistake == .memoryIgnoresWord || mistake == .memoryByGenerationAlone)
+            ? copy.word == state.word
+            : state.generation == HomesModel.Generation(writers: 0, version: copy.version)
         if isCurrent {
             state.histories.endGet(copy.value, by: index)
         } else {

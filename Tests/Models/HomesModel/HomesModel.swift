@@ -4,8 +4,12 @@
 ///
 /// The word of the key in the index of packs is the truth: if it names a record, the record is the value, whatever file is
 /// there. `BucketModel` covers how the word is found and changed; here it is one register, changed by compare-and-swap. A
-/// put into a pack publishes its word without a lock. It then deletes the file below, if there is one, under the key's
-/// exclusive stripe. All other writers hold the stripe. The generation counts writers of files, as in `GenerationModel`.
+/// put into a pack replaces the word without a lock. If the key has no word, the put gives it one under the exclusive
+/// stripe, and deletes the file below. All other writers hold the stripe. The generation counts all writers but those that
+/// replace a word, as in `GenerationModel`. So it changes whenever a key gets or loses its word.
+///
+/// A put into files and a remove clear the word that they noted before; cleared whatever it is by then, no history would
+/// be broken. Neither would one by an eviction without the stripe, which `BucketModel` needs.
 ///
 /// One step is one system call or one atomic operation, sequentially consistent; each process may die before each step.
 /// The model checks linearizability: a get, also one from memory, returns the latest value or, only after a remove or an
@@ -15,34 +19,30 @@ enum HomesModel {
     enum Mistake: UInt8, CaseIterable {
         /// A put into a pack leaves the file below.
         case fileStays
-        /// A put into a pack deletes the file below without the stripe.
-        case fileDeletedWithoutStripe
-        /// A put into a pack deletes the file even if the word was cleared meanwhile.
-        case fileDeletedBlindly
+        /// A put into a pack gives the key a word without the stripe.
+        case wordTakenWithoutStripe
+        /// A put into a pack replaces whatever word it finds.
+        case wordReplacedBlindly
         /// A put into a pack deletes the file before it publishes its word.
         case fileDeletedFirst
-        /// The generation stays the same when a put into a pack or an eviction deletes a file.
+        /// The generation stays the same when a put gives a key its word or an eviction takes it.
         case generationStays
         /// A put into files clears the word before it writes the file.
         case wordClearedFirst
         /// A put into files leaves the word.
         case wordStays
-        /// A put into files clears whatever word it finds.
-        case wordClearedBlindly
         /// A put into files does not lock the stripe.
         case putWithoutStripe
-        /// A remove clears whatever word it finds after it has deleted the file.
-        case wordRemovedBlindly
         /// An update locks the stripe like a put.
         case updateShared
         /// An update stores its word without comparing.
         case updateStored
-        /// An eviction does not lock the stripe.
-        case evictionWithoutStripe
         /// An eviction leaves the file below.
         case evictionLeavesFile
         /// An eviction clears the word before it deletes the file.
         case evictionClearsFirst
+        /// A value is moved into files, and whatever word there is by then is cleared.
+        case unpackedBlindly
         /// A move stores the word of its copy without comparing.
         case moveStored
         /// A move does not lock the stripe.
@@ -51,12 +51,8 @@ enum HomesModel {
         case wordNotSeenAgain
         /// A get reports a miss although a writer was active meanwhile.
         case missedAtOnce
-        /// A value in memory that was read from a file counts as current although there is a word.
-        case memoryIgnoresWord
         /// A value in memory that was read from a pack counts as current while the generation is the same.
         case memoryByGenerationAlone
-        /// A hit of a value from a file checks the generation before the word.
-        case generationCheckedFirst
         /// The generation is loaded after the value was read.
         case generationLoadedLate
     }
@@ -69,6 +65,8 @@ enum HomesModel {
         case update
         /// The janitor drops the word, or copies the record to another pack.
         case evict, move
+        /// Writes the value of a record into files and clears the word.
+        case unpack
         /// The index is lost with a power failure, while no call runs and after none was killed. A file that a killed put
         /// has left below its word would come back.
         case lose
