@@ -38,6 +38,9 @@ struct EntryWrite: ~Copyable {
         /// If the entry is still the same (nil: absent), and no process has written or removed the key since the generation
         /// was read.
         case unwritten(since: Generation, StoredEntry?)
+        /// If the value is still in a pack, where this word names it, and no rule has come into force since the given
+        /// version of the rules.
+        case packed(PackWord, rules: UInt64)
     }
 
     private let store: Store
@@ -368,7 +371,8 @@ struct EntryWrite: ~Copyable {
         let lock = try entries.stripes.lock(mode, stripe: key.stripe, patience: wait.stripePatience)
         // Load this before the entry is read: a rule that comes into force later was not applied to the entry.
         let rules = control.rulesVersion
-        guard try isMet(condition, under: lock) else { return .conflict }
+        let packed = try store.packs?.word(of: key)
+        guard try isMet(condition, packed, under: lock) else { return .conflict }
         store.atStep?(.entryLocked)
         willWrite?()
         if !comesFromElsewhere, !staysHere {
@@ -388,6 +392,10 @@ struct EntryWrite: ~Copyable {
             under: lock
         )
         guard let isNew else { return nil }
+        // Until then a get returns the value in the pack. If a put has replaced that meanwhile, its value is the later one.
+        if let packed, store.packs?.remove(packed, of: key, under: lock) == false, !isUnconditional {
+            return .conflict
+        }
         noteGarbage(replacesEntry: !isNew)
         let generation = change.end()
         // A new rule may have raised the generation before this writer did.
@@ -399,16 +407,23 @@ struct EntryWrite: ~Copyable {
         if case .unwritten = condition { true } else { false }
     }
 
+    /// - Parameter packed: the word of the key's value in a pack.
     private func isMet(
         _ condition: Condition,
+        _ packed: PackWord?,
         under lock: borrowing StripeLock
     ) throws(CacheError) -> Bool {
         switch condition {
         case .always: return true
-        case .unchanged(let expected): return StoredEntry.areSame(try store.entries.read(key), expected)
+        case .packed(let word, let rules):
+            return packed?.identity == word.identity && store.control.rulesVersion == rules
+        case .unchanged(let expected):
+            let stored = try store.entries.read(key)
+            return packed == nil && StoredEntry.areSame(stored, expected)
         case .unwritten(let seen, let expected):
+            let stored = try store.entries.read(key)
             // A removal of an absent entry changes only the generation.
-            return StoredEntry.areSame(try store.entries.read(key), expected)
+            return packed == nil && StoredEntry.areSame(stored, expected)
                 && store.control.isCurrent(seen) == true
         }
     }
@@ -444,7 +459,7 @@ struct EntryWrite: ~Copyable {
     /// The entry that is replaced, if the condition contains one.
     private var expected: StoredEntry? {
         switch condition {
-        case .always: nil
+        case .always, .packed: nil
         case .unchanged(let entry), .unwritten(_, let entry): entry
         }
     }

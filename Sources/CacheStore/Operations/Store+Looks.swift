@@ -53,6 +53,7 @@ extension Store {
         _ now: Timestamp,
         _ read: (Content) throws(CacheError) -> Value?
     ) throws(CacheError) -> (stored: StoredEntry?, value: Value?) {
+        try unpack(key)
         guard let stored = try entries.read(key) else { return (nil, nil) }
         // If the entry changes meanwhile, a write that depends on it fails, and it is read again.
         guard let record = stored.record, !record.isNothing, try freshness(of: stored, key, now) == .fresh
@@ -67,6 +68,7 @@ extension Store {
     /// Nil if it was not recorded, if that record has expired, or if there is a value. One system call; none for most keys
     /// that have no entry.
     package func nothing(for key: Digest, now: Timestamp) throws(CacheError) -> Timestamp? {
+        try unpack(key)
         if control.rulesOut(key) { return nil }
         guard let entry = try present(key, now, false, nil), entry.record.isNothing else { return nil }
         return entry.record.created
@@ -78,6 +80,7 @@ extension Store {
     ///
     /// Three system calls.
     package func explain(_ key: Digest, now: Timestamp) throws(CacheError) -> EntryExplanation? {
+        try unpack(key)
         var previous: [UInt8]?
         while true {
             guard let status = try directory.status(of: key, .entries), let stored = try entries.read(key)

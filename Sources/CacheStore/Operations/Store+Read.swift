@@ -46,7 +46,34 @@ extension Store {
     /// attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(CacheError) -> StoreHit<Data>?
     {
-        try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.read(content) }
+        guard packs != nil else {
+            return try find(key, now, allowingStale) { (content) throws(CacheError) in
+                try objects.read(content)
+            }
+        }
+        for _ in 0..<Self.readAttempts {
+            // A key that gets or loses its record in a pack meanwhile has another generation afterwards.
+            let generation = control.generation(of: key)
+            if let packed = try packedValue(key, now: now) { return packedHit(packed, key, allowingStale) }
+            let hit = try find(key, now, allowingStale) { (content) throws(CacheError) in
+                try objects.read(content)
+            }
+            if try isPacked(key) { continue }
+            if hit != nil || generation == control.generation(of: key) { return hit }
+        }
+        return nil
+    }
+
+    /// Counts a read of a value in a pack; returns nil if it may not be returned.
+    private func packedHit(_ packed: PackedValue, _ key: Digest, _ allowingStale: Bool) -> StoreHit<Data>? {
+        let isStale = packed.freshness == .stale
+        guard let record = packed.record, packed.freshness == .fresh || isStale && allowingStale else {
+            return countedMiss(of: key)
+        }
+        counters.add(isStale ? .staleHit : .hit)
+        counters.add(.bytesRead, packed.value.count)
+        let entry = LiveEntry(record: record, stored: nil, isStale: isStale, generation: nil)
+        return StoreHit(value: packed.value, entry: entry, heldUntil: nil)
     }
 
     /// Returns the value as an open file, at its start, whose bytes have been checked.
@@ -57,7 +84,8 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(CacheError) -> StoreHit<FileDescriptor>? {
-        try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.open(content) }
+        try unpack(key)
+        return try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.open(content) }
     }
 
     /// Reads the record and then, with `read`, its object; if the object is missing, reads the record again.
@@ -203,6 +231,7 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(CacheError) -> LiveEntry? {
+        try unpack(key)
         if control.rulesOut(key) { return nil }
         var previous: [UInt8]?
         for _ in 0..<Self.readAttempts {

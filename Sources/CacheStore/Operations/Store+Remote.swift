@@ -136,6 +136,7 @@ extension Store {
         // Load the generation before reading the entry: a later writer changes the generation first.
         guard directory.isWritable, let generation = control.generation(of: key), !generation.hasWriters
         else { return nil }
+        if try isPacked(key) { return nil }
         let stored = try entries.read(key)
         if let stored, stored.record != nil, try freshness(of: stored, key, now) == .fresh { return nil }
         return Absence(generation: generation, stored: stored)

@@ -55,6 +55,7 @@ extension Store {
         _ now: Timestamp,
         under lock: borrowing StripeLock
     ) throws(CacheError) -> RemovalFinding {
+        if let packed = try packedValue(key, now: now) { return try remove(packed, of: key, under: lock) }
         let found = try entries.read(key)
         let isOwn = found?.record?.staysHere ?? false
         // Record the removal even if there is no entry: remote stores may have one.
@@ -67,6 +68,19 @@ extension Store {
         // be recorded.
         if isOwn { return .own(stored) }
         return try entries.delete(key, under: lock) ? .removed(record) : .absent
+    }
+
+    /// Removes a value in a pack, and an entry that a killed process may have left below it.
+    private func remove(_ packed: PackedValue, of key: Digest, under lock: borrowing StripeLock)
+        throws(CacheError)
+        -> RemovalFinding
+    {
+        guard let packs, let word = try packs.word(of: key) else { return .changed }
+        note(key, .remove)
+        _ = try entries.delete(key, under: lock)
+        // If a put replaces the value meanwhile, it counts as the later call.
+        _ = packs.remove(word, of: key, under: lock)
+        return packed.record.flatMap { packed.freshness == .fresh ? .removed($0) : nil } ?? .absent
     }
 
     /// Removes the entry if it is still the `observed` one (nil: absent); returns false if it is not.
@@ -85,7 +99,13 @@ extension Store {
         _ key: Digest,
         where isMeant: (StoredEntry?) -> Bool
     ) throws(CacheError) -> (isMeant: Bool, removed: StoredEntry?) {
+        try unpack(key)
         let lock = try entries.stripes.lock(.exclusive, stripe: key.stripe)
+        if try isPacked(key) {
+            // Another process has stored it again.
+            lock.release()
+            return try remove(key, where: isMeant)
+        }
         let stored = try entries.read(key)
         guard isMeant(stored) else { return (false, nil) }
         if stored?.record?.staysHere != true { note(key, .remove) }
@@ -116,10 +136,14 @@ extension Store {
         let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
         let change = try control.beginChange(of: key, publishes: false)
         note(key, .remove)
+        let packed = try packs?.word(of: key)
         let isRemoved = try entries.delete(key, under: lock)
-        let generation = change.end()
+        // A put that has replaced the value in a pack meanwhile counts as the later call.
+        let isReplaced = packed.map { packs?.remove($0, of: key, under: lock) == false } ?? false
+        let ended = change.end()
+        let generation = isReplaced ? nil : ended
         lock.release()
-        if isRemoved {
+        if isRemoved || packed != nil {
             noteRemoval(of: nil)
             log(.removed, of: key, name: name)
         }
@@ -139,6 +163,7 @@ extension Store {
     }
 
     private func isAbsent(_ key: Digest) throws(CacheError) -> Bool {
+        if try isPacked(key) { return false }
         if control.rulesOut(key) { return true }
         return try directory.status(of: key, .entries) == nil
     }
@@ -157,7 +182,13 @@ extension Store {
     ///
     /// - Parameter clock: called once the stripe is held, so that an entry that expires during the wait is not prolonged.
     package func touch(_ key: Digest, by clock: () -> Timestamp) throws(CacheError) -> Bool {
+        try unpack(key)
         let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
+        if try isPacked(key) {
+            // Another process has stored it again.
+            lock.release()
+            return try touch(key, by: clock)
+        }
         let now = clock()
         guard try liveEntry(key, now: now, allowingStale: false) != nil else { return false }
         let isTouched = try entries.setAccessTime(of: key, to: now)

@@ -29,6 +29,10 @@ extension Store {
         _ wait: SpaceWait = SpaceWait(),
         willWrite: (() -> Void)? = nil
     ) throws(CacheError) -> Generation? {
+        if willWrite == nil, try pack(bytes, for: key, record) {
+            counters.add(.put)
+            return nil
+        }
         var write = try EntryWrite(record, for: key, wait: wait, willWrite: willWrite, in: self)
         let result = try write.run(bytes)
         counters.add(.put)

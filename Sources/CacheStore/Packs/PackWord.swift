@@ -68,6 +68,10 @@ enum PackLayout {
     /// The longest value that a pack stores, in bytes.
     static let longestValue = 32 << 10
 
+    /// The size of a new index: 2 MiB for about 100,000 keys, and up to 64 MiB of packs.
+    static let usualBuckets = 1 << 14
+    static let usualPacks = 64
+
     /// The words of a bucket, two cache lines, of which the last is unused.
     static let bucketStride = 16
     static let bucketCapacity = 15

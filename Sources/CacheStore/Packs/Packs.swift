@@ -6,8 +6,8 @@ import Synchronization
 
 /// Small values as records in packs: files to which processes append, and an index that names the record of each key.
 ///
-/// Not used by ``Store`` yet. Missing: the choice of what to evict, rules, listing, moving a value between a pack and a file
-/// (`HomesModel`), packs on file systems where a store into a mapping may need space (``SharedMapping``), and a scan that
+/// Used by ``Store`` only if ``StoreOptions/packsSmallValues`` is set. Missing: the choice of what to evict, rules that are
+/// retired, listing, limits, packs on file systems where a store into a mapping may need space (``SharedMapping``), and a scan that
 /// clears the words of damaged records before their pack has been started 16 times: then the sequence bits of such a word
 /// would be right again.
 ///
@@ -18,7 +18,7 @@ import Synchronization
 final class Packs: Sendable {
     private let index: PackIndex
     private let files: PackFiles
-    private let stripes: Stripes
+    let stripes: Stripes
     private let path: String
     private let owner = processGeneration
     /// The threads of this process append one after another: the lock is held during `pwrite`, and while a new pack is
@@ -39,8 +39,8 @@ final class Packs: Sendable {
     init(
         in directory: StoreDirectory,
         stripes: Stripes,
-        bucketCount: Int,
-        packCount: Int
+        bucketCount: Int = PackLayout.usualBuckets,
+        packCount: Int = PackLayout.usualPacks
     ) throws(CacheError) {
         self.stripes = stripes
         path = "\(directory.path)/\(PackLayout.folder)"
@@ -55,65 +55,81 @@ final class Packs: Sendable {
         writer = Locked(PackWriter(index, files))
     }
 
-    /// Stores `value` under `key`, replacing any record; returns false if there is no free pack, or in a forked child.
+    // MARK: Writing
+
+    /// Replaces the value of `key`, if it has a record; returns false if it has none, or if there is no free pack.
     ///
-    /// Every get that starts later, in any process, gets the value. One system call, `pwrite`, to replace a record, and two
-    /// more for a new key; nine more for each new pack of 1 MiB. If the result is false, an older value may be gone.
+    /// Every get that starts later, in any process, gets the value. Takes no lock on disk. One system call, `pwrite`; nine
+    /// more for each new pack of 1 MiB.
     ///
-    /// - Throws: ``CacheError/Code/invalidArgument`` for terms that are too long, ``CacheError/Code/busy`` if the key's stripe
-    ///   was not free in time, and errors of the file system.
+    /// - Parameter record: returns the terms of the value; called after the record to be replaced was found, so that the
+    ///   rules in force may be read in it.
+    /// - Throws: ``CacheError/Code/invalidArgument`` for terms that are too long, and errors of the file system.
+    func replace(
+        _ value: Span<UInt8>,
+        for key: Digest,
+        minute: UInt16 = 0,
+        record: () -> Record
+    ) throws(CacheError) -> Bool {
+        for _ in 0..<Self.attempts {
+            guard let found = try find(key),
+                let word = try append(value, record(), for: key, minute: minute)
+            else { return false }
+            // Otherwise the record was replaced or removed meanwhile.
+            guard index.replaceRecord(found.word, by: word, at: found.position) else { continue }
+            // If this thread was delayed since the append, the pack may be full and about to be reclaimed. Either the
+            // process that reclaims it sees the word, or this one sees the state of the pack.
+            if index.accepts(word) { return true }
+        }
+        return false
+    }
+
+    /// Stores the value of a key that may have no record; returns false if there is no free pack.
+    ///
+    /// The system calls of ``replace(_:for:minute:record:)``.
+    ///
+    /// - Parameter lock: the key's stripe, locked exclusively. So a key never gets two words: with two, a removed value could
+    ///   return.
     func put(
         _ value: Span<UInt8>,
         for key: Digest,
         _ record: Record,
-        minute: UInt16 = 0
+        minute: UInt16 = 0,
+        under lock: borrowing StripeLock
     ) throws(CacheError) -> Bool {
+        for _ in 0..<Self.attempts {
+            guard let word = try append(value, record, for: key, minute: minute) else { return false }
+            if try take(word, key, under: lock), index.accepts(word) { return true }
+        }
+        return false
+    }
+
+    /// Appends a record to the pack of this process and returns its word; nil if there is no free pack, or in a forked child.
+    private func append(_ value: Span<UInt8>, _ record: Record, for key: Digest, minute: UInt16)
+        throws(CacheError)
+        -> PackWord?
+    {
         precondition(value.count <= PackLayout.longestValue, "too long for a pack")
-        guard processGeneration == owner else { return false }
-        for _ in 0..<Self.attempts {
-            let word: PackWord?
-            do throws(Errno) {
-                word = try writer.withLock { (writer) throws(Errno) in
-                    try writer.append(value, record, for: key, minute: minute)
-                }
-            } catch {
-                throw CacheError(errno: error, "write a value to", path: path)
+        guard processGeneration == owner else { return nil }
+        do throws(Errno) {
+            return try writer.withLock { (writer) throws(Errno) in
+                try writer.append(value, record, for: key, minute: minute)
             }
-            guard let word else { return false }
-            var isPublished = try replace(by: word, key)
-            if !isPublished { isPublished = try take(word, key) }
-            // If this thread was delayed since the append, the pack may be full and about to be reclaimed. Either the
-            // process that reclaims it sees the word, or this one sees the state of the pack.
-            if isPublished, index.accepts(word) { return true }
+        } catch {
+            throw CacheError(errno: error, "write a value to", path: path)
         }
-        return false
     }
 
-    /// Replaces the word of the key; returns false if the key has none, or if other processes keep changing it.
-    private func replace(by word: PackWord, _ key: Digest) throws(CacheError) -> Bool {
-        for _ in 0..<Self.attempts {
-            guard let found = try find(key) else { return false }
-            if index.replace(found.word, by: word, at: found.position) { return true }
-        }
-        return false
-    }
-
-    /// Takes a word for the key, or replaces the one that it has, with its stripe locked.
+    /// Gives the key a word, or replaces the one that it has.
     ///
     /// It takes an empty word, one that names no record anymore or, in a full bucket, the last one from its key.
-    private func take(_ word: PackWord, _ key: Digest) throws(CacheError) -> Bool {
-        let lock = try stripes.lock(.exclusive, stripe: key.stripe)
-        return try take(word, key, under: lock)
-    }
-
     private func take(_ word: PackWord, _ key: Digest, under lock: borrowing StripeLock) throws(CacheError)
         -> Bool
     {
         let bucket = index.bucket(of: key)
         for _ in 0..<Self.attempts {
-            // Only a key without a word gets one: with two, a removed value could return.
             if let found = try find(key) {
-                if index.replace(found.word, by: word, at: found.position) { return true }
+                if index.replaceRecord(found.word, by: word, at: found.position) { return true }
                 continue
             }
             var position = bucket
@@ -125,6 +141,13 @@ final class Packs: Sendable {
             if index.replace(present, by: word, at: position) { return true }
         }
         return false
+    }
+
+    // MARK: Reading
+
+    /// Returns the word of the key; nil if it has no record.
+    func word(of key: Digest) throws(CacheError) -> PackWord? {
+        try find(key)?.word
     }
 
     /// Returns the record of `key`; nil if there is none, or if it is damaged.
@@ -152,20 +175,12 @@ final class Packs: Sendable {
         return nil
     }
 
-    /// Removes the record of `key`; returns false if there was none.
+    /// Removes the record that `word` names; returns false if the key has another one by now, or none.
     ///
-    /// A put that replaces the record at the same time counts as the later one. Two system calls.
-    ///
-    /// - Throws: ``CacheError/Code/busy`` if the key's stripe was not free in time.
-    func remove(_ key: Digest) throws(CacheError) -> Bool {
-        let lock = try stripes.lock(.exclusive, stripe: key.stripe)
-        return try remove(key, under: lock)
-    }
-
-    private func remove(_ key: Digest, under lock: borrowing StripeLock) throws(CacheError) -> Bool {
-        guard let (position, word, _) = try find(key) else { return false }
-        _ = index.replaceRecord(word, by: .empty, at: position)
-        return true
+    /// - Parameter lock: the key's stripe, so that no other caller gives the key a word.
+    func remove(_ word: PackWord, of key: Digest, under lock: borrowing StripeLock) -> Bool {
+        guard let position = position(of: word, key) else { return false }
+        return index.replaceRecord(word, by: .empty, at: position)
     }
 
     /// Returns the word of the key, its position, and the pack with its record.

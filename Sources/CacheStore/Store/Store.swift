@@ -25,6 +25,8 @@ package final class Store: Sendable {
     /// The configuration of the directory, with changes that other processes make.
     let followed: FollowedConfiguration
     let janitor: JanitorLock
+    /// The small values that are in packs; nil if all values are in files.
+    let packs: Packs?
     let space: SpaceState
     /// The changes that writers record for stores on other machines, if there are such stores.
     package let outbox: OutboxFile
@@ -53,6 +55,7 @@ package final class Store: Sendable {
         space = SpaceState(patience: options.roomPatience)
         outbox = OutboxFile(in: directory)
         requestLocks = RequestLocks(in: directory)
+        packs = options.packsSmallValues ? try Packs(in: directory, stripes: entries.stripes) : nil
         atStep = options.atStep
         renewControl()
         followConfiguration()

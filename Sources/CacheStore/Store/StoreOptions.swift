@@ -16,6 +16,11 @@ package struct StoreOptions: Sendable {
     /// How long a put waits until other processes make room, if the directory is at one of its limits or the disk is full.
     package var roomPatience: Duration = .seconds(60)
 
+    /// Whether small values are stored in packs, if the file system allows it.
+    ///
+    /// Not finished: collections and listings do not see such values.
+    var packsSmallValues = false
+
     /// Called at each step of a put; tests use it to stop the put there.
     package var atStep: (@Sendable (PutStep) -> Void)?
 

@@ -392,3 +392,20 @@ import Testing
         }
     }
 }
+
+extension Packs {
+    /// Stores a value as a put does.
+    fileprivate func put(_ value: Span<UInt8>, for key: Digest, _ record: Record, minute: UInt16 = 0) throws
+        -> Bool
+    {
+        if try replace(value, for: key, minute: minute, record: { record }) { return true }
+        let lock = try stripes.lock(.exclusive, stripe: key.stripe)
+        return try put(value, for: key, record, minute: minute, under: lock)
+    }
+
+    fileprivate func remove(_ key: Digest) throws -> Bool {
+        let lock = try stripes.lock(.exclusive, stripe: key.stripe)
+        guard let word = try word(of: key) else { return false }
+        return remove(word, of: key, under: lock)
+    }
+}
