@@ -44,6 +44,11 @@ struct HomesModelTests {
         ),
         Case(testDescription: "gets", programs: [[.packPut(1)], [.get, .get], [.evict]], filed: 5),
         Case(
+            testDescription: "own memory",
+            programs: [[.packPut(1)], [.filePut(2), .hit], [.get]],
+            packed: 5
+        ),
+        Case(
             testDescription: "unpack, memory",
             programs: [[.unpack], [.load, .hit], [.packPut(1)]],
             packed: 5

@@ -375,7 +375,7 @@ struct EntryWrite: ~Copyable {
         guard try isMet(condition, packed, under: lock) else { return .conflict }
         store.atStep?(.entryLocked)
         willWrite?()
-        if !comesFromElsewhere, !staysHere {
+        if !isKnownElsewhere, !staysHere {
             store.note(key, .put(content: content.digest, length: content.length))
         }
         let change = try control.beginChange(of: key)
@@ -393,18 +393,22 @@ struct EntryWrite: ~Copyable {
         )
         guard let isNew else { return nil }
         // Until then a get returns the value in the pack. If a put has replaced that meanwhile, its value is the later one.
-        if let packed, store.packs?.remove(packed, of: key, under: lock) == false, !isUnconditional {
-            return .conflict
-        }
+        let isReplaced = packed.map { store.packs?.remove($0, of: key, under: lock) == false } ?? false
+        if isReplaced, !isUnconditional { return .conflict }
         noteGarbage(replacesEntry: !isNew)
         let generation = change.end()
+        // An overwrite in a pack changes no generation.
+        if isReplaced { return .written(nil) }
         // A new rule may have raised the generation before this writer did.
         return .written(control.rulesVersion == version ? generation : nil)
     }
 
-    /// Whether the value comes from a remote store, to which it must not be sent again.
-    private var comesFromElsewhere: Bool {
-        if case .unwritten = condition { true } else { false }
+    /// Whether the value comes from a remote store, to which it must not be sent again, or is only moved.
+    private var isKnownElsewhere: Bool {
+        switch condition {
+        case .unwritten, .packed: true
+        case .always, .unchanged: false
+        }
     }
 
     /// - Parameter packed: the word of the key's value in a pack.

@@ -53,8 +53,14 @@ extension Store {
         _ now: Timestamp,
         _ read: (Content) throws(CacheError) -> Value?
     ) throws(CacheError) -> (stored: StoredEntry?, value: Value?) {
-        try unpack(key)
-        guard let stored = try entries.read(key) else { return (nil, nil) }
+        var entry: StoredEntry?
+        for _ in 0..<Self.unpackAttempts where entry == nil {
+            try unpack(key)
+            let generation = packs == nil ? nil : control.generation(of: key)
+            entry = try entries.read(key)
+            if entry == nil, try isSettled(key, since: generation) { break }
+        }
+        guard let stored = entry else { return (nil, nil) }
         // If the entry changes meanwhile, a write that depends on it fails, and it is read again.
         guard let record = stored.record, !record.isNothing, try freshness(of: stored, key, now) == .fresh
         else {
@@ -68,8 +74,9 @@ extension Store {
     /// Nil if it was not recorded, if that record has expired, or if there is a value. One system call; none for most keys
     /// that have no entry.
     package func nothing(for key: Digest, now: Timestamp) throws(CacheError) -> Timestamp? {
-        try unpack(key)
+        // A value in a pack is no absence, whatever entry a killed process has left below it.
         if control.rulesOut(key) { return nil }
+        if try isPacked(key) { return nil }
         guard let entry = try present(key, now, false, nil), entry.record.isNothing else { return nil }
         return entry.record.created
     }
@@ -80,11 +87,15 @@ extension Store {
     ///
     /// Three system calls.
     package func explain(_ key: Digest, now: Timestamp) throws(CacheError) -> EntryExplanation? {
-        try unpack(key)
         var previous: [UInt8]?
         while true {
+            try unpack(key)
+            let generation = packs == nil ? nil : control.generation(of: key)
             guard let status = try directory.status(of: key, .entries), let stored = try entries.read(key)
-            else { return nil }
+            else {
+                if try isSettled(key, since: generation) { return nil }
+                continue
+            }
             var explanation = EntryExplanation(stored: stored, accessed: status.accessed)
             guard let record = stored.record,
                 stored.freshness(at: now, accessed: status.accessed) != .expired

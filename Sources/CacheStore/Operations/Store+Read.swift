@@ -84,8 +84,16 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(CacheError) -> StoreHit<FileDescriptor>? {
-        try unpack(key)
-        return try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.open(content) }
+        for _ in 0..<Self.readAttempts {
+            try unpack(key)
+            let generation = packs == nil ? nil : control.generation(of: key)
+            let hit = try find(key, now, allowingStale) { (content) throws(CacheError) in
+                try objects.open(content)
+            }
+            if let hit { return hit }
+            if try isSettled(key, since: generation) { break }
+        }
+        return nil
     }
 
     /// Reads the record and then, with `read`, its object; if the object is missing, reads the record again.
@@ -231,7 +239,20 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(CacheError) -> LiveEntry? {
-        try unpack(key)
+        for _ in 0..<Self.readAttempts {
+            try unpack(key)
+            let generation = packs == nil ? nil : control.generation(of: key)
+            if let entry = try liveEntryInFiles(key, now, allowingStale) { return entry }
+            if try isSettled(key, since: generation) { break }
+        }
+        return nil
+    }
+
+    private func liveEntryInFiles(
+        _ key: Digest,
+        _ now: Timestamp,
+        _ allowingStale: Bool
+    ) throws(CacheError) -> LiveEntry? {
         if control.rulesOut(key) { return nil }
         var previous: [UInt8]?
         for _ in 0..<Self.readAttempts {

@@ -133,6 +133,7 @@ extension Store {
     ///
     /// One system call.
     package func absence(of key: Digest, now: Timestamp) throws(CacheError) -> Absence? {
+        try unpack(key)
         // Load the generation before reading the entry: a later writer changes the generation first.
         guard directory.isWritable, let generation = control.generation(of: key), !generation.hasWriters
         else { return nil }

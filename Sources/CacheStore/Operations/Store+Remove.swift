@@ -17,6 +17,10 @@ extension Store {
                 noteRemoval(of: record)
                 log(.removed, of: key, name: name)
                 return true
+            case .removedFromPack(let record):
+                counters.add(.removal)
+                log(.removed, of: key, name: name ?? record.key)
+                return true
             case .own(let stored):
                 if try remove(key, ifStill: stored) { return true }
             case .over(let stored):
@@ -31,6 +35,7 @@ extension Store {
     private enum RemovalFinding {
         case absent, changed
         case removed(Record)
+        case removedFromPack(Record)
         /// An entry to delete that counts as absent: it has expired, is damaged, or records the absence of a value.
         case over(StoredEntry)
         /// An entry to delete that was never sent to remote stores.
@@ -55,7 +60,7 @@ extension Store {
         _ now: Timestamp,
         under lock: borrowing StripeLock
     ) throws(CacheError) -> RemovalFinding {
-        if let packed = try packedValue(key, now: now) { return try remove(packed, of: key, under: lock) }
+        if let word = try packs?.word(of: key) { return try remove(word, of: key, now, under: lock) }
         let found = try entries.read(key)
         let isOwn = found?.record?.staysHere ?? false
         // Record the removal even if there is no entry: remote stores may have one.
@@ -70,17 +75,22 @@ extension Store {
         return try entries.delete(key, under: lock) ? .removed(record) : .absent
     }
 
-    /// Removes a value in a pack, and an entry that a killed process may have left below it.
-    private func remove(_ packed: PackedValue, of key: Digest, under lock: borrowing StripeLock)
-        throws(CacheError)
-        -> RemovalFinding
-    {
-        guard let packs, let word = try packs.word(of: key) else { return .changed }
+    /// Removes the value that `word` names in a pack, and an entry that a killed process may have left below it.
+    private func remove(
+        _ word: PackWord,
+        of key: Digest,
+        _ now: Timestamp,
+        under lock: borrowing StripeLock
+    ) throws(CacheError) -> RemovalFinding {
+        let packed = try packedValue(key, now: now)
         note(key, .remove)
         _ = try entries.delete(key, under: lock)
-        // If a put replaces the value meanwhile, it counts as the later call.
-        _ = packs.remove(word, of: key, under: lock)
-        return packed.record.flatMap { packed.freshness == .fresh ? .removed($0) : nil } ?? .absent
+        let isRemoved = packs?.remove(word, of: key, under: lock) ?? false
+        if let record = packed?.record, packed?.freshness == .fresh {
+            // If a put has replaced the value meanwhile, it counts as the later call.
+            return .removedFromPack(record)
+        }
+        return isRemoved ? .absent : .changed
     }
 
     /// Removes the entry if it is still the `observed` one (nil: absent); returns false if it is not.
@@ -99,12 +109,11 @@ extension Store {
         _ key: Digest,
         where isMeant: (StoredEntry?) -> Bool
     ) throws(CacheError) -> (isMeant: Bool, removed: StoredEntry?) {
-        try unpack(key)
-        let lock = try entries.stripes.lock(.exclusive, stripe: key.stripe)
-        if try isPacked(key) {
-            // Another process has stored it again.
+        var lock = try entries.stripes.lock(.exclusive, stripe: key.stripe)
+        while try isPacked(key) {
             lock.release()
-            return try remove(key, where: isMeant)
+            try unpack(key)
+            lock = try entries.stripes.lock(.exclusive, stripe: key.stripe)
         }
         let stored = try entries.read(key)
         guard isMeant(stored) else { return (false, nil) }
@@ -182,12 +191,11 @@ extension Store {
     ///
     /// - Parameter clock: called once the stripe is held, so that an entry that expires during the wait is not prolonged.
     package func touch(_ key: Digest, by clock: () -> Timestamp) throws(CacheError) -> Bool {
-        try unpack(key)
-        let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
-        if try isPacked(key) {
-            // Another process has stored it again.
+        var lock = try entries.stripes.lock(.shared, stripe: key.stripe)
+        while try isPacked(key) {
             lock.release()
-            return try touch(key, by: clock)
+            try unpack(key)
+            lock = try entries.stripes.lock(.shared, stripe: key.stripe)
         }
         let now = clock()
         guard try liveEntry(key, now: now, allowingStale: false) != nil else { return false }

@@ -42,9 +42,9 @@ struct PackWriter: ~Copyable {
         minute: UInt16
     ) throws(Errno) -> PackWord? {
         PackRecord.encode(value, record, for: key, into: &buffer)
-        guard buffer.count - value.count - PackRecord.headerSize <= Record.maximumSize else {
-            throw .argumentListTooLong
-        }
+        // The record of an entry is longer than the terms: the value may have to be moved into files.
+        let terms = buffer.count - value.count - PackRecord.headerSize
+        guard terms <= Record.maximumSize - 128 else { throw .argumentListTooLong }
         return try appendBuffer(for: key, minute: minute)
     }
 

@@ -57,14 +57,13 @@ final class Packs: Sendable {
 
     // MARK: Writing
 
-    /// Replaces the value of `key`, if it has a record; returns false if it has none, or if there is no free pack.
+    /// Replaces the value of `key`, if it has a record; returns false if it has none, or if the value does not fit.
     ///
     /// Every get that starts later, in any process, gets the value. Takes no lock on disk. One system call, `pwrite`; nine
     /// more for each new pack of 1 MiB.
     ///
     /// - Parameter record: returns the terms of the value; called after the record to be replaced was found, so that the
     ///   rules in force may be read in it.
-    /// - Throws: ``CacheError/Code/invalidArgument`` for terms that are too long, and errors of the file system.
     func replace(
         _ value: Span<UInt8>,
         for key: Digest,
@@ -84,31 +83,55 @@ final class Packs: Sendable {
         return false
     }
 
-    /// Stores the value of a key that may have no record; returns false if there is no free pack.
+    /// Stores the value of a key that may have no record; returns false if there is no free pack, or no free word in the
+    /// key's bucket.
     ///
     /// The system calls of ``replace(_:for:minute:record:)``.
     ///
-    /// - Parameter lock: the key's stripe, locked exclusively. So a key never gets two words: with two, a removed value could
-    ///   return.
+    /// - Parameters:
+    ///   - record: returns the terms of the value, as in ``replace(_:for:minute:record:)``: the stripe keeps no process from
+    ///     replacing a record.
+    ///   - lock: the key's stripe, locked exclusively. So a key never gets two words: with two, a removed value could return.
     func put(
         _ value: Span<UInt8>,
         for key: Digest,
-        _ record: Record,
         minute: UInt16 = 0,
-        under lock: borrowing StripeLock
+        under lock: borrowing StripeLock,
+        record: () -> Record
     ) throws(CacheError) -> Bool {
         for _ in 0..<Self.attempts {
-            guard let word = try append(value, record, for: key, minute: minute) else { return false }
-            if try take(word, key, under: lock), index.accepts(word) { return true }
+            let found = try find(key)
+            guard let word = try append(value, record(), for: key, minute: minute) else { return false }
+            if let found {
+                guard index.replaceRecord(found.word, by: word, at: found.position) else { continue }
+            } else {
+                guard let free = freeWord(for: key) else { return false }
+                guard index.replace(free.word, by: word, at: free.position) else { continue }
+            }
+            if index.accepts(word) { return true }
         }
         return false
     }
 
-    /// Appends a record to the pack of this process and returns its word; nil if there is no free pack, or in a forked child.
-    private func append(_ value: Span<UInt8>, _ record: Record, for key: Digest, minute: UInt16)
-        throws(CacheError)
-        -> PackWord?
-    {
+    /// Returns a word of the key's bucket that is empty or names no record anymore; nil if there is none.
+    private func freeWord(for key: Digest) -> (position: Int, word: PackWord)? {
+        let bucket = index.bucket(of: key)
+        for position in bucket..<bucket + PackLayout.bucketCapacity {
+            let word = index.word(at: position)
+            if !index.isCurrent(word) { return (position, word) }
+        }
+        return nil
+    }
+
+    /// Appends a record to the pack of this process and returns its word.
+    ///
+    /// Nil if there is no free pack, if the disk is full, if the terms are too long, or in a forked child.
+    private func append(
+        _ value: Span<UInt8>,
+        _ record: Record,
+        for key: Digest,
+        minute: UInt16
+    ) throws(CacheError) -> PackWord? {
         precondition(value.count <= PackLayout.longestValue, "too long for a pack")
         guard processGeneration == owner else { return nil }
         do throws(Errno) {
@@ -116,31 +139,9 @@ final class Packs: Sendable {
                 try writer.append(value, record, for: key, minute: minute)
             }
         } catch {
+            if error.isDiskFull || error == .argumentListTooLong { return nil }
             throw CacheError(errno: error, "write a value to", path: path)
         }
-    }
-
-    /// Gives the key a word, or replaces the one that it has.
-    ///
-    /// It takes an empty word, one that names no record anymore or, in a full bucket, the last one from its key.
-    private func take(_ word: PackWord, _ key: Digest, under lock: borrowing StripeLock) throws(CacheError)
-        -> Bool
-    {
-        let bucket = index.bucket(of: key)
-        for _ in 0..<Self.attempts {
-            if let found = try find(key) {
-                if index.replaceRecord(found.word, by: word, at: found.position) { return true }
-                continue
-            }
-            var position = bucket
-            var present = index.word(at: position)
-            while index.isCurrent(present), position < bucket + PackLayout.bucketCapacity - 1 {
-                position += 1
-                present = index.word(at: position)
-            }
-            if index.replace(present, by: word, at: position) { return true }
-        }
-        return false
     }
 
     // MARK: Reading
@@ -189,11 +190,17 @@ final class Packs: Sendable {
         let (bucket, tag) = (index.bucket(of: key), PackWord.tag(of: key))
         do throws(Errno) {
             for position in bucket..<bucket + PackLayout.bucketCapacity {
-                let word = index.word(at: position)
-                guard word.tag == tag, index.isCurrent(word), let pack = try files.pack(word.pack),
-                    PackRecord.isRecord(of: key, at: word.offset, in: pack)
-                else { continue }
-                return (position, word, pack)
+                var word: PackWord
+                repeat {
+                    word = index.word(at: position)
+                    guard word.tag == tag else { break }
+                    if index.isCurrent(word), let pack = try files.pack(word.pack),
+                        PackRecord.isRecord(of: key, at: word.offset, in: pack)
+                    {
+                        return (position, word, pack)
+                    }
+                    // A put may have replaced the word, and its pack may be in use again.
+                } while index.word(at: position).identity != word.identity
             }
             return nil
         } catch {

@@ -55,7 +55,7 @@ package final class Store: Sendable {
         space = SpaceState(patience: options.roomPatience)
         outbox = OutboxFile(in: directory)
         requestLocks = RequestLocks(in: directory)
-        packs = options.packsSmallValues ? try Packs(in: directory, stripes: entries.stripes) : nil
+        packs = options.packsSmallValues ? Self.openPacks(in: directory, entries, counters) : nil
         atStep = options.atStep
         renewControl()
         followConfiguration()
@@ -77,6 +77,21 @@ package final class Store: Sendable {
             } catch {
                 guard error.cause == .noEntry, attempts > 0 else { throw error }
             }
+        }
+    }
+
+    /// Returns the packs of the directory; nil if its file system can't have them, or if their index is damaged.
+    private static func openPacks(
+        in directory: StoreDirectory,
+        _ entries: Entries,
+        _ counters: StoreCounters
+    ) -> Packs? {
+        guard directory.isWritable, directory.capabilities.sharedMapping == .file else { return nil }
+        do throws(CacheError) {
+            return try Packs(in: directory, stripes: entries.stripes)
+        } catch {
+            if error.cause != .notSupported { counters.add(.controlFailure) }
+            return nil
         }
     }
 

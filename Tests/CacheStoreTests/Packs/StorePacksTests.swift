@@ -179,7 +179,7 @@ import Testing
         #expect(try get(from: other) == "again")
     }
 
-    @Test func `with a limit, with metadata of accesses and in a durable cache values are in files`() throws {
+    @Test func `values that accesses prolong, and those of a limited cache, are in files`() throws {
         let bytes = Array("value".utf8)
         var sliding = record(bytes)
         sliding.idleLifetime = .seconds(60)
@@ -221,7 +221,7 @@ import Testing
     func `random calls of two processes agree with a dictionary`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var expected: [String: String] = [:]
-        var observed: [String: StoredEntry?] = [:]
+        var observed: [String: (entry: StoredEntry?, value: String?)] = [:]
         for step in 0..<600 {
             let name = "key \(Int.random(in: 0..<4, using: &random))"
             let (key, store) = (Digest(ofKey: name), Bool.random(using: &random) ? one : other)
@@ -242,10 +242,11 @@ import Testing
                     try store.put(bytes.span, for: key, record(bytes), ifStill: nil).isWritten == isAbsent
                 )
                 if isAbsent { expected[name] = value }
-            case 5: observed[name] = try store.observe(key, now: .now).stored
+            case 5: observed[name] = (try store.observe(key, now: .now).stored, expected[name])
             case 6:
-                guard let seen = observed[name] else { break }
-                let result = try store.put(bytes.span, for: key, record(bytes), ifStill: seen)
+                guard let seen = observed.removeValue(forKey: name) else { break }
+                let result = try store.put(bytes.span, for: key, record(bytes), ifStill: seen.entry)
+                #expect(seen.value == expected[name] || !result.isWritten)
                 if result.isWritten { expected[name] = value }
             case 7: try store.unpack(key)
             case 8: #expect(try store.touch(key) { .now } == (expected[name] != nil))
@@ -291,15 +292,56 @@ import Testing
         }
         try put("0", in: one)
         thread.start()
+        defer {
+            isOver.withLock { $0 = true }
+            waitUntil("the thread has ended") { thread.isFinished }
+        }
         var seen = 0
         for _ in 0..<2000 {
             let floor = latest.withLock { $0 }
+            if seen % 3 == 0 {
+                let isPresent = try other.liveEntry(key, now: .now, allowingStale: false) != nil
+                #expect(isPresent, "the key is never without a value")
+            }
             let text = try #require(try get(from: other), "the key is never without a value")
             let number = Int(text.drop { $0.isLetter }) ?? -1
             #expect(number >= max(floor, seen))
             seen = number
         }
-        isOver.withLock { $0 = true }
-        waitUntil("the thread has ended") { thread.isFinished }
+    }
+
+    /// The put into files holds the stripe while the other process replaces the value in the pack.
+    @Test func `a value that another process has replaced in a pack meanwhile is not held in memory`() throws
+    {
+        let otherStore = other
+        var options = StoreOptions()
+        options.packsSmallValues = true
+        options.atStep = { step in
+            guard step == .entryLocked else { return }
+            let bytes = Array("packed".utf8)
+            #expect(throws: Never.self) {
+                let record = Record(content: Content(of: bytes.span), created: .now)
+                try otherStore.put(bytes.span, for: Digest(ofKey: "key"), record)
+            }
+        }
+        let third = try Store(at: directory.path + "/cache", options: options)
+        try put("value", in: one)
+        let bytes = Array(Self.long.utf8)
+        #expect(try third.put(bytes.span, for: key, record(bytes)) == nil)
+        #expect(try get(from: third) == "packed")
+    }
+
+    @Test func `a value with long metadata and the values of a durable cache are in files`() throws {
+        var options = StoreOptions()
+        options.packsSmallValues = true
+        options.isDurable = true
+        let durable = try Store(at: directory.path + "/cache", options: options)
+        try put("value", in: durable)
+        #expect(try !isPacked() && get(from: one) == "value")
+        let bytes = Array("described".utf8)
+        var described = record(bytes)
+        described.details.metadata = ["note": String(repeating: "m", count: 65_400)]
+        try one.put(bytes.span, for: key, described)
+        #expect(try !isPacked() && get(from: other) == "described")
     }
 }

@@ -109,17 +109,27 @@ extension HomesModel.Model {
     private func filePut(_ value: UInt8, _ index: Int, _ actor: inout Actor, _ state: inout State) -> Outcome
     {
         func clearWord() {
-            if mistake != .wordStays { _ = exchange(0, actor, &state) }
+            let isCleared = mistake == .wordStays || exchange(0, actor, &state)
+            if isCleared || mistake == .keptDespiteOverwrite { actor.value = value }
         }
         switch actor.step {
         case 0:
             if mistake != .putWithoutStripe, case .waits = lock(.shared, &actor, state) { return .waits }
             state.histories.beginWrite(value, by: index)
-        case 1: beginChange(&actor, &state)
+        case 1:
+            actor.generation = state.generation
+            beginChange(&actor, &state)
         case 2: actor.word = state.word
         case 3: if mistake == .wordClearedFirst { clearWord() } else { state.file = value }
         case 4: if mistake == .wordClearedFirst { state.file = value } else { clearWord() }
-        case 5: endChange(&actor, &state)
+        case 5:
+            let before = HomesModel.Generation(writers: 1, version: actor.generation.version)
+            let isAlone = actor.generation.writers == 0 && state.generation == before
+            endChange(&actor, &state)
+            actor.copy = nil
+            if isAlone, actor.value != 0 {
+                actor.copy = .init(value: value, word: 0, version: state.generation.version)
+            }
         default:
             state.histories.endWrite(by: index)
             return .ends

@@ -33,6 +33,8 @@ enum HomesModel {
         case wordStays
         /// A put into files does not lock the stripe.
         case putWithoutStripe
+        /// A put into files keeps its value in memory although the word was replaced meanwhile.
+        case keptDespiteOverwrite
         /// An update locks the stripe like a put.
         case updateShared
         /// An update stores its word without comparing.
@@ -58,7 +60,7 @@ enum HomesModel {
     }
 
     enum Call: Hashable, Sendable {
-        /// Stores the value in a pack, or in files.
+        /// Stores the value in a pack; or in files, and keeps it in memory if no other writer was active.
         case packPut(UInt8), filePut(UInt8)
         case remove
         /// Reads the value and stores it plus five in a pack.
