@@ -74,8 +74,8 @@ extension Store {
     /// Nil if it was not recorded, if that record has expired, or if there is a value. One system call; none for most keys
     /// that have no entry.
     package func nothing(for key: Digest, now: Timestamp) throws(CacheError) -> Timestamp? {
-        // A value in a pack is no absence, whatever entry a killed process has left below it.
         if control.rulesOut(key) { return nil }
+        // A value in a pack is no absence, whatever entry a killed process has left below it.
         if try isPacked(key) { return nil }
         guard let entry = try present(key, now, false, nil), entry.record.isNothing else { return nil }
         return entry.record.created

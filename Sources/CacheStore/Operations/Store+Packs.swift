@@ -107,8 +107,9 @@ extension Store {
         return try packs.word(of: key) != nil
     }
 
-    /// Returns whether no process has moved the value between a pack and files since the caller loaded `generation`; then
-    /// what it has found in files is the state of the key.
+    /// Returns whether no process has moved the value between a pack and files since the caller loaded `generation`.
+    ///
+    /// If none has, an entry that the caller did not find in the meantime did not exist.
     func isSettled(_ key: Digest, since generation: Generation?) throws(CacheError) -> Bool {
         guard packs != nil else { return true }
         return try !isPacked(key) && generation == control.generation(of: key)

@@ -7,9 +7,10 @@ import Synchronization
 /// Small values as records in packs: files to which processes append, and an index that names the record of each key.
 ///
 /// Used by ``Store`` only if ``StoreOptions/packsSmallValues`` is set. Missing: the choice of what to evict, rules that are
-/// retired, listing, limits, packs on file systems where a store into a mapping may need space (``SharedMapping``), and a scan that
-/// clears the words of damaged records before their pack has been started 16 times: then the sequence bits of such a word
-/// would be right again.
+/// retired, listing, limits, packs on file systems where a store into a mapping may need space (``SharedMapping``), and a
+/// scan that clears the words of damaged records before their pack has been started 16 times: then the sequence bits of
+/// such a word would be right again. ``reclaim(pack:keeps:)`` is not called by the store; it neither raises generations nor
+/// deletes entries below the words that it clears.
 ///
 /// A put appends a record and then publishes it with one atomic change of a word of the index. A get loads the word,
 /// copies the record from the mapped pack, and checks its key, its checksum and then the word again. Only calls that add
@@ -57,7 +58,7 @@ final class Packs: Sendable {
 
     // MARK: Writing
 
-    /// Replaces the value of `key`, if it has a record; returns false if it has none, or if the value does not fit.
+    /// Replaces the value of `key`, if it has a record; returns false if it has none, or if the value can't be in a pack.
     ///
     /// Every get that starts later, in any process, gets the value. Takes no lock on disk. One system call, `pwrite`; nine
     /// more for each new pack of 1 MiB.

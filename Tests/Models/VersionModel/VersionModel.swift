@@ -27,10 +27,10 @@
 ///
 /// Writers and senders may be killed at each step, and every participant may be slow. The table may be full. The mode of
 /// the first machine may change: nothing is noted or sent unless it is `readWrite`, but versions are always drawn and
-/// remembered. Files of the first machine may be lost and made anew: a control file gets the clock from the file of
-/// versions; a file of versions gets its floor and limit from the clock; if both are lost, all three are the wall clock's
-/// time plus all that it, and versions taken so far, may be ahead. The wall clock may differ from the true time by one in
-/// either direction, differently at each reading: it may be wrong, stand still or be set back. In one case the second
+/// remembered. Files of the first machine may be lost and replaced: a new control file gets the clock from the file of
+/// versions; a new file of versions gets its floor and limit from the clock; if both are lost, all three are the time of
+/// the wall clock plus all that it, and versions taken so far, may be ahead. The wall clock may differ from the true time by
+/// one in either direction, differently at each reading: it may be wrong, stand still or be set back. In one case the second
 /// machine's clock may be ahead by much more; versions so far ahead are not taken.
 ///
 /// A request that was given up, or whose sender was killed, may be carried out at any later time. There are three kinds
@@ -96,7 +96,7 @@ enum VersionModel {
         case floorNotRaised
         /// A new file of versions begins without a floor.
         case floorNotRestored
-        /// After the file of versions was made anew, a process still remembers versions in the old one.
+        /// After another file of versions has replaced the first one, a process still writes to the first one.
         case oldFileUsed
         /// If both files are lost, the floor is the wall clock's time.
         case floorAtWallClock
@@ -153,7 +153,7 @@ enum VersionModel {
         var floor: UInt8 = 0
         /// The version of the last removal of all values, in the file of rules.
         var cleared: UInt8 = 0
-        /// Whether the machine has not noticed that the file of versions was made anew.
+        /// Whether the machine still writes to a file of versions that another one has replaced.
         var hasOldFile = false
         /// A version that the clock has not passed, in the file of versions.
         var kept: UInt8 = 0
