@@ -18,8 +18,9 @@ let testSettings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
 ]
 
-/// What explores every state of a model is optimized in every build: without that it takes ten times as long.
-let modelSettings: [SwiftSetting] =
+/// Models, the simulator and what makes and judges the values of tests are optimized in every build: without that they
+/// take several times as long.
+let optimizedSettings: [SwiftSetting] =
     testSettings + [
         .unsafeFlags(["-O", "-whole-module-optimization", "-num-threads", "2", "-disable-batch-mode"])
     ]
@@ -90,9 +91,9 @@ let package = Package(
             name: "TestSupport",
             dependencies: ["DiskCache", "Platform"],
             path: "Tests/TestSupport",
-            swiftSettings: testSettings
+            swiftSettings: optimizedSettings
         ),
-        .target(name: "Models", path: "Tests/Models", swiftSettings: modelSettings),
+        .target(name: "Models", path: "Tests/Models", swiftSettings: optimizedSettings),
         .executableTarget(
             name: "Probes",
             dependencies: [
@@ -111,7 +112,7 @@ let package = Package(
             name: "Simulator",
             dependencies: ["CSimulator", "DiskCache", "CacheStore", "Platform", "TestSupport"],
             path: "IntegrationTests/Simulator",
-            swiftSettings: testSettings
+            swiftSettings: optimizedSettings
         ),
         .executableTarget(
             name: "Tutorial",

@@ -7,8 +7,6 @@ import Testing
 
 /// Tests that values pass through the command in constant memory.
 @Suite(.takesTurns) struct CommandMemoryTests {
-    private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
-
     /// The length of the large value: four times the memory limit, or 32 times with `DISKCACHE_SOAK`.
     static let size = isSoak ? 1 << 30 : 128 << 20
 

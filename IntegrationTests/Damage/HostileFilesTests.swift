@@ -10,8 +10,6 @@ import Testing
 /// By default a few kinds are tried at each place, chosen so that all places, kinds, calls and commands occur; with
 /// `DISKCACHE_SOAK=1` all combinations are tried. Both print the outcomes.
 @Suite(.takesTurns) struct HostileFilesTests {
-    private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
-
     private let place: TemporaryDirectory
     private let template: String
 
@@ -36,7 +34,7 @@ import Testing
     /// round.
     private func choice(kinds step: Int, contents count: Int) -> [Int] {
         let all = HostileCase.all
-        if Self.isSoak { return Array(all.indices) }
+        if isSoak { return Array(all.indices) }
         let kinds = all.indices.filter { !all[$0].isContent }.enumerated()
             .filter { $0.offset.isMultiple(of: step) }.map(\.element)
         let files = Dictionary(grouping: all.indices.filter { all[$0].isContent }) { all[$0].place }
@@ -54,7 +52,7 @@ import Testing
         for count in [20, 26] {
             let chosen = choice(kinds: 5, contents: count).map { all[$0] }.filter(\.isContent)
             #expect(Set(chosen.map(\.place)) == Set(all.filter(\.isContent).map(\.place)))
-            #expect(Self.isSoak || Set(chosen.map(\.name)).count == count)
+            #expect(isSoak || Set(chosen.map(\.name)).count == count)
         }
     }
 
@@ -126,7 +124,7 @@ import Testing
         #expect(try #require(expected[false]).contains("get=right"))
 
         let choice = choice(kinds: 5, contents: 20)
-        let outcomes = try probe(choice, isAlternating: !Self.isSoak)
+        let outcomes = try probe(choice, isAlternating: !isSoak)
         var table = ""
         for outcome in outcomes {
             let calls = outcome.calls.map { "\($0.name)=\($0.end ?? "DIED")" }
@@ -180,7 +178,7 @@ import Testing
             // The commands that report problems always run, and one of the others.
             let others = Self.commands.dropFirst(2)
             let chosen =
-                Self.isSoak
+                isSoak
                 ? Self.commands : ["doctor", "stats", others[others.startIndex + turn % others.count]]
             let statuses = try run(chosen, in: directory)
             table += "\(hostile.name):"

@@ -10,8 +10,6 @@ import Testing
 /// Tests of limits under the load of several processes, which is much larger with `DISKCACHE_SOAK=1`.
 @Suite(.serialized, .takesTurns)
 struct DirectoryLimitTests {
-    private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
-
     private let place: TemporaryDirectory
     private let path: String
 
@@ -56,13 +54,13 @@ struct DirectoryLimitTests {
     @Test func `eight writers at full speed stay within the size limit, lose no put, and spare hot values`()
         throws
     {
-        let limit = (Self.isSoak ? 256 : 64) << 20
+        let limit = (isSoak ? 256 : 32) << 20
         try self.limit { $0.maximumSize = .bytes(limit) }
         let writers = try (0..<8).map { try probe(.write, $0, "65536") }
         let readers = try (8..<10).map { try probe(.read, $0, "65536") }
         var samples: [Int] = []
         // Until the writers have stored several times the limit.
-        while try bytesWritten() < limit * (Self.isSoak ? 20 : 3) {
+        while try bytesWritten() < limit * (isSoak ? 20 : 3) {
             samples.append(try diskUsage())
             usleep(50_000)
         }
@@ -84,15 +82,15 @@ struct DirectoryLimitTests {
         )
     }
 
-    /// Makes 300,000 puts with `DISKCACHE_SOAK=1`, and 12,000 otherwise.
+    /// Makes 300,000 puts with `DISKCACHE_SOAK=1`, and 5,000 otherwise.
     @Test func `writers of long keys with tags stay within the size limit despite kills`() throws {
-        let limit = (Self.isSoak ? 64 : 24) << 20
+        let limit = (isSoak ? 64 : 24) << 20
         try self.limit { $0.maximumSize = .bytes(limit) }
         func start(_ number: Int) throws -> LoadProcess { try probe(.mixed, number, "9000", "4000") }
         var writers = try (0..<8).map(start)
         var samples: [Int] = []
         var (kills, next) = (0, 8)
-        while try puts() < (Self.isSoak ? 300_000 : 12_000) {
+        while try puts() < (isSoak ? 300_000 : 5_000) {
             samples.append(try diskUsage())
             usleep(50_000)
             guard samples.count.isMultiple(of: 4) else { continue }
@@ -112,7 +110,7 @@ struct DirectoryLimitTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: path + "/tmp").isEmpty)
     }
 
-    @Test func `running workers obey a limit that another process sets, within two seconds`() throws {
+    @Test func `running workers obey a limit that another process sets`() throws {
         let workers = try (0..<3).map { try probe(.write, $0, "65536") }
         while try diskUsage() < 50 << 20 { usleep(20_000) }
         let command = try BuiltCommand.run(
@@ -120,18 +118,7 @@ struct DirectoryLimitTests {
             ["--dir", path, "config", "set", "max-size", "32M"]
         )
         #expect(command.status == 0)
-        // The limit is measured in checks of the workers: they check every half second, so two seconds are four checks.
-        usleep(2_000_000)
-        var usage = try diskUsage()
-        var extra = 0
-        // If the machine is too busy for these checks, the workers get two more seconds, up to a hundred times.
-        while usage > 32 << 20, extra < 100 {
-            extra += 1
-            usleep(2_000_000)
-            usage = try diskUsage()
-        }
-        #expect(usage <= 32 << 20)
-        if extra > 0 { print("config set: followed only after \(2 * (extra + 1)) s") }
+        waitUntil("they obey the limit") { (try? diskUsage()).map { $0 <= 32 << 20 } ?? false }
         let reports = try workers.map { try $0.finish() }
         #expect(reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
     }
@@ -143,7 +130,7 @@ struct DirectoryLimitTests {
         let capacity = 1000
         try limit { $0.maximumEntries = capacity }
         let workers = try (0..<3).map { try probe(.zipf, $0, "512", "8000", "60") }
-        usleep(Self.isSoak ? 30_000_000 : 4_000_000)
+        usleep(isSoak ? 30_000_000 : 4_000_000)
         let reports = try workers.map { try $0.finish() }
         #expect(reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
         let requests = reports.flatMap(\.requests).sorted { $0.time < $1.time }

@@ -50,7 +50,7 @@ struct CoherenceTests {
     }
 
     private static func size(_ ordinary: Int, soak: Int) -> Int {
-        MultiProcessTests.isSoak ? soak : ordinary
+        isSoak ? soak : ordinary
     }
 
     @Test(arguments: Form.allCases)
@@ -58,7 +58,7 @@ struct CoherenceTests {
         form: Form
     ) throws {
         let operations =
-            form == .sidecar ? Self.size(50_000, soak: 500_000) : Self.size(250_000, soak: 1_000_000)
+            form == .sidecar ? Self.size(25_000, soak: 500_000) : Self.size(100_000, soak: 1_000_000)
         let history = try run([.reader, .reader, .writer, .writer, .collector], form, operations: operations)
         let violations = history.violations
         #expect(violations.isEmpty, "seed \(seed): \(violations.prefix(5))")
@@ -68,7 +68,7 @@ struct CoherenceTests {
 
     @Test
     func `values that flights compute and share, and puts in the background, are linearizable`() throws {
-        let operations = Self.size(40_000, soak: 1_000_000)
+        let operations = Self.size(20_000, soak: 1_000_000)
         let history = try run([.flights, .flights, .flights, .collector], operations: operations)
         let violations = history.violations
         #expect(violations.isEmpty, "\(violations.count), seed \(seed): \(violations.prefix(5))")

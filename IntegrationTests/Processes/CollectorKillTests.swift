@@ -23,7 +23,7 @@ struct CollectorKillTests {
         cache = try SharedCache(at: place.path + "/cache", configuration: configuration)
     }
 
-    private var kills: Int { MultiProcessTests.isSoak ? 100 : 8 }
+    private var kills: Int { isSoak ? 100 : 4 }
 
     /// Stores values that no other process touches, some of them expired, so that every collection finds each kind.
     private func fill(_ round: Int) throws {

@@ -26,7 +26,7 @@ struct KillTests {
         cache = try SharedCache(at: place.path + "/cache", configuration: configuration)
     }
 
-    private var rounds: Int { MultiProcessTests.isSoak ? 200 : 10 }
+    private var rounds: Int { isSoak ? 200 : 10 }
 
     @Test
     func `killing all processes repeatedly leaves no lock, no flight file, no leftover, no bad byte`() throws

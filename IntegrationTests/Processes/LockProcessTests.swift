@@ -122,7 +122,7 @@ import Testing
 
     // MARK: Semaphores
 
-    private var kills: Int { MultiProcessTests.isSoak ? 400 : 40 }
+    private var kills: Int { isSoak ? 400 : 40 }
 
     @Test(arguments: [1, 3])
     func `eight processes that are killed repeatedly never hold more permits than there are`(

@@ -12,13 +12,10 @@ import Testing
 /// Every get checks every byte.
 @Suite(.serialized, .takesTurns)
 struct MultiProcessTests {
-    /// Whether DISKCACHE_SOAK=1 asks for the full size: 8 processes that do 160,000 operations, with a kill every 50 ms.
-    static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == "1"
-
     private func plan(puts: Int, removals: Int = 0, operations: Int) -> BenchPlan {
         var plan = BenchPlan()
         plan.workers = 8
-        plan.operations = Self.isSoak ? 160_000 : operations
+        plan.operations = isSoak ? 160_000 : operations
         (plan.puts, plan.removals) = (puts, removals)
         // With few keys, and every second value a repeated one, objects become unreferenced and are needed again all the
         // time.

@@ -79,9 +79,9 @@ struct ShutdownTests {
 
     @Test
     func `the last worker keeps its deadline, and the next one continues the sweep`() throws {
-        // How much a process completes in 30 ms depends on the machine: if it deletes nothing, the next attempt has twice
+        // How much a process completes in 20 ms depends on the machine: if it deletes nothing, the next attempt has twice
         // the time, and if it deletes everything, twice the entries.
-        var (count, deadline, left) = (4000, 0.03, 0)
+        var (count, deadline, left) = (1500, 0.02, 0)
         for _ in 0..<4 where !(1..<count).contains(left) {
             if left == count { deadline *= 2 } else if left == 0 { count *= 2 }
             try storeExpired(count)
@@ -140,13 +140,13 @@ struct ShutdownTests {
     func `another worker takes over at once when the sweeping one is killed`() throws {
         // The entries come first: a sweep that ended while they are stored would postpone the next one by fifty times its
         // working time.
-        try storeExpired(4000)
+        try storeExpired(2000)
         let workers = try (0..<3).map { _ in try worker(interval: 1) }
         let store = try Store(at: path)
         // A sweep of this many entries takes seconds, with its pauses, so that it can be caught in the middle.
         waitUntil("one is in the middle of a sweep") {
             guard let last = SweepRecord.last(in: store.directory), last.ended == nil else { return false }
-            return entries < 4000
+            return entries < 2000
         }
         let swept = try #require(SweepRecord.last(in: store.directory))
         let elected = try #require(workers.first { $0.identifier == swept.process })

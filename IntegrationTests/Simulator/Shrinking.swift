@@ -36,6 +36,8 @@ struct Shrinking {
     }
 
     private func failure(_ programs: [[Operation]]) -> Outcome? {
+        // The last operation is needed: without any, nothing can break.
+        if programs.allSatisfy(\.isEmpty) { return nil }
         for schedule in 0..<schedules {
             let simulation = Simulation(
                 seed: seed &+ schedule,

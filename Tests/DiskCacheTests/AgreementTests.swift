@@ -31,7 +31,7 @@ import Testing
     }
 
     /// The number of calls, ten times as many if `DISKCACHE_SOAK` is set.
-    private static let steps = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 150 : 1500
+    private static let steps = isSoak ? 1500 : 150
 
     @Test(arguments: Place.all, [UInt64(1), 2])
     func `random calls agree with a model of the expiration times`(place: Place, seed: UInt64) throws {

@@ -117,7 +117,6 @@ struct ProtocolModelTests {
 
     /// Gc by two threads, in every order of reading; all pairs if long runs are requested (ten seconds).
     static let crewModels: [ProtocolModel.Model] = {
-        let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
         let chosen =
             isSoak
             ? models

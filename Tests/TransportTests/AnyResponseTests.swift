@@ -9,7 +9,6 @@ import Testing
 
 /// A server that may send anything, over reused connections and handles.
 @Suite(.takesTurns) struct AnyResponseTests {
-    private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
     /// The first number; a failure reports its number, which reproduces the response.
     private static let first = isSoak ? UInt64.random(in: 0..<1 << 40) : 17
     private static let rounds = isSoak ? 500_000 : 2_000

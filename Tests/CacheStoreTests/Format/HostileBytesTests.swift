@@ -13,7 +13,7 @@ import Testing
 @Suite(.takesTurns) struct HostileBytesTests {
     private static let seed: UInt64 = 11
     private static let rounds =
-        ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 3_000 : 300_000
+        isSoak ? 300_000 : 3_000
 
     private static let numbers: [UInt64] = [
         0, 1, .max, 0x8000_0000_0000_0000, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0001, 0x100_0000_0000_0001,

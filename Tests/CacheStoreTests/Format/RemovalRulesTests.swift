@@ -243,7 +243,7 @@ import Testing
         }
     }
 
-    private static let seeds: UInt64 = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 6 : 60
+    private static let seeds: UInt64 = isSoak ? 60 : 2
 
     /// Tests values stored while these rules take effect, some of them by differing clocks.
     ///

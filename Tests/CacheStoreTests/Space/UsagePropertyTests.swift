@@ -37,16 +37,13 @@ enum TriedFileSystem: String, CaseIterable, Sendable, CustomTestStringConvertibl
 
 /// Random calls, after each of which the usage in the control file must equal a walk over the directory.
 @Suite(.takesTurns) struct UsagePropertyTests {
-    /// Whether to make 20,000 calls per file system and record form (`DISKCACHE_SOAK=1`).
-    private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
-
     @Test(arguments: TriedFileSystem.allCases, RecordForm.both)
     func `the usage matches a full walk after each call`(system: TriedFileSystem, form: RecordForm) throws {
         let mount = try system.mount()
         if mount == nil, system != .usual { return }
         try withExtendedLifetime(mount) {
             let seed = UInt64.random(in: 0...UInt64.max)
-            let calls = Self.isSoak ? 20_000 : system == .usual ? 300 : 100
+            let calls = isSoak ? 20_000 : system == .usual ? 300 : 100
             var calling = try RandomCalls(mount?.path, form, seed: seed)
             for number in 1...calls {
                 let call = try calling.next()

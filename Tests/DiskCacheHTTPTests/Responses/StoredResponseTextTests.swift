@@ -98,7 +98,7 @@ import Testing
         policies[2].heuristic = .sinceModified(1, most: .max)
         let moments = [0, 1_700_000_100, .min, .max].map { HTTPDate(seconds: $0) }
         var parsed = 0
-        for _ in 0..<4000 {
+        for _ in 0..<(isSoak ? 100_000 : 1000) {
             func any(_ texts: [String]) -> String { texts.randomElement(using: &generator) ?? "" }
             let numbers = (0..<4).map { place in
                 Bool.random(using: &generator)
@@ -151,6 +151,6 @@ import Testing
             let again = StoredResponse(stored.issued(in: "e").text) { .part(0..<5, of: $0) }
             #expect(again != nil, "seed \(seed): \(lines)")
         }
-        #expect(parsed > 400, "seed \(seed)")
+        #expect(parsed > 100, "seed \(seed)")
     }
 }
