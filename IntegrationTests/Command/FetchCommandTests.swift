@@ -176,8 +176,7 @@ struct FetchCommandTests {
 
     @Test(arguments: ["", "trap '' PIPE; "], ["", "-i "])
     func `a reader that has exited ends a fetch without a message`(prefix: String, options: String) throws {
-        // The pipe loses its only reader. A process substitution would do too, but bash 5.2 was seen to wait for
-        // one forever.
+        // The pipe loses its only reader. A process substitution would do too, but a run hung in bash's `wait` for one.
         let run = try serving(
             """
             \(prefix)mkfifo "$HOME/pipe"; exec 3<>"$HOME/pipe" 4>"$HOME/pipe" 3>&-

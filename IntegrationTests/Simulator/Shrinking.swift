@@ -36,7 +36,7 @@ struct Shrinking {
     }
 
     private func failure(_ programs: [[Operation]]) -> Outcome? {
-        // The last operation is needed: without any, nothing can break.
+        // Not tried: it takes as many runs, and a failure that needs no operation is as clear with one.
         if programs.allSatisfy(\.isEmpty) { return nil }
         for schedule in 0..<schedules {
             let simulation = Simulation(

@@ -12,8 +12,7 @@ import Testing
 /// Most tests feed a parser 3,000 changed inputs, or 300,000 with `DISKCACHE_SOAK=1`.
 @Suite(.takesTurns) struct HostileBytesTests {
     private static let seed: UInt64 = 11
-    private static let rounds =
-        isSoak ? 300_000 : 3_000
+    private static let rounds = isSoak ? 300_000 : 3_000
 
     private static let numbers: [UInt64] = [
         0, 1, .max, 0x8000_0000_0000_0000, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0001, 0x100_0000_0000_0001,
