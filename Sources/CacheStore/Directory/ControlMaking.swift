@@ -29,8 +29,8 @@ enum ControlMaking {
             if try publish() { complete(mapping, filterSeal: seal) }
             return
         }
-        let pointer = ControlPointer()
-        let words = try pointer.make(for: path)
+        var pointer = ControlPointer()
+        let words = try makeWords(for: path, &pointer)
         do throws(Errno) {
             // Processes reject words whose owner differs from the owner of the file that names them.
             if status.owner != CurrentProcess.effectiveUser {
@@ -45,6 +45,25 @@ enum ControlMaking {
             throw error
         }
         words.close()
+    }
+
+    /// How often words are created again because another process has deleted them.
+    private static let attempts = 10
+
+    /// Creates words, under another name if another process deletes them as an orphan before they are locked.
+    private static func makeWords(
+        for path: String,
+        _ pointer: inout ControlPointer
+    ) throws(Errno) -> FileDescriptor {
+        for _ in 1..<attempts {
+            do throws(Errno) {
+                return try pointer.make(for: path)
+            } catch {
+                guard error == .noEntry else { throw error }
+                pointer = ControlPointer()
+            }
+        }
+        return try pointer.make(for: path)
     }
 
     /// Initializes the words of a file whose blocks are allocated.

@@ -92,13 +92,14 @@ struct ControlPointer: Equatable {
     ///
     /// The file counts as in use until it is closed. The path of the directory is written before the blocks are allocated.
     /// So if the process is killed and leaves a file with blocks, that file is recognized as an orphan.
+    ///
+    /// - Throws: ``Errno/noEntry`` if another process has deleted the file as an orphan before it was locked: try again with
+    ///   another name.
     func make(for directory: String) throws(Errno) -> FileDescriptor {
         let memory = try SharedMemory.open()
         Self.removeOrphans(in: memory)
         let file = try memory.open(name, [.readWrite, .create, .exclusive], mode: FileMode.file)
         do throws(Errno) {
-            // Another process may delete the file as an orphan before it is locked. A process that needs words tries again
-            // within a second.
             guard try file.tryLock(.shared), try file.status().linkCount > 0 else { throw .noEntry }
             let path = Array(
                 try CurrentProcess.absolutePath(directory).pathBytes.prefix(ControlLayout.memoryPathSize)

@@ -168,6 +168,22 @@ import Testing
         }
     }
 
+    /// Each one deletes orphans first, and an orphan looks like words that another one has just created.
+    @Test func `caches that create their words at the same time all have some`() throws {
+        onThreads(8) { _ in
+            do {
+                for _ in 0..<40 {
+                    let fixture = try StoreFixture(assuming: Self.inMemory)
+                    #expect(fixture.store.counters[.controlFailure] == 0)
+                    #expect(fixture.store.control.condition == .sharedInMemory)
+                    try remove(words(fixture.path))
+                }
+            } catch {
+                Issue.record(error)
+            }
+        }
+    }
+
     @Test func `a mapped control file is retired when the words move to shared memory`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/cache"
