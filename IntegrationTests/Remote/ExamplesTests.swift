@@ -26,7 +26,9 @@ import Testing
     private static let servers = [
         Server(name: "nginx", program: "nginx"), Server(name: "clean", program: "findmnt"),
         Server(name: "redis", program: "redis-server"), Server(name: "ccache", program: "ccache"),
-        Server(name: "bazel-remote", program: "bazel-remote"),
+        Server(name: "bazel-remote", program: "bazel-remote"), Server(name: "apache", program: "apache2"),
+        Server(name: "lighttpd", program: "lighttpd"), Server(name: "squid", program: "squid"),
+        Server(name: "s3", program: "moto_server"),
     ]
     private static let hasPython = Server(name: "python3", program: "python3").isInstalled
 
@@ -49,7 +51,7 @@ import Testing
     @Test("every example file is named in its article")
     func files() throws {
         let root = URL(fileURLWithPath: Self.script).deletingLastPathComponent()
-        for name in ["nginx", "redis", "bazel-remote", "ccache"] {
+        for name in ["nginx", "redis", "bazel-remote", "ccache", "apache", "lighttpd", "squid", "s3"] {
             let place = root.appendingPathComponent(name)
             let article = try String(contentsOf: place.appendingPathComponent("README.md"), encoding: .utf8)
             let names = try FileManager.default.contentsOfDirectory(atPath: place.path)
