@@ -7,7 +7,8 @@ import Foundation
 /// The file of each program describes it.
 @main enum Probes {
     private enum Name: String, CaseIterable {
-        case compute, fetch, host, hostile, limit, load, lock, remote, shutdown, stop, systemCalls, worker
+        case compute, fetch, host, hostile, limit, load, lock, remote, remoteLoad, shutdown, stop,
+            systemCalls, worker
     }
 
     static func main() {
@@ -33,6 +34,9 @@ import Foundation
         case .load: try LoadProbe.run(arguments)
         case .lock: try LockProbe(arguments).run()
         case .remote: try RemoteProbe.run(arguments)
+        case .remoteLoad:
+            var probe = try RemoteLoadProbe(arguments)
+            try probe.run()
         case .shutdown: try ShutdownProbe.run(arguments)
         case .stop: try StopProbe.run(arguments)
         case .systemCalls: try SystemCallProbe.run(arguments)

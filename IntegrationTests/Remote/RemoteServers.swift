@@ -178,18 +178,9 @@ final class SlowProxy: Sendable {
     var requestBytes: Int { forwarded.value.withLock { $0 } }
 
     init(to target: UInt16, pause: UInt32) throws {
-        let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = loopback(0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listening, $0, length) == 0 && listen(listening, 64) == 0
-                    && getsockname(listening, $0, &length) == 0
-            }
-        }
-        guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
-        self.listening = listening
-        port = UInt16(bigEndian: address.sin_port)
+        let socket = try ListeningSocket()
+        (listening, port) = (socket.number, socket.port)
+        let listening = listening
         let forwarded = Locked<Int>.Box(0)
         self.forwarded = forwarded
         Thread.detachNewThread {
@@ -229,5 +220,76 @@ final class SlowProxy: Sendable {
         // Both threads of a connection get here; the descriptors stay open until the test process ends.
         shutdown(source, Int32(SHUT_RDWR))
         shutdown(target, Int32(SHUT_RDWR))
+    }
+}
+
+/// A proxy that forwards connections to another port of this machine, or answers every request with one response.
+final class ServerGate: Sendable {
+    let port: UInt16
+    private let listening: Int32
+    private let response = Locked<String?>.Box(nil)
+
+    init(to target: UInt16) throws {
+        let socket = try ListeningSocket()
+        (listening, port) = (socket.number, socket.port)
+        let (listening, response) = (listening, response)
+        Thread.detachNewThread {
+            while true {
+                let client = accept(listening, nil, nil)
+                guard client >= 0 else { return }
+                let server = connected(to: target)
+                Thread.detachNewThread { Self.pass(from: client, to: server, response) }
+                Thread.detachNewThread { Self.pass(from: server, to: client, nil) }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listening, Int32(SHUT_RDWR))
+        close(listening)
+    }
+
+    /// Answers every request from now on with this status line, and closes the connection; nil to forward again.
+    func answer(_ status: String?) {
+        response.value.withLock {
+            $0 = status.map { "\($0)\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok" }
+        }
+    }
+
+    private static func pass(from source: Int32, to target: Int32, _ response: Locked<String?>.Box?) {
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(source, &bytes, bytes.count, 0)
+            guard count > 0 else { break }
+            if let answer = response?.value.withLock({ $0 }) {
+                _ = Glibc.send(source, answer, answer.utf8.count, Int32(MSG_NOSIGNAL))
+                break
+            }
+            guard Glibc.send(target, bytes, count, Int32(MSG_NOSIGNAL)) == count else { break }
+        }
+        // Both threads of a connection get here; the descriptors stay open until the test process ends.
+        shutdown(source, Int32(SHUT_RDWR))
+        shutdown(target, Int32(SHUT_RDWR))
+    }
+}
+
+/// A socket that listens at a free port of 127.0.0.1.
+private struct ListeningSocket {
+    let number: Int32
+    let port: UInt16
+
+    init() throws {
+        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = loopback(0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(number, $0, length) == 0 && listen(number, 64) == 0
+                    && getsockname(number, $0, &length) == 0
+            }
+        }
+        guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
+        self.number = number
+        port = UInt16(bigEndian: address.sin_port)
     }
 }

@@ -136,7 +136,7 @@ struct DirectoryAudit {
         #expect(misnamed.isEmpty)
         let own: Set<String> = [
             "CACHEDIR.TAG", "README", "format", "config.json", "control", "candidates", "rules", "outbox",
-            "outbox.1",
+            "outbox.1", "versions",
         ]
         #expect(others.subtracting(own).isEmpty)
     }

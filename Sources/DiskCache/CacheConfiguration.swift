@@ -2,6 +2,7 @@
 
 public import CacheStore
 public import FoundationEssentials
+import Platform
 
 /// The configuration of a ``SharedCache``: how this process uses the directory.
 ///
@@ -147,6 +148,7 @@ public struct CacheConfiguration: Sendable {
         options.roomPatience = roomPatience
         options.checksContent = verification == .checksum
         options.assumedCapabilities = assumedCapabilities
+        if let now { options.clock = { Timestamp(now()) } }
         return options
     }
 }

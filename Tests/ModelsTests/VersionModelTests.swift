@@ -35,6 +35,16 @@ struct VersionModelTests {
         server: .plain,
         budget: .init(drops: 1)
     )
+    static let fullTableOfOne = Case(
+        testDescription: "changes of one machine, full table",
+        changes: (2, 0),
+        budget: .init(drops: 1)
+    )
+    static let fullTableLater = Case(
+        testDescription: "three changes, full table",
+        changes: (2, 1),
+        budget: .init(drops: 1)
+    )
     static let removedAll = Case(
         testDescription: "plain server, removal of all values",
         server: .plain,
@@ -59,7 +69,8 @@ struct VersionModelTests {
     )
     static let levels = Case(testDescription: "two levels", levels: 2)
     static let usual = [
-        fullDisk, fullTable, removedAll, lateRequests, conditions, modes, lostFiles, farClock, levels,
+        fullDisk, fullTable, fullTableOfOne, removedAll, lateRequests, conditions, modes, lostFiles, farClock,
+        levels,
         Case(testDescription: "late request", budget: .init(lateRequests: 1)),
         Case(
             testDescription: "plain server, late request",
@@ -70,6 +81,7 @@ struct VersionModelTests {
         Case(testDescription: "plain server, lost value", server: .plain, budget: .init(lostValues: 1)),
     ]
     static let large = [
+        fullTableLater,
         Case(testDescription: "three changes", changes: (2, 1)),
         Case(testDescription: "lost value, late request", budget: .init(lateRequests: 1, lostValues: 1)),
         Case(testDescription: "lost files, later time", budget: .init(losses: 1, ticks: 1)),
@@ -154,6 +166,8 @@ extension VersionModel.Mistake {
             .removalDeletes:
             VersionModelTests.fullDisk
         case .floorNotRaised: VersionModelTests.fullTable
+        case .olderEntrySent: VersionModelTests.fullTableOfOne
+        case .removalHidden: VersionModelTests.fullTableLater
         case .clearedLikeFloor: VersionModelTests.removedAll
         case .drawnBeforeStripe, .noBarrier, .struckWithoutNumber, .comparedBeforehand:
             VersionModelTests.lateRequests

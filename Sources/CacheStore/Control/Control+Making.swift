@@ -43,7 +43,7 @@ extension Control {
         do throws(Errno) {
             // The rules don't change meanwhile: changes need the `format` lock.
             let rules = try RuleFile.marks(in: directory.root)
-            let remote = try RemoteMarks(ofOutboxIn: directory.root)
+            let remote = try RemoteMarks(in: directory.root)
             // Retire the old file before the new one is in place: if this process is killed in between, no process
             // continues to use the old file.
             let old = try ControlFile.retire(in: directory.root, file)

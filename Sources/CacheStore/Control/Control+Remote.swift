@@ -1,51 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+import Platform
 
 /// State of the remote stores that all processes share.
 extension Control {
-    /// Which keys writers record in the outbox; also `nothing` if there is no writable control file.
-    package var remoteNotes: RemoteNotes {
-        writableWords.flatMap { RemoteNotes(rawValue: $0.load(.remoteNotes)) } ?? .nothing
-    }
+    /// Whether writers record their changes in the outbox; also false if there is no writable control file.
+    package var notesChanges: Bool { writableWords.map { $0.load(.notesChanges) != 0 } ?? false }
 
-    /// Sets ``remoteNotes``; returns false if there is no writable control file.
-    package func setRemoteNotes(_ notes: RemoteNotes) -> Bool {
-        guard let words = countingWords else { return false }
-        if words.load(.remoteNotes) != notes.rawValue { words.store(notes.rawValue, at: .remoteNotes) }
-        return true
-    }
-
-    /// The creation time before which remote entries are ignored.
-    package var remoteBarrier: Timestamp {
-        Timestamp(milliseconds: Int64(clamping: words?.load(.remoteBarrier) ?? 0))
-    }
-
-    /// Raises ``remoteBarrier`` to `moment`: remote entries that were created before it are not used.
-    ///
-    /// It also raises the barrier above each creation time that was passed to ``noteRemote(created:)``.
-    package func raiseRemoteBarrier(to moment: Timestamp) {
-        guard let words = writableWords else { return }
-        let latest = words.load(.latestRemote)
-        let beyond = latest == 0 ? 0 : latest &+ 1
-        raise(.remoteBarrier, to: max(UInt64(max(0, moment.milliseconds)), beyond), in: words)
-    }
-
-    /// Records that a remote value was found whose creation time is ahead of this machine's clock.
-    ///
-    /// The clock of the machine that created the value differs from this one's. Without this record, a barrier at this
-    /// machine's present time would not cover the value. This is the rule of a hybrid logical clock: an event is later than
-    /// all events that were seen before it (Kulkarni et al., "Logical Physical Clocks", 2014).
-    package func noteRemote(created: Timestamp) {
-        guard let words = writableWords else { return }
-        raise(.latestRemote, to: UInt64(max(0, created.milliseconds)), in: words)
-    }
-
-    private func raise(_ word: ControlWord, to value: UInt64, in words: MappedWords) {
-        while true {
-            let present = words.load(word)
-            if present >= value || words.replace(present, by: value, at: word) { return }
-        }
+    /// Sets ``notesChanges``, if there is a writable control file.
+    func setNotesChanges(_ isOn: Bool) {
+        guard let words = countingWords, isOn != (words.load(.notesChanges) != 0) else { return }
+        words.store(isOn ? 1 : 0, at: .notesChanges)
     }
 
     // MARK: Servers

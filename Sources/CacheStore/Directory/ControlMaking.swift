@@ -90,8 +90,9 @@ enum ControlMaking {
         words.store(pointerSeal, at: .pointerSeal)
         words.store(UInt64(rules.latest.milliseconds), at: .latestRule)
         words.store(rules.version, at: .rulesVersion)
-        words.store(remote.notes.rawValue, at: .remoteNotes)
-        words.store(UInt64(max(0, remote.barrier?.milliseconds ?? 0)), at: .remoteBarrier)
+        words.store(remote.notesChanges ? 1 : 0, at: .notesChanges)
+        words.store(remote.clock.rawValue, at: .clock)
+        words.store(remote.cleared.rawValue, at: .cleared)
         words.store(ControlLayout.magic, at: .magic)
         return mapping
     }

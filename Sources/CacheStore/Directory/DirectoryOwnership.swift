@@ -98,6 +98,8 @@ extension StoreSetup {
         case "outbox", "outbox.1":
             let start = try root.open(path, .readOnly).read(2)
             return start.isEmpty || start == Array("ob".utf8)
+        case "versions":
+            return try root.open(path, .readOnly).read(8) == VersionFileHeader.signature
         case "events", "events.1":
             // Each batch begins with an empty line; a batch that could not be written leaves the file empty.
             return try root.open(path, .readOnly).read(1).allSatisfy { $0 == UInt8(ascii: "\n") }

@@ -210,7 +210,7 @@ struct StoreSetup {
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
             if mapping == .none { return }
             let rules = try RuleFile.marks(in: root)
-            let remote = try RemoteMarks(ofOutboxIn: root)
+            let remote = try RemoteMarks(in: root)
             try drafting(in: root) { (file, _) throws(Errno) -> Void in
                 try ControlMaking.make(in: file, mapping, of: path, rules, remote) { () throws(Errno) in
                     try root.link(file, as: StoreLayout.control)

@@ -20,6 +20,9 @@ enum ControlWord: Int {
     /// The number of records written so far that may take space outside the inodes of their entries, times two; plus one
     /// if no entry takes such space.
     case entriesWithSpace = 6
+    /// The latest version that was drawn or taken from a server (`ChangeVersion`); 0 if the directory has never used remote
+    /// stores.
+    case clock = 7
     /// The bytes on disk of entries, objects and partial downloads, and, in the next word, the number of entries.
     ///
     /// Each process adds its changes.
@@ -55,10 +58,10 @@ enum ControlWord: Int {
     case sweepHolder = 22
     /// The latest creation time that was recorded for an entry, ms since 1970, times two; plus one if no entry is later.
     case latestCreated = 24
-    /// Which keys writers record in the outbox (`RemoteNotes`); 0 if there is no remote store.
-    case remoteNotes = 25
-    /// Remote entries that were created before this time are not used, ms since 1970; 0 if all may be used.
-    case remoteBarrier = 26
+    /// 1 if writers record their changes in the outbox, else 0.
+    case notesChanges = 25
+    /// Values of servers are taken only if their version is higher (`ChangeVersion`); 0 if all may be taken.
+    case cleared = 26
     /// The number of entries that writers have claimed and are about to create, in two words like ``evenClaims`` and
     /// ``oddClaims``.
     case evenEntryClaims = 27
@@ -68,9 +71,6 @@ enum ControlWord: Int {
     case indexBlocks = 29
     /// The bytes on disk of the objects of ``replacedEntries``, as far as they are known.
     case replacedBytes = 30
-    /// The latest creation time of a remote value that was ahead of this machine's clock, ms since 1970; 0 if there was
-    /// none.
-    case latestRemote = 31
 }
 
 /// The layout of the control file, in 64-bit words.

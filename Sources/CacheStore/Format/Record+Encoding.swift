@@ -16,9 +16,13 @@ import Platform
 //      …   1…10  idle lifetime                          flag 02; flag 04: as long as expires − created
 //      …   1…10  stale until, as a span after expires   flag 08
 //      …      1  cost of the computation                flag 10
+//      …   2…10  version of the change: two varints     flag 80
 //      …      …  details: varint length, then items     flag 20
 //      …      …  key: UTF-8, all the rest               flag 40
 // ```
+//
+// The first varint of the version is twice the difference between its time and `created` in microseconds, or, if that is
+// negative, minus twice the difference minus one; the second one is the number of the machine.
 //
 // A varint is an unsigned LEB128 number: 7 bits per byte, the lowest bits first; the top bit is set in all bytes except
 // the last. A span is a varint of twice the whole seconds, or twice the milliseconds plus one. With a key of 16 bytes, a
@@ -49,7 +53,7 @@ extension Record {
         static let cost = Flags(rawValue: 0x10)
         static let details = Flags(rawValue: 0x20)
         static let key = Flags(rawValue: 0x40)
-        static let unknown = Flags(rawValue: 0x80)
+        static let version = Flags(rawValue: 0x80)
     }
 
     /// Returns the bytes of this record for the entry of that name.
@@ -101,6 +105,10 @@ extension Record {
             flags.insert(.cost)
             bytes.append(cost)
         }
+        if let version = storedVersion {
+            flags.insert(.version)
+            bytes.append(version, after: created)
+        }
         if !details.isEmpty {
             flags.insert(.details)
             bytes.append(varint: UInt64(details.count))
@@ -113,9 +121,9 @@ extension Record {
         return flags
     }
 
-    /// The maximum size in bytes without details and key: 38 bytes up to the check, 6 for the time, 5 varints of 10, one
+    /// The maximum size in bytes without details and key: 38 bytes up to the check, 6 for the time, 6 varints of 10, one
     /// for the cost.
-    private static let fixedSize = 95
+    private static let fixedSize = 105
 
     /// Parses the result of ``encoded(for:)``; returns nil for any other bytes.
     ///
@@ -124,7 +132,7 @@ extension Record {
         guard bytes.count <= Self.maximumSize else { return nil }
         var reader = ByteReader(bytes)
         guard reader.byte() == Self.formatVersion, let flags = reader.byte().map(Flags.init),
-            !flags.contains(.unknown), let digest = reader.digest(), let stored = reader.number(width: 4),
+            let digest = reader.digest(), let stored = reader.number(width: 4),
             let length = reader.count(), length < Int.max
         else { return nil }
         let checksum = UInt32(truncatingIfNeeded: stored) ^ Self.check(of: bytes, for: entry)
@@ -139,7 +147,7 @@ extension Record {
     init?(decodingTerms bytes: [UInt8], of content: Content) {
         guard bytes.count <= Self.maximumSize else { return nil }
         var reader = ByteReader(bytes)
-        guard let flags = reader.byte().map(Flags.init), !flags.contains(.unknown) else { return nil }
+        guard let flags = reader.byte().map(Flags.init) else { return nil }
         self.init(content, flags, fieldsFrom: &reader)
     }
 
@@ -171,6 +179,10 @@ extension Record {
         if flags.contains(.cost) {
             guard let code = reader.byte() else { return false }
             core.cost = code
+        }
+        if flags.contains(.version) {
+            guard let version = reader.version(after: created.milliseconds) else { return false }
+            self.version = version
         }
         if flags.contains(.details) {
             guard let count = reader.count(), let items = reader.part(count), read(items)
@@ -206,6 +218,23 @@ extension ByteReader {
         guard let value = varint() else { return nil }
         let amount = Int64(value >> 1)
         return value & 1 == 0 ? .seconds(amount) : .milliseconds(amount)
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(_ version: ChangeVersion, after milliseconds: Int64) {
+        let difference = version.microseconds - milliseconds * 1000
+        append(varint: UInt64(bitPattern: difference << 1 ^ difference >> 63))
+        append(varint: version.machine)
+    }
+}
+
+extension ByteReader {
+    fileprivate mutating func version(after milliseconds: Int64) -> ChangeVersion? {
+        guard let code = varint(), let machine = varint() else { return nil }
+        let difference = Int64(bitPattern: code >> 1) ^ -Int64(code & 1)
+        let (microseconds, isTooLarge) = difference.addingReportingOverflow(milliseconds * 1000)
+        return isTooLarge ? nil : ChangeVersion(microseconds: microseconds, machine: machine)
     }
 }
 

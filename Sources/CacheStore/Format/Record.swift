@@ -105,6 +105,17 @@ package struct Record: Sendable, Equatable {
     /// Whether there are any ``details``.
     package var hasDetails: Bool { attached != nil }
 
+    /// The ``version`` that is stored in the record; nil if there is none.
+    var storedVersion: ChangeVersion? { attached?.first?.version }
+
+    /// The version of the change that stored the entry.
+    ///
+    /// A record without one was written before the directory used remote stores: its creation time takes its place.
+    package var version: ChangeVersion {
+        get { storedVersion ?? ChangeVersion(at: created, machine: 0) }
+        set { details.version = newValue }
+    }
+
     /// Whether the record states that there is no value, so that every lookup is a miss.
     package var isNothing: Bool { attached?.first?.isNothing ?? false }
 

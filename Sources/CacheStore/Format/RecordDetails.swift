@@ -17,6 +17,10 @@ package struct RecordDetails: Sendable, Equatable {
     ///
     /// nil if the record's creation time alone shows which rules apply to it.
     var followedRule: UInt64?
+    /// The version of the change that stored the entry; nil in a directory that has never used remote stores.
+    ///
+    /// It is encoded with the other fields, because it would be longer as an item (``Record/version``).
+    var version: ChangeVersion?
     /// Whether the entry records an unsuccessful lookup: there is no value.
     package var isNothing = false
     /// Whether the entry is never sent to remote stores.
@@ -26,7 +30,7 @@ package struct RecordDetails: Sendable, Equatable {
 
     package var isEmpty: Bool {
         entityTag == nil && lastModified == nil && contentType == nil && tags.isEmpty && metadata.isEmpty
-            && followedRule == nil && !isNothing && !staysHere
+            && followedRule == nil && version == nil && !isNothing && !staysHere
     }
 }
 
@@ -88,7 +92,7 @@ extension Record {
     /// Parses ``items``; returns false if they are invalid.
     mutating func read(_ items: ByteReader) -> Bool {
         var items = items
-        var details = RecordDetails()
+        var details = details
         while items.remaining > 0 {
             guard let kind = items.byte(), let count = items.count(), let item = items.part(count) else {
                 return false

@@ -12,6 +12,7 @@ package import Platform
 /// rules              (bulk removals and expirations: RemovalRules)
 /// events  events.1   (which process removed what, and why, if enabled: EventLog)
 /// outbox  outbox.1   (keys whose changes must be sent to remote stores: OutboxFile)
+/// versions           (the clock of versions and the versions of removed keys: VersionFile)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
@@ -45,6 +46,8 @@ package enum StoreLayout {
     static let olderEvents: RelativePath = "events.1"
     /// The keys whose changes must be sent to remote stores.
     static let outbox: RelativePath = "outbox"
+    /// The versions of the latest changes of keys without entries, if the directory has used remote stores.
+    static let versions: RelativePath = "versions"
     /// The previous outbox, kept until the present one contains all of its records.
     static let olderOutbox: RelativePath = "outbox.1"
     static let formatLock: RelativePath = "format"
@@ -75,7 +78,7 @@ package enum StoreLayout {
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
         cacheDirectoryTag, readme, format, configuration, control, candidates, rules, events,
-        olderEvents, outbox, olderOutbox,
+        olderEvents, outbox, olderOutbox, versions,
     ]
 
     /// The names of all permanent lock files.

@@ -143,6 +143,9 @@ struct StripeLock: ~Copyable {
     fileprivate let lock: FileLock
     fileprivate let mode: LockMode
 
+    /// Whether no other caller holds the stripe.
+    var isExclusive: Bool { mode == .exclusive }
+
     deinit { lock.unlock(mode) }
 
     /// Releases the stripe now.

@@ -56,6 +56,8 @@ struct EntryWrite: ~Copyable {
     private let now: Timestamp
     /// Whether the value is not sent to other machines.
     private let staysHere: Bool
+    /// The version of a value that comes from another machine.
+    private let version: ChangeVersion
     /// The record as it is stored on disk.
     private let record: [UInt8]
     /// The access time of a new entry; nil if any time near the present will do.
@@ -98,6 +100,7 @@ struct EntryWrite: ~Copyable {
         removableAt = record.removableAt
         now = accessed ?? record.created
         staysHere = record.staysHere
+        version = record.version
         self.record = bytes
         self.accessed = accessed ?? Self.firstAccess(of: record)
         self.condition = condition
@@ -107,11 +110,18 @@ struct EntryWrite: ~Copyable {
         self.object = object
     }
 
+    /// The longest version in a record, in bytes: the difference in microseconds to any creation time, and the machine.
+    private static let longestVersion = 12
+
+    /// The longest record that the write may write, in bytes.
+    private var recordLength: Int { record.count + (store.versions.areInUse ? Self.longestVersion : 0) }
+
     /// Refuses a record that is too long.
     static func check(_ record: [UInt8], in store: Store) throws(CacheError) {
         // The 25 bytes: a draft does not contain the length of its content yet, which takes up to ten bytes. The number of
         // the rules in force takes ten more, its item two, and the length of all items three.
-        if record.count + 25 > Record.maximumSize {
+        let version = store.versions.areInUse ? Self.longestVersion : 0
+        if record.count + 25 + version > Record.maximumSize {
             let operation = "store \(record.count) bytes of metadata in"
             throw CacheError(.invalidArgument, to: operation, path: store.directory.path)
         }
@@ -190,7 +200,7 @@ struct EntryWrite: ~Copyable {
         reservation = Reservation()
         reservation = try store.reserve(
             length: withObject ? content.length : 0,
-            record: record.count,
+            record: recordLength,
             isWritten: isWritten,
             replacing: Replacement(key: key, content: content, mayGoFirst: isUnconditional),
             now: now,
@@ -210,8 +220,8 @@ struct EntryWrite: ~Copyable {
         } else {
             // The record may need space if it replaces a shorter one.
             let before = expected.map { store.entries.expectedAllocation(ofRecord: $0.bytes.count) } ?? 0
-            guard store.entries.expectedAllocation(ofRecord: record.count) > before else { return }
-            reservation = try store.reserve(length: 0, record: record.count, entries: 0, now: now, &wait)
+            guard store.entries.expectedAllocation(ofRecord: recordLength) > before else { return }
+            reservation = try store.reserve(length: 0, record: recordLength, entries: 0, now: now, &wait)
         }
     }
 
@@ -367,7 +377,7 @@ struct EntryWrite: ~Copyable {
         // If rules are in force, writers of a key write one at a time. Otherwise a put that has read the rules before the
         // latest one came into force could replace this entry with a record that the latest rule removes.
         let mustBeAlone = control.rulesVersion != 0 && control.hasWriters(of: key)
-        let mode: LockMode = isUnconditional && !mustBeAlone ? .shared : .exclusive
+        let mode: LockMode = isUnconditional && !mustBeAlone ? store.modeOfChange : .exclusive
         let lock = try entries.stripes.lock(mode, stripe: key.stripe, patience: wait.stripePatience)
         // Load this before the entry is read: a rule that comes into force later was not applied to the entry.
         let rules = control.rulesVersion
@@ -375,8 +385,9 @@ struct EntryWrite: ~Copyable {
         guard try isMet(condition, packed, under: lock) else { return .conflict }
         store.atStep?(.entryLocked)
         willWrite?()
+        let order = isKnownElsewhere ? nil : try store.versions.draw(under: lock)
         if !isKnownElsewhere, !staysHere {
-            store.note(key, .put(content: content.digest, length: content.length))
+            store.note(key, .put(content: content.digest, length: content.length), order)
         }
         let change = try control.beginChange(of: key)
         // A rule that comes into force after this may remove the value.
@@ -385,7 +396,7 @@ struct EntryWrite: ~Copyable {
         control.noteCreated(created)
         let mayBeMeant = version != 0 && control.mayBeMeant(created)
         let isNew = try entries.write(
-            mayBeMeant ? recordFollowing(rule: version) : record,
+            completed(order, followedRule: mayBeMeant ? version : nil),
             for: key,
             accessed: accessed,
             mayCreate: reservation.includesEntry,
@@ -427,18 +438,24 @@ struct EntryWrite: ~Copyable {
         case .unwritten(let seen, let expected):
             let stored = try store.entries.read(key)
             // A removal of an absent entry changes only the generation.
-            return packed == nil && StoredEntry.areSame(stored, expected)
-                && store.control.isCurrent(seen) == true
+            guard packed == nil, StoredEntry.areSame(stored, expected),
+                store.control.isCurrent(seen) == true
+            else { return false }
+            return try store.takes(version, of: key, replacing: stored, under: lock)
         }
     }
 
-    /// Returns the record with a statement that rules up to this number do not apply to it.
+    /// Returns the record with what was not known before the stripe was locked.
     ///
-    /// The creation time of the record does not imply that.
-    private func recordFollowing(rule: UInt64) -> [UInt8] {
+    /// - Parameters:
+    ///   - version: the version of the change.
+    ///   - followedRule: the number up to which rules do not apply to the record, if its creation time does not imply that.
+    private func completed(_ version: ChangeVersion?, followedRule: UInt64?) -> [UInt8] {
+        if version == nil, followedRule == nil { return record }
         // The bytes always decode, as they were encoded from a record.
         guard var record = Record(decoding: record, for: key) else { return record }
-        record.followedRule = rule
+        if let version { record.version = version }
+        if let followedRule { record.followedRule = followedRule }
         return record.encoded(for: key)
     }
 

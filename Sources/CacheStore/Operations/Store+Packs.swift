@@ -42,7 +42,7 @@ extension Store {
             limits.maximumSize == nil && limits.maximumEntries == nil && limits.minimumFree == nil
             && limits.maximumAge == nil && limits.maximumIdleTime == nil && limits.maximumValueSize == nil
         return isUnlimited && !entries.isDurable && record.idleLifetime == nil && !record.isNothing
-            && !record.staysHere && control.words != nil && control.remoteNotes == .nothing
+            && !record.staysHere && control.words != nil && !versions.areInUse
     }
 
     /// Returns the record with the number of the rules that do not apply to it, if its creation time does not show that.

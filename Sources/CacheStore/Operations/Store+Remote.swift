@@ -10,101 +10,70 @@ extension Store {
     /// Records a change of `key` for the remote stores; the caller is about to change the entry and holds its stripe.
     ///
     /// The record is written before the change, because the process may be killed after the change. The sender reads the
-    /// entry only after the stripe was free. Two loads if there are no remote stores; otherwise two system calls.
+    /// entry only after the stripe was free. Two loads if changes are not recorded; otherwise two system calls.
+    ///
+    /// - Parameter version: the version of the change; nil if remote stores came into use after the stripe was locked.
     @inline(__always)
-    func note(_ key: Digest, _ work: @autoclosure () -> OutboxRecord.Work) {
-        guard let words = control.writableWords, words.load(.remoteNotes) != 0 else { return }
-        noteForOthers(key, work())
+    func note(
+        _ key: Digest,
+        _ work: @autoclosure () -> OutboxRecord.Work,
+        _ version: ChangeVersion?
+    ) {
+        guard let words = control.writableWords, words.load(.notesChanges) != 0 else { return }
+        let version = version ?? ChangeVersion(at: .now, machine: 0)
+        noteForOthers(OutboxRecord(number: version.rawValue, entry: key, work: work()))
     }
 
     @inline(never)
-    private func noteForOthers(_ key: Digest, _ work: OutboxRecord.Work) {
-        let isAvoided = control.remoteNotes == .avoidance
-        let record = OutboxRecord(
-            number: OutboxRecord.freshNumber(),
-            entry: key,
-            work: isAvoided ? .avoid : work
-        )
+    private func noteForOthers(_ record: OutboxRecord) {
         do throws(Errno) {
             try outbox.append(record)
         } catch {
-            // The change will not be sent, and the remote stores may have an older value of the key.
-            control.raiseRemoteBarrier(to: .now)
+            // The change will not be sent. This machine does not take the older value that the remote stores may have.
             counters.add(.remoteDropped)
         }
     }
 
-    /// Stops accepting values from remote stores that were created before `now`, or that were found so far with a creation
-    /// time ahead of this machine's clock.
+    /// Sets whether writers record their changes for remote stores; from now on changes have versions.
     ///
-    /// The time is stored in the control file. If the directory uses remote stores, it is also appended to the outbox,
-    /// because a control file can be lost.
-    package func raiseRemoteBarrier(now: Timestamp = .now) {
-        control.raiseRemoteBarrier(to: now)
-        if control.remoteNotes != .nothing { appendBarrier(max(now, control.remoteBarrier)) }
+    /// The sender calls this in each round, because the directory or the control file may have been replaced. It costs two
+    /// loads if nothing has changed.
+    package func noteChanges(_ isOn: Bool) {
+        guard control.writableWords != nil else { return }
+        if !versions.areInUse { beginVersions() }
+        control.setNotesChanges(isOn)
     }
 
-    /// Appends the control file's barrier to the outbox if it is later than `known`, the latest barrier there.
-    ///
-    /// That happens if the outbox was full when the barrier was raised.
-    package func keepRemoteBarrier(laterThan known: Timestamp) {
-        let barrier = control.remoteBarrier
-        if barrier.milliseconds > known.milliseconds { appendBarrier(barrier) }
-    }
+    /// How long to wait for another process that begins to draw versions.
+    private static let patience: Duration = .seconds(1)
 
-    private func appendBarrier(_ moment: Timestamp) {
-        // If the outbox is full, the sender appends it later, and a new control file begins with its own barrier.
-        bestEffort { () throws(Errno) in try outbox.append(OutboxRecord(.barrier(moment.milliseconds))) }
-    }
-
-    /// Sets which keys writers record in the outbox.
-    ///
-    /// If writers recorded nothing before, and the directory has used remote stores, older remote values are no longer
-    /// accepted.
-    ///
-    /// The sender calls this in each round, because the directory or the control file may have been replaced. It costs one
-    /// load if nothing has changed.
-    package func note(_ notes: RemoteNotes) {
-        guard control.writableWords != nil, control.remoteNotes != notes else { return }
-        guard control.remoteNotes == .nothing else {
-            _ = control.setRemoteNotes(notes)
-            return
-        }
-        // Several processes may open a new directory at once. Only the first one must find that there is no outbox.
-        var lock: LockFile?
+    private func beginVersions() {
         do throws(CacheError) {
-            lock = try directory.lock(StoreLayout.formatLock, patience: Self.notesPatience)
-        } catch {
-            counters.add(.cacheFailure)
-        }
-        if control.remoteNotes == .nothing { beginNotes(notes) } else { _ = control.setRemoteNotes(notes) }
-        lock?.release()
-    }
-
-    /// How long to wait for another process that changes what writers record.
-    private static let notesPatience: Duration = .seconds(1)
-
-    private func beginNotes(_ notes: RemoteNotes) {
-        do throws(Errno) {
-            // From now on, the outbox file shows that the directory uses remote stores.
-            if try outbox.mark() == nil {
-                try outbox.append(OutboxRecord(.barrier(0)))
-            } else {
-                control.raiseRemoteBarrier(to: .now)
+            // Several processes may open a new directory at once. Only the first one must find that there is no outbox.
+            let lock = try directory.lock(StoreLayout.formatLock, patience: Self.patience)
+            guard lock != nil else { return }
+            func describingOutbox<Value>(_ body: () throws(Errno) -> Value) throws(CacheError) -> Value {
+                try describing("use the outbox of", directory.path, body)
             }
+            let mark = try describingOutbox { () throws(Errno) in try outbox.mark() }
+            try versions.begin(isFirstUse: mark == nil)
+            // From now on, this file, too, shows that the directory uses remote stores.
+            try describingOutbox { () throws(Errno) in try outbox.create() }
+            lock?.release()
         } catch {
-            control.raiseRemoteBarrier(to: .now)
+            // The sender tries again in its next round.
+            counters.add(.controlFailure)
         }
-        guard control.setRemoteNotes(notes), control.remoteBarrier > Timestamp(milliseconds: 0) else {
-            return
-        }
-        // Writers may have changed entries before they saw the new value of the word.
-        raiseRemoteBarrier()
     }
 
-    /// Appends a record of the sender itself.
-    package func noteForRemote(_ key: Digest, _ work: OutboxRecord.Work) {
-        noteForOthers(key, work)
+    /// Records the entry of `key` as if it had just been stored; returns false if there is none.
+    ///
+    /// Three system calls.
+    package func noteEntry(_ key: Digest) throws(CacheError) -> Bool {
+        guard let record = try entries.read(key)?.record else { return false }
+        let work = OutboxRecord.Work.put(content: record.content.digest, length: record.content.length)
+        noteForOthers(OutboxRecord(number: record.version.rawValue, entry: key, work: work))
+        return true
     }
 
     // MARK: Sending
@@ -116,6 +85,14 @@ extension Store {
         let (stored, value) = try observe(key, now: now)
         guard let record = stored?.record, let value else { return nil }
         return (record, value)
+    }
+
+    /// Returns the version of the last removal of `key`, if this machine remembers it; otherwise none.
+    package func removedVersion(of key: Digest) throws(CacheError) -> ChangeVersion {
+        guard versions.areInUse else { return .none }
+        let lock = try entries.stripes.lock(.exclusive, stripe: key.stripe)
+        let latest = try versions.latest(of: key, under: lock)
+        return latest.isExact ? latest.version : .none
     }
 
     // MARK: Taking
@@ -146,7 +123,8 @@ extension Store {
     /// Returns whether no process has written the key since `absence` was returned.
     package func isCurrent(_ absence: Absence) -> Bool { control.isCurrent(absence.generation) == true }
 
-    /// Stores a value of a remote store, unless the key was written or removed since the request.
+    /// Stores a value of a remote store, unless the key was written or removed since the request, or the value is older than
+    /// what this machine has seen of the key.
     package func adopt(
         _ bytes: Span<UInt8>,
         for key: Digest,
@@ -164,6 +142,30 @@ extension Store {
             in: self
         )
         return try write.run(bytes)
+    }
+
+    /// Returns whether a value of a remote store that could not be stored may be returned to a caller nevertheless.
+    ///
+    /// If so, its version is remembered, and an older entry is deleted: nothing older is returned later.
+    package func mayReturnUnstored(
+        _ record: Record,
+        for key: Digest,
+        since absence: Absence
+    ) throws(CacheError) -> Bool {
+        guard versions.areInUse else { return isCurrent(absence) }
+        let lock = try entries.stripes.lock(.exclusive, stripe: key.stripe)
+        let stored = try entries.read(key)
+        guard StoredEntry.areSame(stored, absence.stored), isCurrent(absence),
+            try takes(record.version, of: key, replacing: stored, under: lock)
+        else { return false }
+        versions.remember(record.version, of: key, isRemoval: false, under: lock)
+        guard let stored else { return true }
+        let change = try control.beginChange(of: key, publishes: false)
+        if try entries.delete(key, under: lock), let record = stored.record {
+            control.noteRemoval(of: record)
+        }
+        change.end()
+        return true
     }
 }
 
@@ -194,6 +196,7 @@ extension Record {
         // A later removal or replacement must be sent to the remote store, whatever the record says.
         details.staysHere = false
         record.details = details
+        record.version = version
         record.key = key
         return record
     }

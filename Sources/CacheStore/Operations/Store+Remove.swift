@@ -48,7 +48,7 @@ extension Store {
     /// writers may be active. If one of them replaces the entry between the read and the deletion, its entry is deleted, as
     /// if it had been written before.
     private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(CacheError) -> RemovalFinding {
-        let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
+        let lock = try entries.stripes.lock(modeOfChange, stripe: key.stripe)
         let change = try control.beginChange(of: key, publishes: false)
         let finding = try removeIfFresh(key, now, under: lock)
         change.end()
@@ -63,8 +63,7 @@ extension Store {
         if let word = try packs?.word(of: key) { return try remove(word, of: key, now, under: lock) }
         let found = try entries.read(key)
         let isOwn = found?.record?.staysHere ?? false
-        // Record the removal even if there is no entry: remote stores may have one.
-        if !isOwn { note(key, .remove) }
+        if !isOwn { try recordRemoval(of: key, under: lock) }
         guard let stored = found else { return .absent }
         guard let record = stored.record else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
@@ -83,7 +82,7 @@ extension Store {
         under lock: borrowing StripeLock
     ) throws(CacheError) -> RemovalFinding {
         let packed = try packedValue(key, now: now)
-        note(key, .remove)
+        try recordRemoval(of: key, under: lock)
         _ = try entries.delete(key, under: lock)
         let isRemoved = packs?.remove(word, of: key, under: lock) ?? false
         if let record = packed?.record, packed?.freshness == .fresh {
@@ -117,7 +116,7 @@ extension Store {
         }
         let stored = try entries.read(key)
         guard isMeant(stored) else { return (false, nil) }
-        if stored?.record?.staysHere != true { note(key, .remove) }
+        if stored?.record?.staysHere != true { try recordRemoval(of: key, under: lock) }
         // Raises the generation even if there is no entry, like any other removal.
         let change = try control.beginChange(of: key, publishes: false)
         let isRemoved = try entries.delete(key, under: lock)
@@ -142,9 +141,9 @@ extension Store {
     /// - Returns: the generation under which that value may be held; nil if it may not, because another writer was active,
     ///   or there is no control file.
     package func vacate(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
-        let lock = try entries.stripes.lock(.shared, stripe: key.stripe)
+        let lock = try entries.stripes.lock(modeOfChange, stripe: key.stripe)
         let change = try control.beginChange(of: key, publishes: false)
-        note(key, .remove)
+        try recordRemoval(of: key, under: lock)
         let packed = try packs?.word(of: key)
         let isRemoved = try entries.delete(key, under: lock)
         // A put that has replaced the value in a pack meanwhile counts as the later call.

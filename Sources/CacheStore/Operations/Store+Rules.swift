@@ -27,8 +27,8 @@ extension Store {
         atStep: (RuleStep) -> Void = { _ in }
     ) -> Bool {
         if !hasGenerations { renewControl() }
-        // The barrier covers the remote values, whose keys this machine does not know.
-        raiseRemoteBarrier(now: now)
+        // The values of servers, too, whose keys this machine does not know.
+        versions.refuseOlder()
         do throws(CacheError) {
             var enactment = try control.enact(effect, selection, now: now, atStep: atStep)
             for isLast in [false, true] where enactment == .full {

@@ -21,7 +21,7 @@ package final class OutboxFile: Sendable {
     /// The maximum length in bytes; records that do not fit are dropped.
     ///
     /// There is room for 64 Ki records and as many that mark them as done.
-    package static let longest = RemoteMarks.longestOutbox
+    package static let longest: Int64 = 12 << 20
 
     private struct State: ~Copyable {
         var file: FileDescriptor?
@@ -52,6 +52,11 @@ package final class OutboxFile: Sendable {
     package func onAppend(_ body: (@Sendable () -> Void)?) {
         let listening = body.map { Listener(body: $0) }
         listener.withLock { $0 = listening }
+    }
+
+    /// Creates the file, empty, unless it exists: it shows that the directory uses remote stores.
+    func create() throws(Errno) {
+        _ = try directory.root.open(StoreLayout.outbox, Self.opening, mode: FileMode.file)
     }
 
     /// A constant: constructing an option set of another module takes three allocations.
@@ -207,12 +212,11 @@ extension OutboxRecord {
     /// The result can be appended after newer records.
     package static func net(_ records: [OutboxRecord]) -> [OutboxRecord] {
         let (begun, done) = (
-            Set(records.filter { $0.work != .done }.map(\.number)),
-            Set(records.filter { $0.work == .done }.map(\.number))
+            Set(records.filter { $0.work != .done }.map(\.identity)),
+            Set(records.filter { $0.work == .done }.map(\.identity))
         )
         return records.filter { record in
-            if case .barrier = record.work { return true }
-            return record.isAboutKey && !(record.work == .done ? begun : done).contains(record.number)
+            record.isAboutKey && !(record.work == .done ? begun : done).contains(record.identity)
         }
     }
 

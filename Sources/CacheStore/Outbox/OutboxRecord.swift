@@ -8,12 +8,12 @@ import Platform
 /// offset  bytes  content
 ///      0      2  "ob"
 ///      2      1  version: 1
-///      3      1  kind: 1 put, 2 remove, 3 done, 4 avoid, 5 follows, 6 carried, 7 barrier, 8 doubt, 9 certain
+///      3      1  kind: 1 put, 2 remove, 3 done, 5 follows, 6 carried, 8 doubt, 9 certain
 ///      4      4  CRC-32C of the record with this field 0, little-endian
 ///      8      8  number, little-endian
-///     16     32  digest of the key; follows, carried, barrier: 0
+///     16     32  digest of the key; follows, carried: 0
 ///     48     32  put: digest of the content; else 0
-///     80      8  put: length of the content, little-endian; follows: an offset; barrier, doubt, certain: a time; else 0
+///     80      8  put: length of the content, little-endian; follows: an offset; doubt, certain: a time; else 0
 /// ```
 ///
 /// All records have the same length, so that a torn or damaged one does not affect the others. The bytes of a value are in
@@ -23,20 +23,16 @@ package struct OutboxRecord: Sendable, Hashable {
         /// Send an entry, and its content if the server lacks it.
         case put(content: Digest, length: Int)
         case remove
-        /// Send nothing, and accept no value of this key from the servers.
-        case avoid
         /// The change with this number is done, or was abandoned.
         case done
         /// The first record of a file that replaced another one and covers it up to an offset; later records of that file
         /// must still be carried over.
         case follows(upTo: Int64)
-        /// Accept no value from the servers that was created before this time, in milliseconds since 1970.
-        case barrier(Int64)
         /// The records were carried over; the number is the number of ``follows(upTo:)``.
         case carried
         /// Until this time, in milliseconds since 1970, a server may still execute an unanswered request about this key.
         ///
-        /// Until then accept no value of the key from the servers; send the key again afterwards.
+        /// Send the key again afterwards.
         case doubt(until: Int64)
         /// The key was sent again after this time, so doubts up to this time no longer apply.
         case certain(until: Int64)
@@ -44,8 +40,8 @@ package struct OutboxRecord: Sendable, Hashable {
 
     package static let size = 88
 
-    /// The identifier of the change, chosen by the process that adds it so that no two processes choose the same
-    /// (``freshNumber()``).
+    /// Of a put or a removal, its version (``ChangeVersion``); of *done*, that of the change; otherwise a number that no other
+    /// process chooses (``freshNumber()``).
     package let number: UInt64
     /// The digest of the key.
     package let entry: Digest
@@ -63,10 +59,8 @@ package struct OutboxRecord: Sendable, Hashable {
             case .put(let content, let length): (1, content, length)
             case .remove: (2, nil, 0)
             case .done: (3, nil, 0)
-            case .avoid: (4, nil, 0)
             case .follows(let offset): (5, nil, Int(offset))
             case .carried: (6, nil, 0)
-            case .barrier(let moment): (7, nil, Int(moment))
             case .doubt(let moment): (8, nil, Int(moment))
             case .certain(let moment): (9, nil, Int(moment))
             }
@@ -97,18 +91,13 @@ package struct OutboxRecord: Sendable, Hashable {
             work = .put(content: Self.digest(bytes, at: start + 48), length: length)
         case 2: work = .remove
         case 3: work = .done
-        case 4: work = .avoid
         case 5:
             guard let offset = Int64(exactly: Self.number(bytes, at: start + 80)) else { return nil }
             work = .follows(upTo: offset)
         case 6: work = .carried
-        case 7, 8, 9:
+        case 8, 9:
             guard let moment = Int64(exactly: Self.number(bytes, at: start + 80)) else { return nil }
-            switch bytes[start + 3] {
-            case 7: work = .barrier(moment)
-            case 8: work = .doubt(until: moment)
-            default: work = .certain(until: moment)
-            }
+            work = bytes[start + 3] == 8 ? .doubt(until: moment) : .certain(until: moment)
         default: return nil
         }
     }
@@ -128,11 +117,19 @@ package struct OutboxRecord: Sendable, Hashable {
         self.init(number: number, entry: Digest(bytes: InlineArray(repeating: 0)), work: work)
     }
 
+    /// What a record and the *done* that ends it have in common; changes of two keys may have the same number.
+    package struct Identity: Hashable, Sendable {
+        let number: UInt64
+        let entry: Digest
+    }
+
+    package var identity: Identity { Identity(number: number, entry: entry) }
+
     /// Whether the record is about a key.
     package var isAboutKey: Bool {
         switch work {
-        case .follows, .carried, .barrier: false
-        case .put, .remove, .avoid, .done, .doubt, .certain: true
+        case .follows, .carried: false
+        case .put, .remove, .done, .doubt, .certain: true
         }
     }
 

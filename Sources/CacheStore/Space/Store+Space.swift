@@ -167,6 +167,7 @@ extension Store {
         let lock = try entries.stripes.lock(.exclusive, stripe: key.stripe)
         guard StoredEntry.areSame(try entries.read(key), observed) else { return }
         let change = try control.beginChange(of: key, publishes: false)
+        try rememberVersion(of: key, under: lock)
         _ = try entries.delete(key, under: lock)
         change.end()
         if let record = observed.record { control.noteRemoval(of: record) }

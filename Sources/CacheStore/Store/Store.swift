@@ -30,6 +30,8 @@ package final class Store: Sendable {
     let space: SpaceState
     /// The changes that writers record for stores on other machines, if there are such stores.
     package let outbox: OutboxFile
+    /// The versions of the changes, if there are such stores.
+    package let versions: Versions
     package let requestLocks: RequestLocks
     let atStep: (@Sendable (PutStep) -> Void)?
 
@@ -54,6 +56,7 @@ package final class Store: Sendable {
         janitor = JanitorLock(in: control)
         space = SpaceState(patience: options.roomPatience)
         outbox = OutboxFile(in: directory)
+        versions = Versions(in: control, counters: counters, clock: options.clock)
         requestLocks = RequestLocks(in: directory)
         packs = options.packsSmallValues ? Self.openPacks(in: directory, entries, counters) : nil
         atStep = options.atStep
@@ -130,6 +133,7 @@ package final class Store: Sendable {
         let lock = try entries.stripes.lock(.exclusive, stripe: key.stripe, patience: patience)
         guard try entries.recordBytes(key) == bytes else { return false }
         if let content, try objects.isPresent(content) { return false }
+        try rememberVersion(of: key, under: lock)
         let isDeleted = try entries.delete(key, under: lock)
         lock.release()
         if isDeleted { log(.repaired, of: key, name: Record(decoding: bytes, for: key)?.key) }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Platform
+
 /// How a store is opened.
 package struct StoreOptions: Sendable {
     package var recordForm: RecordForm = .attribute
@@ -15,6 +17,9 @@ package struct StoreOptions: Sendable {
 
     /// How long a put waits until other processes make room, if the directory is at one of its limits or the disk is full.
     package var roomPatience: Duration = .seconds(60)
+
+    /// The clock of the versions of changes (``ChangeVersion``).
+    package var clock: @Sendable () -> Timestamp = { .now }
 
     /// Whether small values are stored in packs, if the file system allows it.
     ///

@@ -174,6 +174,7 @@ extension Store {
                 guard let bytes = try entries.recordBytes(entry.key), entry.isStill(bytes, status)
                 else { return false }
             }
+            try rememberVersion(of: entry.key, under: lock)
         } else {
             if control.hasIndexBlocks(status) { control.noteIndexBlocks(true) }
             if try !isUntouched(removal.digest, status, stamp, under: lock) { return false }

@@ -219,7 +219,9 @@ extension Sweep {
         under lock: borrowing StripeLock
     ) throws(CacheError) -> Bool {
         guard try isAsSeen(removal, in: shard, under: lock) else { return false }
-        return request.isDryRun ? true : try store.delete(removal.digest, removal.tree, in: shard)
+        if request.isDryRun { return true }
+        if let entry = removal.entry { try store.rememberVersion(of: entry.key, under: lock) }
+        return try store.delete(removal.digest, removal.tree, in: shard)
     }
 
     /// Returns whether the file is unchanged since the sweep saw it.

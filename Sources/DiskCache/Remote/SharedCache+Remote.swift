@@ -140,7 +140,9 @@ extension SharedCache {
         } catch {
             // The value can't be stored, but the caller can have it if no process has written the key since the request.
             counters.add(.cacheFailure)
-            guard store.isCurrent(absence) else { return storedMeanwhile(key, codec) }
+            guard try store.mayReturnUnstored(record, for: digest, since: absence) else {
+                return storedMeanwhile(key, codec)
+            }
             counters.add(.remoteHit)
             return hit
         }

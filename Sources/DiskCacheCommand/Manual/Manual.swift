@@ -82,6 +82,7 @@ enum Manual {
         config.json The limits of the directory, and the servers of its remote stores.
         candidates The keys to evict next, if the size is limited.
         outbox Changes that are not sent yet to the servers in config.json.
+        versions The order of changes on several machines, if they share remote stores.
         rules Removals and expirations of many values at once.
         events The log of removals, if it is enabled; its older half is events.1.
         format The version of the format, "diskcache 1".

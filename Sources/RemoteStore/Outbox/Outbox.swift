@@ -41,15 +41,11 @@ package struct Outbox: Sendable {
 
     package var count: Int { waiting.count }
 
-    /// Values that were created before this time, in milliseconds since 1970, must not be fetched from the servers.
-    package private(set) var barrier: Int64 = 0
     /// The number of records that were refused because of the limits.
     package private(set) var refusedRecords = 0
-    /// The number of keys that must not be fetched, but for which nothing is sent.
-    package private(set) var avoidedCount = 0
 
-    /// Returns whether a change of this key is pending, or the outcome of one is in doubt.
-    package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil || doubts[entry] != nil }
+    /// Returns whether a change of this key is pending.
+    package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil }
 
     /// Returns whether exactly this record is still pending.
     package func contains(_ record: OutboxRecord) -> Bool {
@@ -66,22 +62,12 @@ package struct Outbox: Sendable {
         recordsRead > 1024 && recordsRead > 4 * (waiting.count + doubts.count)
     }
 
-    /// Returns the shortest file with the same contents, without the records that only forbid fetching a key.
-    package func compactedWithoutAvoided() -> [UInt8] {
-        bytes(pending.filter { $0.work != .avoid })
-    }
-
     /// Returns the shortest file with the same contents.
     package func compacted() -> [UInt8] {
-        bytes(pending)
-    }
-
-    private func bytes(_ records: [OutboxRecord]) -> [UInt8] {
-        let barriers = barrier == 0 ? [] : [OutboxRecord(.barrier(barrier))]
         let doubts = doubts.map { entry, moment in
             OutboxRecord(number: OutboxRecord.freshNumber(), entry: entry, work: .doubt(until: moment))
         }
-        return (barriers + records + doubts).flatMap { $0.encoded() }
+        return (pending + doubts).flatMap { $0.encoded() }
     }
 
     private func hasRoom(for record: OutboxRecord) -> Bool {
@@ -97,10 +83,9 @@ package struct Outbox: Sendable {
     package mutating func read(_ record: OutboxRecord) {
         recordsRead += 1
         switch record.work {
-        case .barrier(let moment): barrier = max(barrier, moment)
         case .doubt(let moment): doubt(record.entry, until: moment)
         case .certain(let moment): if doubts[record.entry] ?? .max <= moment { doubts[record.entry] = nil }
-        case .put, .remove, .avoid, .done: readWork(record)
+        case .put, .remove, .done: readWork(record)
         case .follows, .carried: break
         }
     }
@@ -117,7 +102,6 @@ package struct Outbox: Sendable {
         let earlier = waiting[record.entry]?.record
         if record.work == .done {
             guard earlier?.number == record.number else { return }
-            if earlier?.work == .avoid { avoidedCount -= 1 }
             waiting[record.entry] = nil
             waitingBytes -= Self.length(of: earlier)
             return
@@ -127,8 +111,6 @@ package struct Outbox: Sendable {
             refusedRecords += 1
             return
         }
-        if earlier?.work == .avoid { avoidedCount -= 1 }
-        if record.work == .avoid { avoidedCount += 1 }
         waitingBytes += Self.length(of: record) - Self.length(of: earlier)
         waiting[record.entry] = (place: nextPlace, record: record)
         nextPlace += 1

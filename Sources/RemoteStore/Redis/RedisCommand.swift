@@ -33,20 +33,28 @@ package enum RedisCommand {
         encode([bytes("GET"), key])
     }
 
+    /// Requests the first `count` bytes of a value; the reply is an empty string if there is none.
+    package static func get(_ key: [UInt8], first count: Int) -> [UInt8] {
+        encode([bytes("GETRANGE"), key, bytes("0"), bytes(String(count - 1))])
+    }
+
     /// Stores a value.
     ///
-    /// - Parameters:
-    ///   - lifetime: The time to live in milliseconds, at least 1; nil for no limit.
-    ///   - ifMissing: Whether to keep an existing value; the reply is null if there is one.
-    package static func set(
-        _ key: [UInt8],
-        _ value: [UInt8],
-        lifetime: Int64? = nil,
-        ifMissing: Bool = false
-    ) -> [UInt8] {
+    /// - Parameter lifetime: The time to live in milliseconds, at least 1; nil for no limit.
+    package static func set(_ key: [UInt8], _ value: [UInt8], lifetime: Int64? = nil) -> [UInt8] {
         let terms = lifetime.map { ["PX", String(max(1, $0))].map(bytes) } ?? []
-        return encode([bytes("SET"), key, value] + terms + (ifMissing ? [bytes("NX")] : []))
+        return encode([bytes("SET"), key, value] + terms)
     }
+
+    /// Makes the next transaction of the connection fail if the value of the key changes before it.
+    package static func watch(_ key: [UInt8]) -> [UInt8] {
+        encode([bytes("WATCH"), key])
+    }
+
+    package static let unwatch = encode([bytes("UNWATCH")])
+    /// Begins a transaction, and carries it out; the reply of the latter is null if a watched value has changed.
+    package static let multi = encode([bytes("MULTI")])
+    package static let exec = encode([bytes("EXEC")])
 
     package static func exists(_ key: [UInt8]) -> [UInt8] {
         encode([bytes("EXISTS"), key])

@@ -69,7 +69,9 @@ final class HTTPStore: RemoteClient {
         } else {
             guard Int64(value.length) <= longest else { return nil }
             // The server may delete the content before the entry.
-            guard let bytes = try fetch(paths.content(value.digest), until: deadline) else { return nil }
+            guard let bytes = try fetch(paths.content(value.digest), until: deadline) else {
+                return nil
+            }
             guard bytes.count == value.length else { throw wrong() }
             parcel.bytes = bytes
         }
@@ -88,36 +90,96 @@ final class HTTPStore: RemoteClient {
         RemoteFailure(.wrong, "\(address.name) returned data that is not an entry")
     }
 
-    func put(
+    func putIfNewer(
         _ key: Digest,
         _ parcel: RemoteEntry,
-        ifMissing: Bool,
+        onlyReplacing: Bool,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) {
-        let place = paths.entry(key)
-        if form == .plain {
-            let body = Envelope.seal(parcel)
-            return try store(
-                Data(body),
+    ) throws(RemoteFailure) -> Bool {
+        let version = parcel.version(of: key)
+        var isContentStored = false
+        var conflict = 0
+        for _ in 0..<Self.attempts {
+            let present = try find(key, until: deadline)
+            if present == nil, onlyReplacing { return false }
+            if let present, present.version >= version { return false }
+            let body = entry(for: parcel)
+            if !isContentStored, let content = content(of: parcel) {
+                // The content must be stored before the entry that refers to it.
+                try store(content, parcel.digest, at: paths.content(parcel.digest), until: deadline)
+                isContentStored = true
+            }
+            let found = try store(
+                body,
                 Digest(of: body.span),
-                at: place,
-                ifMissing: ifMissing,
+                at: paths.entry(key),
+                if: Self.condition(present?.response),
                 until: deadline
             )
+            guard let found else { return true }
+            conflict = found
         }
-        let isInlined = parcel.bytes.count <= ActionResult.inlineLimit
-        // The content must be stored before the entry that refers to it.
-        if !isInlined {
-            try store(parcel.bytes, parcel.digest, at: paths.content(parcel.digest), until: deadline)
+        // Otherwise other clients change the entry again and again.
+        let kind: RemoteFailure.Kind = conflict == 409 ? .refused : .failed
+        throw RemoteFailure(kind, "\(address.name): PUT: status \(conflict)")
+    }
+
+    /// Returns the version of the present entry, or none if it is something else, and the response that contains it; nil if
+    /// nothing is there.
+    private func find(
+        _ key: Digest,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> (version: ChangeVersion, response: TransportResponse)? {
+        // The record is at the beginning of the body. A server may ignore the field and send the whole body.
+        let range = HeaderField("Range", "bytes=0-\(Envelope.longestBeginning - 1)")
+        let response = try send(
+            "GET",
+            paths.entry(key),
+            fields: form == .plain ? [range] : [],
+            until: deadline
+        )
+        switch response.status {
+        // S3 returns 403 for a missing object if the client may not list objects.
+        case 403, 404, 410: return nil
+        // An empty body.
+        case 416: return (.none, response)
+        default: try check(response, "GET")
         }
+        let record =
+            form == .plain
+            ? Envelope.record(in: response.body.span)?.bytes
+            : (try? ActionResult(decoding: [UInt8](response.body)))?.standardOutput
+        return (record.flatMap { Record(decoding: $0, for: key) }?.version ?? .none, response)
+    }
+
+    /// How often a change is compared with the present entry, if other clients change that meanwhile.
+    private static let attempts = 10
+
+    private func entry(for parcel: RemoteEntry) -> Data {
+        if form == .plain { return Data(Envelope.seal(parcel)) }
         let value = ActionResult.File(
             path: ActionResult.valuePath,
             digest: parcel.digest,
             length: parcel.bytes.count,
-            contents: isInlined ? [UInt8](parcel.bytes) : nil
+            contents: content(of: parcel) == nil ? [UInt8](parcel.bytes) : nil
         )
-        let body = ActionResult(files: [value], standardOutput: parcel.record).encoded()
-        try store(Data(body), Digest(of: body.span), at: place, ifMissing: ifMissing, until: deadline)
+        return Data(ActionResult(files: [value], standardOutput: parcel.record).encoded())
+    }
+
+    /// The value, if it is stored beside its entry.
+    private func content(of parcel: RemoteEntry) -> Data? {
+        form == .plain || parcel.bytes.count <= ActionResult.inlineLimit ? nil : parcel.bytes
+    }
+
+    /// Returns the condition that the entry is still the one that the response contains, or still missing.
+    ///
+    /// RFC 9110, sections 13.1.1 and 13.1.2. Nil if the response has no strong entity tag. A server that does not support
+    /// conditions ignores the field.
+    private static func condition(_ present: TransportResponse?) -> HeaderField? {
+        guard let present else { return HeaderField("If-None-Match", "*") }
+        let tags = present.values("etag")
+        guard tags.count == 1, tags[0].hasPrefix("\"") else { return nil }
+        return HeaderField("If-Match", tags[0])
     }
 
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
@@ -137,23 +199,27 @@ final class HTTPStore: RemoteClient {
         return response.body
     }
 
+    /// Stores a body; returns the status if the condition was not met.
+    @discardableResult
     private func store(
         _ body: Data,
         _ digest: Digest,
         at path: String,
-        ifMissing: Bool = false,
+        if condition: HeaderField? = nil,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) {
-        if ifMissing {
-            // The condition means: only if nothing is stored at the path (RFC 9110, section 13.1.2).
-            let condition = HeaderField("If-None-Match", "*")
-            let response = try send("PUT", path, body, digest, [condition], until: deadline)
-            // An object exists, or another client is storing one at this moment (S3).
-            if response.status == 412 || response.status == 409 { return }
+    ) throws(RemoteFailure) -> Int? {
+        if let condition {
+            let response = try send("PUT", path, body, digest, fields: [condition], until: deadline)
+            // The object has changed; or another client stores one at this moment (S3), or a folder is missing (WebDAV).
+            if response.status == 412 || response.status == 409 { return response.status }
             // Some S3-compatible servers don't support the condition.
-            if response.status != 501 { return try check(response, "PUT") }
+            if response.status != 501 {
+                try check(response, "PUT")
+                return nil
+            }
         }
         try check(send("PUT", path, body, digest, until: deadline), "PUT")
+        return nil
     }
 
     private func delete(_ path: String, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
@@ -193,7 +259,7 @@ final class HTTPStore: RemoteClient {
         _ path: String,
         _ body: Data? = nil,
         _ payload: Digest = SignatureV4.noPayload,
-        _ fields: [HeaderField] = [],
+        fields: [HeaderField] = [],
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> TransportResponse {
         let rest = deadline - .now

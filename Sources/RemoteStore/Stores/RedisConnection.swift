@@ -46,6 +46,21 @@ final class RedisConnection: @unchecked Sendable {
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> RedisReply {
         try passing { () throws(Errno) in try socket.write(command, until: deadline) }
+        return try reply(until: deadline)
+    }
+
+    /// Sends commands at once, and waits for their replies.
+    func ask(
+        _ commands: [[UInt8]],
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> [RedisReply] {
+        try passing { () throws(Errno) in try socket.write(commands.flatMap(\.self), until: deadline) }
+        var replies: [RedisReply] = []
+        while replies.count < commands.count { replies.append(try reply(until: deadline)) }
+        return replies
+    }
+
+    private func reply(until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RedisReply {
         while true {
             if let reply = try nextReply() {
                 if case .push = reply { continue }

@@ -60,24 +60,64 @@ final class RedisStore: RemoteClient {
         }
     }
 
-    func put(
+    func putIfNewer(
         _ key: Digest,
         _ parcel: RemoteEntry,
-        ifMissing: Bool,
+        onlyReplacing: Bool,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) {
+    ) throws(RemoteFailure) -> Bool {
+        let name = bytes(of: key)
         let lifetime = parcel.lifetime.map { max(1, $0.saturatingNanoseconds / 1_000_000) }
-        let command = RedisCommand.set(
-            bytes(of: key),
-            Envelope.seal(parcel),
-            lifetime: lifetime,
-            ifMissing: ifMissing
-        )
-        switch try ask(command, until: deadline) {
-        case .simple: return
-        case .null where ifMissing: return
-        case let other: throw unexpected(other)
+        let version = parcel.version(of: key)
+        let set = RedisCommand.set(name, Envelope.seal(parcel), lifetime: lifetime)
+        return try withConnection(until: deadline) { (connection) throws(RemoteFailure) -> Bool in
+            for _ in 0..<Self.attempts {
+                let present = try watch(key, name, connection, deadline)
+                if present == nil && onlyReplacing || present.map({ $0 >= version }) ?? false {
+                    _ = try connection.ask(RedisCommand.unwatch, until: deadline)
+                    return false
+                }
+                let replies = try connection.ask(
+                    [RedisCommand.multi, set, RedisCommand.exec],
+                    until: deadline
+                )
+                // An error of the command in the transaction is more precise than that of the transaction.
+                if let refused = replies.first(where: { $0.errorCode != nil }) { throw unexpected(refused) }
+                switch replies.last {
+                case .null?: continue
+                case .array(let results)?:
+                    guard case .simple? = results.first else { throw unexpected(results.first ?? .null) }
+                    return true
+                default: throw unexpected(replies.last ?? .null)
+                }
+            }
+            throw RemoteFailure(.failed, "\(self.name): other clients change the entry again and again")
         }
+    }
+
+    /// How often a change is compared with the present entry, if other clients change that meanwhile.
+    private static let attempts = 10
+
+    /// Watches a key; returns the version of its entry, or nil if there is none.
+    private func watch(
+        _ key: Digest,
+        _ name: [UInt8],
+        _ connection: RedisConnection,
+        _ deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> ChangeVersion? {
+        let usual = RedisCommand.get(name, first: Envelope.usualBeginning)
+        var replies = try connection.ask([RedisCommand.watch(name), usual], until: deadline)
+        if case .bulk(let bytes)? = replies.last, let found = Envelope.record(in: bytes.span),
+            found.needed > bytes.count
+        {
+            replies = [try connection.ask(RedisCommand.get(name, first: found.needed), until: deadline)]
+        }
+        if let refused = replies.first(where: { $0.errorCode != nil }) { throw unexpected(refused) }
+        guard case .bulk(let bytes)? = replies.last else { throw unexpected(replies.last ?? .null) }
+        if bytes.isEmpty { return nil }
+        let record = Envelope.record(in: bytes.span).flatMap { Record(decoding: $0.bytes, for: key) }
+        // Whatever else is there is replaced.
+        return record?.version ?? ChangeVersion.none
     }
 
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
@@ -100,11 +140,21 @@ final class RedisStore: RemoteClient {
         _ command: [UInt8],
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> RedisReply {
+        try withConnection(until: deadline) { (connection) throws(RemoteFailure) in
+            try connection.ask(command, until: deadline)
+        }
+    }
+
+    /// Runs `body` with an idle connection, and again with a new one if that is closed.
+    private func withConnection<Value>(
+        until deadline: ContinuousClock.Instant,
+        _ body: (RedisConnection) throws(RemoteFailure) -> Value
+    ) throws(RemoteFailure) -> Value {
         // Redis may close an idle connection at any time, so that failure does not count; a new connection is tried.
         var isOutcomeUnknown = false
         if let known = takeIdle() {
             do throws(RemoteFailure) {
-                return try ask(command, over: known, until: deadline)
+                return try use(known, body)
             } catch {
                 if error.kind != .failed { throw error }
                 isOutcomeUnknown = error.isOutcomeUnknown
@@ -112,7 +162,7 @@ final class RedisStore: RemoteClient {
         }
         do throws(RemoteFailure) {
             let fresh = try RedisConnection(to: place, name, limits, greeting: greeting, until: deadline)
-            return try ask(command, over: fresh, until: deadline)
+            return try use(fresh, body)
         } catch {
             throw RemoteFailure(
                 error.kind,
@@ -122,14 +172,14 @@ final class RedisStore: RemoteClient {
         }
     }
 
-    private func ask(
-        _ command: [UInt8],
-        over connection: RedisConnection,
-        until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) -> RedisReply {
-        let reply = try connection.ask(command, until: deadline)
+    /// Runs `body`, and keeps the connection for later requests unless it fails.
+    private func use<Value>(
+        _ connection: RedisConnection,
+        _ body: (RedisConnection) throws(RemoteFailure) -> Value
+    ) throws(RemoteFailure) -> Value {
+        let value = try body(connection)
         idle.withLock { if $0.count < Self.mostIdle { $0.append(connection) } }
-        return reply
+        return value
     }
 
     private func takeIdle() -> RedisConnection? {

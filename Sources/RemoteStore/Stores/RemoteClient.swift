@@ -4,7 +4,7 @@ package import CacheStore
 package import FoundationEssentials
 import Platform
 
-/// A value and its record, as a server stores them under a key.
+/// A value and its record, as a server stores them under a key; or the record of a removal, without a value.
 package struct RemoteEntry: Sendable, Equatable {
     /// The record for the key, as ``Record/encoded(for:)`` returns it.
     package var record: [UInt8]
@@ -13,6 +13,25 @@ package struct RemoteEntry: Sendable, Equatable {
     package var digest: Digest
     /// The time after which the server may delete the entry; nil for no limit.
     package var lifetime: Duration?
+
+    /// How long a server keeps a removal; by then no request with an older value is under way anymore.
+    private static let lifetimeOfRemovals: Duration = .seconds(30 * 86_400)
+
+    /// Creates the entry of a removal.
+    package init(removalOf key: Digest, at version: ChangeVersion) {
+        let content = Content(of: [UInt8]().span)
+        var record = Record(content: content, created: version.moment)
+        record.expires = record.created + Self.lifetimeOfRemovals
+        record.details.isNothing = true
+        record.version = version
+        self.init(record: record.encoded(for: key), bytes: Data(), digest: content.digest)
+        lifetime = Self.lifetimeOfRemovals
+    }
+
+    /// The version of the change that stored the entry; none if it is not an entry of the key.
+    package func version(of key: Digest) -> ChangeVersion {
+        Record(decoding: record, for: key)?.version ?? .none
+    }
 
     package init(record: [UInt8], bytes: Data, digest: Digest, lifetime: Duration? = nil) {
         self.record = record
@@ -63,28 +82,20 @@ package struct RemoteFailure: Error, Sendable, Equatable {
 package protocol RemoteClient: AnyObject, Sendable {
     /// Returns the unverified entry of a key, or nil if it is missing.
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteEntry?
-    /// Stores an entry.
+    /// Stores an entry, unless the server has one of the same or a later version.
     ///
-    /// - Parameter ifMissing: Whether to keep an existing entry. A server that does not support that replaces the entry.
-    func put(
+    /// A server that can't compare may store the entry although another client has stored a later one in the meantime.
+    ///
+    /// - Parameter onlyReplacing: Whether to store nothing if the server has no entry of the key.
+    /// - Returns: Whether the entry was stored.
+    func putIfNewer(
         _ key: Digest,
         _ parcel: RemoteEntry,
-        ifMissing: Bool,
+        onlyReplacing: Bool,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure)
-    /// Removes the entry, but not its content, to which other entries may refer.
+    ) throws(RemoteFailure) -> Bool
+    /// Deletes a damaged entry, but not its content, to which other entries may refer.
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure)
-}
-
-extension RemoteClient {
-    /// Stores the entry, and replaces an existing one.
-    func put(
-        _ key: Digest,
-        _ parcel: RemoteEntry,
-        until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) {
-        try put(key, parcel, ifMissing: false, until: deadline)
-    }
 }
 
 /// A record and its value in one sequence of bytes, for servers that store one string for each key.
@@ -105,6 +116,22 @@ enum Envelope {
             bytes.append(UInt8(truncatingIfNeeded: count >> shift))
         }
         return bytes + parcel.record + parcel.bytes
+    }
+
+    /// The length of the beginning of an envelope that contains most records whole.
+    static let usualBeginning = 1024
+    /// The length of the beginning that contains each record whole.
+    static let longestBeginning = 8 + Record.maximumSize
+
+    /// Returns the record of an envelope, or how many of its first bytes contain the record; nil if it is not an envelope.
+    static func record(in beginning: Span<UInt8>) -> (bytes: [UInt8], needed: Int)? {
+        guard beginning.count >= 8, (0..<4).allSatisfy({ beginning[$0] == signature[$0] }) else { return nil }
+        var count = 0
+        for index in (4..<8).reversed() { count = count << 8 | Int(beginning[index]) }
+        guard count <= Record.maximumSize else { return nil }
+        let end = 8 + count
+        guard end <= beginning.count else { return ([], end) }
+        return ((8..<end).map { beginning[$0] }, end)
     }
 
     /// Returns nil if ``seal(_:)`` did not create these bytes for this key, as far as checksums can tell.

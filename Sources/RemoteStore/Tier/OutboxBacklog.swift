@@ -19,6 +19,6 @@ package final class OutboxBacklog: Sendable {
         } catch {
             throw CacheError(errno: error, "read the outbox of", path: store.directory.path)
         }
-        return view.pending.count { $0.work != .avoid }
+        return view.count
     }
 }

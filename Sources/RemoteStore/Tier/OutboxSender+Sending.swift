@@ -16,7 +16,7 @@ extension OutboxSender {
             var (done, left) = (0, 0)
             let pending = view.pending
             forgetTold(except: pending)
-            for record in pending where record.work != .avoid {
+            for record in pending {
                 if isOver { return false }
                 guard view.contains(record) else { continue }
                 if send(record, store) { done += 1 } else { left += 1 }
@@ -33,7 +33,7 @@ extension OutboxSender {
     /// Sends the change of a record; returns false if a level still lacks the change.
     private func send(_ record: OutboxRecord, _ store: Store) -> Bool {
         let untold = told.withLock { told in
-            levels.indices.filter { told[record.number]?.contains($0) != true }
+            levels.indices.filter { told[record.identity]?.contains($0) != true }
         }
         let servers = untold.compactMap { level in
             levels[level].server(for: record.entry).map { (level: level, server: $0) }
@@ -44,15 +44,14 @@ extension OutboxSender {
             return false
         }
         do throws(CacheError) {
-            let found = try store.settled(record.entry, now: host.now())
-            if let found, found.record.staysHere {
+            let version = ChangeVersion(rawValue: record.number)
+            guard let change = try change(of: record.entry, noted: version, store) else {
                 return append(.done, record.entry, number: record.number, store)
             }
-            let parcel = found.flatMap { makeParcel($0.record, $0.value, record.entry) }
-            let levels = servers.filter { tell($0.server, record.entry, parcel, store) }.map(\.level)
+            let levels = servers.filter { tell($0.server, change, store) }.map(\.level)
             let isDone = levels.count == servers.count
             if isDone { return append(.done, record.entry, number: record.number, store) }
-            told.withLock { $0[record.number, default: []].formUnion(levels) }
+            told.withLock { $0[record.identity, default: []].formUnion(levels) }
             return false
         } catch {
             return false
@@ -61,26 +60,63 @@ extension OutboxSender {
 
     /// Sends the key's value on disk again, because a server may have carried out an older request late.
     ///
-    /// `RemoteModel` specifies the order of these steps.
-    ///
     /// - Returns: Whether all servers of the key were updated.
     private func sendAgain(_ key: Digest, doubtedUntil moment: Int64, _ store: Store) -> Bool {
         let servers = levels.compactMap { $0.server(for: key) }
         guard servers.allSatisfy({ $0.mayBeTold(.remove, in: store.control) }) else { return false }
         do throws(CacheError) {
-            let found = try store.settled(key, now: host.now())
-            let parcel = found.flatMap { found in
-                found.record.staysHere ? nil : makeParcel(found.record, found.value, key)
+            if let change = try change(of: key, noted: try store.removedVersion(of: key), store) {
+                guard servers.allSatisfy({ tell($0, change, store) }) else { return false }
             }
-            guard servers.allSatisfy({ tell($0, key, parcel, store) }) else { return false }
             return append(.certain(until: moment), key, store)
         } catch {
             return false
         }
     }
 
-    /// Sends a change of a key, and records a doubt if the outcome is unknown.
+    /// What the servers should have of a key.
+    private struct Change {
+        let key: Digest
+        let version: ChangeVersion
+        let parcel: RemoteEntry
+        var isRemoval = false
+        /// Whether the servers need it only if they have an older entry.
+        var isOptional = false
+
+        /// Creates a removal.
+        init(removalOf key: Digest, at version: ChangeVersion, isOptional: Bool = false) {
+            self.key = key
+            self.version = version
+            self.isOptional = isOptional
+            parcel = RemoteEntry(removalOf: key, at: version)
+            isRemoval = true
+        }
+
+        init(of key: Digest, _ version: ChangeVersion, _ parcel: RemoteEntry) {
+            (self.key, self.version, self.parcel) = (key, version, parcel)
+        }
+    }
+
+    /// Returns what the servers should have of a key; nil if they should keep what they have.
+    ///
+    /// That is the value on disk, unless it is older than the change that was noted, and otherwise a removal.
     private func change(
+        of key: Digest,
+        noted version: ChangeVersion,
+        _ store: Store
+    ) throws(CacheError) -> Change? {
+        guard let found = try store.settled(key, now: host.now()), found.record.version >= version else {
+            return version == .none ? nil : Change(removalOf: key, at: version)
+        }
+        if found.record.staysHere { return nil }
+        guard let parcel = makeParcel(found.record, found.value, key) else {
+            return Change(removalOf: key, at: found.record.version, isOptional: true)
+        }
+        return Change(of: key, found.record.version, parcel)
+    }
+
+    /// Sends a change of a key, and records a doubt if the outcome is unknown.
+    private func sending(
         _ key: Digest,
         _ store: Store,
         _ body: () throws(RemoteFailure) -> Void
@@ -90,7 +126,8 @@ extension OutboxSender {
         } catch {
             if error.isOutcomeUnknown {
                 let moment = (host.now() + Self.lateness).milliseconds
-                store.noteForRemote(key, .doubt(until: moment))
+                // If this fails, the change stays pending all the same.
+                _ = append(.doubt(until: moment), key, store)
             }
             throw error
         }
@@ -99,12 +136,12 @@ extension OutboxSender {
     private func forgetTold(except pending: [OutboxRecord]) {
         told.withLock { told in
             if told.isEmpty { return }
-            let numbers = Set(pending.map(\.number))
-            told = told.filter { numbers.contains($0.key) }
+            let identities = Set(pending.map(\.identity))
+            told = told.filter { identities.contains($0.key) }
         }
     }
 
-    /// Puts a value into a level that lacked it, unless the value on disk has changed or the level has a value now.
+    /// Puts a value into a level that lacked it, unless the value on disk has changed or the level has a later one now.
     ///
     /// The caller holds the sender's lock, so a later change of the key is sent after this value.
     func send(_ fill: Fill, _ store: Store) {
@@ -116,29 +153,9 @@ extension OutboxSender {
                 found.record.content.digest == fill.content,
                 let parcel = makeParcel(found.record, found.value, fill.key)
             else { return }
-            add(parcel, fill.key, to: server, store)
+            _ = tell(server, Change(of: fill.key, found.record.version, parcel), store)
         } catch {
             // The next miss in that level tries again.
-            return
-        }
-    }
-
-    private func add(_ parcel: RemoteEntry, _ key: Digest, to server: RemoteServer, _ store: Store) {
-        do throws(RemoteFailure) {
-            let present = try server.request(in: store) { () throws(RemoteFailure) in
-                try server.client.get(key, until: deadline)
-            }
-            guard present == nil else { return }
-            try server.store(in: store, until: deadline) { () throws(RemoteFailure) in
-                try change(key, store) { () throws(RemoteFailure) in
-                    // Another machine may have stored a newer value in the meantime.
-                    try server.client.put(key, parcel, ifMissing: true, until: deadline)
-                }
-            }
-            store.counters.add(.remoteWritten)
-            store.counters.add(.remoteBytesSent, parcel.bytes.count)
-        } catch {
-            // `request` has already counted the failure. The next miss in that level tries again.
             return
         }
     }
@@ -156,38 +173,39 @@ extension OutboxSender {
         return parcel
     }
 
-    /// Sends a value, or a removal if `parcel` is nil.
+    /// Sends a change.
     ///
-    /// - Returns: Whether nothing more has to be sent: the server carried out the change, or refuses it permanently.
-    private func tell(
-        _ server: RemoteServer,
-        _ key: Digest,
-        _ parcel: RemoteEntry?,
-        _ store: Store
-    ) -> Bool {
-        do throws(RemoteFailure) {
-            if let parcel {
-                try server.store(in: store, until: deadline) { () throws(RemoteFailure) in
-                    try change(key, store) { () throws(RemoteFailure) in
-                        try server.client.put(key, parcel, until: deadline)
-                    }
-                }
-            } else {
-                try server.change(in: store, until: deadline) { () throws(RemoteFailure) in
-                    try change(key, store) { () throws(RemoteFailure) in
-                        try server.client.remove(key, until: deadline)
-                    }
-                }
+    /// - Returns: Whether nothing more has to be sent: the server has the change or a later one, or refuses it permanently.
+    private func tell(_ server: RemoteServer, _ change: Change, _ store: Store) -> Bool {
+        var isStored = false
+        func put() throws(RemoteFailure) {
+            try sending(change.key, store) { () throws(RemoteFailure) in
+                isStored = try server.client.putIfNewer(
+                    change.key,
+                    change.parcel,
+                    onlyReplacing: change.isOptional,
+                    until: deadline
+                )
             }
-            store.counters.add(.remoteWritten)
-            if let parcel { store.counters.add(.remoteBytesSent, parcel.bytes.count) }
+        }
+        do throws(RemoteFailure) {
+            if change.isRemoval {
+                try server.change(in: store, until: deadline, put)
+            } else {
+                try server.store(in: store, until: deadline, put)
+            }
+            if isStored {
+                store.counters.add(.remoteWritten)
+                store.counters.add(.remoteBytesSent, change.parcel.bytes.count)
+            }
             return true
         } catch {
             guard error.kind == .refused else { return false }
             store.counters.add(.remoteDropped)
-            // The server's present value of the key is outdated, so it is removed.
-            if parcel != nil, tell(server, key, nil, store) { return true }
-            store.noteForRemote(key, .avoid)
+            // The server's present value of the key is outdated.
+            if !change.isRemoval {
+                _ = tell(server, Change(removalOf: change.key, at: change.version, isOptional: true), store)
+            }
             return true
         }
     }

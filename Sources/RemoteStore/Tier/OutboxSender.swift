@@ -9,9 +9,9 @@ import Platform
 ///
 /// One process of the machine sends at a time; it holds a lock that is released if the process dies.
 ///
-/// For each changed key, the sender makes the servers match the disk: it puts the value on disk, or removes the server's
-/// value if the disk has none. So a change may be sent twice, and changes may be sent in any order. The thread keeps this
-/// object alive; this object does not keep a cache alive.
+/// For each changed key, the sender makes the servers match the disk: it puts the value on disk, or a removal if the disk
+/// has none. Servers keep what has a later version. So a change may be sent twice, and changes may be sent in any order. The
+/// thread keeps this object alive; this object does not keep a cache alive.
 final class OutboxSender: Sendable {
     /// A wrong entry that must be removed from a server.
     struct Repair: Sendable {
@@ -50,10 +50,6 @@ final class OutboxSender: Sendable {
     private static let farewell: Duration = .seconds(2)
     /// The maximum number of pending repairs, and of pending fills; further ones are dropped.
     private static let mostErrands = 100
-    /// The maximum number of records that only forbid fetching a key.
-    ///
-    /// If there are more, a barrier replaces all of them.
-    private static let mostAvoided = 32_768
     private static let lockName = Digest(ofKey: "remote sender", in: .upkeep)
 
     let levels: [RemoteLevel]
@@ -69,8 +65,8 @@ final class OutboxSender: Sendable {
     }
 
     let work = Locked(Work())
-    /// The levels that already have a change that other levels still lack, by the number of the change's record.
-    let told = Locked<[UInt64: Set<Int>]>([:])
+    /// The levels that already have a change that other levels still lack, by the change's record.
+    let told = Locked<[OutboxRecord.Identity: Set<Int>]>([:])
 
     init(
         _ levels: [RemoteLevel],
@@ -85,7 +81,6 @@ final class OutboxSender: Sendable {
     }
 
     var writes: Bool { configuration.mode == .readWrite }
-    private var notes: RemoteNotes { writes ? .changes : .avoidance }
 
     /// Makes all writers record their changes, and starts the thread.
     ///
@@ -167,7 +162,7 @@ final class OutboxSender: Sendable {
     /// Registers this sender with the directory; repeated in each round, because the directory or the control file may
     /// have been replaced.
     private func announce(_ store: Store) {
-        store.note(notes)
+        store.noteChanges(writes)
         store.outbox.onAppend { [weak self] in self?.wake() }
     }
 
@@ -181,12 +176,10 @@ final class OutboxSender: Sendable {
         announce(store)
         for repair in state.withLock({ exchange(&$0.repairs, with: []) }) { remove(repair, store) }
         follow(store)
-        store.keepRemoteBarrier(laterThan: view.barrier)
-        let isCrowded = view.avoidedCount > Self.mostAvoided
         let hasFills = state.withLock { !$0.fills.isEmpty }
         let hasWork = view.hasWork || !endedDoubts.isEmpty
         // Also if nothing can be sent: every change is appended to the file, which would grow to its limit.
-        let isToBeTidied = isCrowded || view.needsCompaction || view.isToBeCarriedOver
+        let isToBeTidied = view.needsCompaction || view.isToBeCarriedOver
         guard writes && (hasWork || hasFills) || isToBeTidied else { return Self.second }
         let mayPass = ContinuousClock.now >= nextPass && mayTellAnybody(store)
         guard mayPass || hasFills || isToBeTidied else { return Self.short * 4 }
@@ -196,7 +189,6 @@ final class OutboxSender: Sendable {
             guard let permit = try lock.attempt() else { return Self.short }
             defer { permit.release() }
             carryOver(store)
-            if isCrowded { forgetAvoided(store) }
             var isDone = !writes || !hasWork
             if mayPass {
                 let begin = ContinuousClock.now
@@ -240,28 +232,20 @@ final class OutboxSender: Sendable {
 
     /// Reads the new records.
     ///
-    /// If changes were refused for lack of room, they are not sent; a barrier then excludes older values of their keys.
+    /// If changes were refused for lack of room, they are not sent.
     func follow(_ store: Store) {
         do throws(Errno) {
             let refused = try view.follow(store.outbox)
-            guard refused > 0 else { return }
-            store.raiseRemoteBarrier(now: host.now())
-            store.counters.add(.remoteDropped, refused)
+            if refused > 0 { store.counters.add(.remoteDropped, refused) }
         } catch {
-            // The next round tries again. Until then, nothing is fetched from the servers (`ServerTier.isAhead`).
+            // The next round tries again.
             return
         }
     }
 
-    private func forgetAvoided(_ store: Store) {
-        store.raiseRemoteBarrier(now: host.now())
-        guard let (records, offset) = view.replacement(withoutAvoided: true) else { return }
-        replace(records, offset, store)
-    }
-
     private func compact(_ store: Store) {
         follow(store)
-        guard let (records, offset) = view.replacement(withoutAvoided: false) else { return }
+        guard let (records, offset) = view.replacement() else { return }
         replace(records, offset, store)
     }
 

@@ -67,7 +67,7 @@ final class OutboxView: Sendable {
             switch record.work {
             case .follows(let offset): state.predecessor = (record.number, offset)
             case .carried: if record.number == state.predecessor?.number { state.predecessor = nil }
-            case .put, .remove, .avoid, .done, .barrier, .doubt, .certain: state.outbox.read(record)
+            case .put, .remove, .done, .doubt, .certain: state.outbox.read(record)
             }
         }
         guard let predecessor = state.predecessor else { return true }
@@ -89,19 +89,16 @@ final class OutboxView: Sendable {
     /// Whether records of the older file must still be carried over to the present one.
     var isToBeCarriedOver: Bool { state.withLock { $0.predecessor != nil } }
 
-    /// Returns whether a change of this key is pending, or whether a server may still carry out a request for it.
+    /// Returns whether a change of this key is pending.
     func contains(_ key: Digest) -> Bool { state.withLock { $0.outbox.contains(key) } }
 
     /// Returns whether exactly this record is still pending.
     func contains(_ record: OutboxRecord) -> Bool { state.withLock { $0.outbox.contains(record) } }
 
-    /// Values that were created before this time must not be fetched from the servers.
-    var barrier: Timestamp { Timestamp(milliseconds: state.withLock { $0.outbox.barrier }) }
-
     var count: Int { state.withLock { $0.outbox.count } }
 
     /// Whether there are changes to send.
-    var hasWork: Bool { state.withLock { $0.outbox.count > $0.outbox.avoidedCount } }
+    var hasWork: Bool { count > 0 }
 
     /// Returns the doubts that have ended, with their ends in milliseconds since 1970, by the digest of the key.
     ///
@@ -114,9 +111,6 @@ final class OutboxView: Sendable {
         }
     }
 
-    /// The number of keys that must not be fetched, but for which nothing is sent.
-    var avoidedCount: Int { state.withLock { $0.outbox.avoidedCount } }
-
     /// Whether the file should be compacted, because most of its records are superseded.
     var needsCompaction: Bool { state.withLock { $0.outbox.needsCompaction } }
 
@@ -125,11 +119,8 @@ final class OutboxView: Sendable {
 
     /// Returns the records of a shorter file, and the offset up to which this file was read; nil if a shorter file is not
     /// needed.
-    func replacement(withoutAvoided: Bool) -> (records: [UInt8], offset: Int64)? {
+    func replacement() -> (records: [UInt8], offset: Int64)? {
         state.withLock { state -> (records: [UInt8], offset: Int64)? in
-            if withoutAvoided {
-                return (records: state.outbox.compactedWithoutAvoided(), offset: state.offset)
-            }
             guard state.outbox.needsCompaction else { return nil }
             return (records: state.outbox.compacted(), offset: state.offset)
         }

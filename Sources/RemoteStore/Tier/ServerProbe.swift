@@ -72,7 +72,9 @@ package enum ServerProbe {
         report.roundTrip = times.sorted()[looks / 2]
         guard configuration.mode == .readWrite else { return report }
         let parcel = parcel(for: key)
-        report.storing = step { () throws(RemoteFailure) in try server.client.put(key, parcel, until: end) }
+        report.storing = step { () throws(RemoteFailure) in
+            _ = try server.client.putIfNewer(key, parcel, onlyReplacing: false, until: end)
+        }
         guard report.storing == .done else { return report }
         report.reading = step { () throws(RemoteFailure) in
             let found = try server.client.get(key, until: end)

@@ -61,16 +61,9 @@ package final class ServerTier: RemoteTier {
             return state
         }
         // If the outbox can't be read, the report contains the numbers of the last read.
-        _ = try? follow(host.store())
+        _ = try? view.follow(host.store().outbox)
         activity.waiting = view.count
         return activity
-    }
-
-    /// Reads the new records of the outbox.
-    ///
-    /// If records were refused for lack of room, raises the barrier, so that older values of their keys are not fetched.
-    private func follow(_ store: Store) throws(Errno) {
-        if try view.follow(store.outbox) > 0 { store.raiseRemoteBarrier(now: host.now()) }
     }
 
     // MARK: Lookup
@@ -81,22 +74,8 @@ package final class ServerTier: RemoteTier {
             && levels.contains { $0.server(for: key)?.mayBeAsked(in: store.control) ?? false }
     }
 
-    /// Returns whether the servers may have an older value of the key than this machine, or whether that is unknown.
-    private func isAhead(_ key: Digest, of store: Store) -> Bool {
-        do throws(Errno) {
-            try follow(store)
-            return view.contains(key)
-        } catch {
-            return true
-        }
-    }
-
     package func look(_ key: Digest, until deadline: ContinuousClock.Instant) -> RemoteValue? {
         let store = host.store()
-        guard !isAhead(key, of: store) else {
-            store.counters.add(.remoteSkipped)
-            return nil
-        }
         var missing: [Int] = []
         for (index, level) in levels.enumerated() {
             let rest = deadline - ContinuousClock.now
@@ -123,7 +102,8 @@ package final class ServerTier: RemoteTier {
 
     /// Verifies a fetched entry, and returns its value.
     ///
-    /// Returns nil if the value must not be used: it has expired, is too old, too long or too far in the future.
+    /// Returns nil for a removal, which this machine takes, and if the value must not be used: it has expired, is too long
+    /// or too far in the future. Whether it is too old is decided when it is stored.
     ///
     /// - Throws: ``RemoteFailure`` if the bytes do not match their digest, or the record belongs to another key.
     private func check(
@@ -145,17 +125,29 @@ package final class ServerTier: RemoteTier {
         let now = host.now()
         // Values from a clock that is further ahead are rejected: the next barrier would exclude all values for as long.
         guard record.created <= now.advanced(byNanoseconds: Self.furthestAhead) else { return nil }
-        if record.created > now { store.control.noteRemote(created: record.created) }
-        guard !record.isNothing, Int64(content.length) <= configuration.maximumSize,
-            record.created >= max(store.control.remoteBarrier, view.barrier),
-            record.expires.map({ now < $0 }) ?? true
-        else { return nil }
+        guard store.versions.isInTime(record.version), record.expires.map({ now < $0 }) ?? true else {
+            return nil
+        }
+        if record.isNothing {
+            take(removalOf: key, record.version, store)
+            return nil
+        }
+        guard Int64(content.length) <= configuration.maximumSize else { return nil }
         return RemoteValue(
             bytes: parcel.bytes,
             content: content,
             record: record,
             missingLevels: Array(missing)
         )
+    }
+
+    private func take(removalOf key: Digest, _ version: ChangeVersion, _ store: Store) {
+        do throws(CacheError) {
+            try store.takeRemoval(version, of: key)
+        } catch {
+            // Older values of another level may be taken: this machine has not seen the removal.
+            store.counters.add(.cacheFailure)
+        }
     }
 
     package func adopted(_ value: RemoteValue, for key: Digest) {

@@ -43,8 +43,8 @@ extension SharedCache {
             if given == nil { given = try Self.configured(in: store) }
             guard let present = given else { return nil }
             guard present.isActive else {
-                // Changes are not sent from now on, so values that are changed must not be fetched later.
-                if remote == nil, store.control.remoteNotes == .changes { store.note(.avoidance) }
+                // Changes are not sent from now on.
+                if remote == nil, store.control.notesChanges { store.noteChanges(false) }
                 return nil
             }
             return try ServerTier(present, host)

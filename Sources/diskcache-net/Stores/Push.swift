@@ -52,10 +52,7 @@ enum Push {
     /// Queues a key for upload; returns false if it has no value.
     private static func note(_ key: String, in cache: SharedCache) throws -> Bool {
         guard let entry = try cache.entry(forKey: key) else { return false }
-        try cache.withStore { (store, _) throws(CacheError) in
-            store.noteForRemote(entry.keyDigest, .put(content: entry.digest, length: entry.size))
-        }
-        return true
+        return try cache.withStore { (store, _) throws(CacheError) in try store.noteEntry(entry.keyDigest) }
     }
 
     /// Waits until no upload is pending, or there is no progress for too long; returns the number of pending uploads.

@@ -37,6 +37,23 @@ import Testing
         #expect(roundTrip(record) == record)
     }
 
+    @Test func `a version round-trips, and takes four bytes in a record of its time`() throws {
+        var generator = SeededGenerator(seed: 30)
+        var record = fullRecord()
+        let length = record.encoded(for: entry).count
+        record.version = ChangeVersion(at: created + .microseconds(999), machine: 4095)
+        #expect(record.encoded(for: entry).count == length + 4)
+        for _ in 0..<2000 {
+            let number = UInt64.random(in: 0...UInt64.max, using: &generator)
+            record.version = ChangeVersion(rawValue: number >> UInt64.random(in: 0..<64, using: &generator))
+            #expect(roundTrip(record) == record)
+        }
+        var plain = Record(content: content, created: created)
+        plain.version = .none
+        #expect(roundTrip(plain)?.storedVersion == ChangeVersion.none)
+        #expect(Record(content: content, created: created).version.moment == created)
+    }
+
     @Test func `a setter rounds a field to the value that is read back`() {
         var generator = SeededGenerator(seed: 19)
         for _ in 0..<2000 {
@@ -177,7 +194,7 @@ import Testing
         }
     }
 
-    @Test func `a record of a later version or with unknown flags is rejected`() {
+    @Test func `a record of a later version or with missing fields is rejected`() {
         var bytes = Record(content: content, created: created).encoded(for: entry)
         bytes[1] = 0x80
         #expect(Record(decoding: bytes, for: entry) == nil)

@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func `every change is recorded with its own number`() throws {
-        #expect(fixture.store.control.setRemoteNotes(.changes))
+        fixture.store.noteChanges(true)
         let key = Digest(ofKey: "key")
         try fixture.put("value", "key")
         _ = try fixture.store.remove(key, now: .now)
@@ -44,18 +44,19 @@ import Testing
             ]
         )
         #expect(noted.allSatisfy { $0.entry == key })
-        #expect(Set(noted.map(\.number)).count == 3)
+        #expect(noted.map(\.number) == noted.map(\.number).sorted() && Set(noted.map(\.number)).count == 3)
     }
 
-    @Test func `keys are recorded as avoided if no changes are sent`() throws {
-        #expect(fixture.store.control.setRemoteNotes(.avoidance))
+    @Test func `nothing is recorded if no changes are sent`() throws {
+        fixture.store.noteChanges(true)
+        fixture.store.noteChanges(false)
         try fixture.put("value", "key")
-        #expect(try records().map(\.work) == [.avoid])
+        #expect(try file.mark()?.size == 0)
     }
 
     @Test func `writers of other processes record changes once one process requests it`() throws {
         let other = try StoreFixture.open(fixture.path)
-        #expect(fixture.store.control.setRemoteNotes(.changes))
+        fixture.store.noteChanges(true)
         let text = Array("value".utf8)
         try other.put(text.span, for: Digest(ofKey: "key"), fixture.record("value"))
         #expect(try records().count == 1)
@@ -89,88 +90,48 @@ import Testing
         #expect(count <= OutboxRecord.size + 60 && count >= OutboxRecord.size)
     }
 
-    @Test func `if the outbox is unwritable, the remote barrier is raised`() throws {
-        #expect(fixture.store.control.setRemoteNotes(.changes))
+    @Test func `if the outbox is unwritable, values are stored, and the dropped changes are counted`() throws
+    {
+        fixture.store.noteChanges(true)
         // A directory in place of the outbox.
+        try FileManager.default.removeItem(atPath: fixture.path + "/outbox")
         try FileManager.default.createDirectory(
             atPath: fixture.path + "/outbox",
             withIntermediateDirectories: false
         )
-        let before = Timestamp.now
         try fixture.put("value", "key")
         #expect(try fixture.get("key") == "value")
-        #expect(fixture.store.control.remoteBarrier >= before.wholeMilliseconds)
         #expect(fixture.store.counters[.remoteDropped] == 1)
-    }
-
-    @Test func `a removal rule raises the remote barrier`() throws {
-        let before = Timestamp.now
-        #expect(fixture.store.enact(.remove, .all, now: .now))
-        #expect(fixture.store.control.remoteBarrier >= before.wholeMilliseconds)
-        let barrier = fixture.store.control.remoteBarrier
-        fixture.store.control.raiseRemoteBarrier(to: before)
-        #expect(fixture.store.control.remoteBarrier == barrier, "it never falls")
     }
 
     @Test func `processes that open a new directory at the same time accept all remote values`() throws {
         for _ in 0..<50 {
             let fixture = try StoreFixture()
             let stores = try (0..<4).map { _ in try StoreFixture.open(fixture.path) }
-            onThreads(stores.count) { stores[$0].note(.changes) }
-            #expect(stores[0].control.remoteNotes == .changes)
-            #expect(stores[0].control.remoteBarrier.milliseconds == 0)
-        }
-    }
-
-    @Test func `after a period without records older remote values are not accepted`() throws {
-        let store = fixture.store
-        store.note(.changes)
-        #expect(store.control.remoteNotes == .changes && store.control.remoteBarrier.milliseconds == 0)
-        store.note(.avoidance)
-        #expect(store.control.remoteNotes == .avoidance && store.control.remoteBarrier.milliseconds == 0)
-        // As after a period without servers.
-        #expect(store.control.setRemoteNotes(.nothing))
-        let before = Timestamp.now
-        store.note(.changes)
-        #expect(store.control.remoteNotes == .changes)
-        #expect(store.control.remoteBarrier >= before.wholeMilliseconds)
-    }
-
-    @Test func `a barrier with the maximum time is appended once`() throws {
-        let store = fixture.store
-        try #require(store.control.writableWords).store(UInt64.max, at: .remoteBarrier)
-        var known = Timestamp(milliseconds: 0)
-        for _ in 0..<3 {
-            store.keepRemoteBarrier(laterThan: known)
-            let records = OutboxRecord.all(in: try #require(try store.outbox.read(from: 0)).bytes).records
-            guard case .barrier(let moment) = records.first?.work, records.count == 1 else {
-                Issue.record("\(records)")
-                return
-            }
-            known = Timestamp(milliseconds: moment)
+            onThreads(stores.count) { stores[$0].noteChanges(true) }
+            #expect(stores[0].control.notesChanges)
+            let key = Digest(ofKey: "key")
+            let lock = try stores[0].entries.stripes.lock(.exclusive, stripe: key.stripe)
+            #expect(try stores[0].versions.latest(of: key, under: lock).version == .none)
+            #expect(stores[0].versions.cleared == .none)
         }
     }
 
     @Test func `a directory whose control file and entries are lost still records changes`() throws {
-        fixture.store.note(.changes)
+        fixture.store.noteChanges(true)
+        try fixture.put("value", "key")
         for name in ["control", "entries", "format"] {
             try FileManager.default.removeItem(atPath: fixture.path + "/" + name)
         }
-        #expect(try StoreFixture.open(fixture.path).control.remoteNotes == .avoidance)
+        #expect(try StoreFixture.open(fixture.path).control.notesChanges)
     }
 
-    @Test(arguments: [0, OutboxFile.longest])
-    func `changes are recorded if a new control file finds an outbox`(length: Int64) throws {
-        fixture.store.note(.changes)
-        #expect(truncate(fixture.path + "/outbox", off_t(length)) == 0)
+    @Test func `changes are recorded if a new control file finds an outbox`() throws {
+        fixture.store.noteChanges(true)
+        try fixture.put("value", "key")
+        #expect(truncate(fixture.path + "/outbox", 0) == 0)
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
-        let before = Timestamp.now
-        let control = try StoreFixture.open(fixture.path).control
-        #expect(control.remoteNotes == .avoidance)
-        #expect(
-            (control.remoteBarrier >= before.wholeMilliseconds) == (length > 0),
-            "not known of a full file"
-        )
+        #expect(try StoreFixture.open(fixture.path).control.notesChanges)
     }
 
     @Test func `eight servers have one circuit breaker word each, shared by all processes`() throws {

@@ -75,7 +75,8 @@ extension VersionModel.Model: ExploredModel {
         case .idle:
             guard machine.mode == .readWrite, machine.isStripeFree || mistake == .noBarrier else { return }
             if machine.note != 0 {
-                let mark = machine.entry == 0 ? Mark.removal(machine.note) : .value(machine.entry)
+                let isGone = machine.entry < machine.note && mistake != .olderEntrySent
+                let mark = isGone || machine.entry == 0 ? Mark.removal(machine.note) : .value(machine.entry)
                 add(.send(index)) { start(mark, number: machine.note, &$0[machine: index]) }
             }
             if levels == 2, machine.entry != 0 {
@@ -187,6 +188,10 @@ extension VersionModel.Model: ExploredModel {
             if machine.entry != 0, machine.entry < machine.promised { return true }
         }
         guard checksServers else { return false }
+        // If the server loses a value that was evicted and taken back, a removal of it may be sent afterwards.
+        if levels == 1, budget.lostValues == 0, state[level: 0].isRemoval {
+            for index in 0..<2 where state[machine: index].entry == state[level: 0].version { return true }
+        }
         for index in 0..<2 where state[machine: index].note == 0 {
             for level in 0..<levels
             where max(state[level: level].version, state[lastOn: level]) < state[machine: index].owed {

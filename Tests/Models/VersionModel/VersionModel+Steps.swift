@@ -41,10 +41,11 @@ extension VersionModel.Model {
 
     // MARK: Memory
 
-    private func remember(_ version: UInt8, _ machine: inout Machine) {
+    private func remember(_ version: UInt8, isRemoval: Bool, _ machine: inout Machine) {
         if mistake == .offForgotten, machine.mode == .off { return }
         if machine.hasOldFile { return }
         machine.seen = max(machine.seen, version)
+        machine.isRemovalSeen = isRemoval || machine.isRemovalSeen && mistake != .removalHidden
     }
 
     /// Whether a version may be taken from a server.
@@ -85,7 +86,7 @@ extension VersionModel.Model {
             if machine.writer.isRemoval, mistake != .removalForgotten {
                 // The removal is remembered, and the entry is not deleted.
                 add(.killWriter(index)) { state in
-                    remember(machine.writer.version, &state[machine: index])
+                    remember(machine.writer.version, isRemoval: true, &state[machine: index])
                     endWriter(machine.writer, &state[machine: index])
                 }
             }
@@ -138,8 +139,8 @@ extension VersionModel.Model {
             return
         }
         if writer.isRemoval {
-            if mistake != .removalForgotten { remember(writer.version, &machine) }
-            machine.entry = 0
+            if mistake != .removalForgotten { remember(writer.version, isRemoval: true, &machine) }
+            (machine.entry, machine.removed) = (0, max(machine.removed, writer.version))
         } else {
             machine.entry = writer.version
         }
@@ -155,7 +156,9 @@ extension VersionModel.Model {
             addEvictionWithoutStripe(index, state, add)
         } else if machine.entry != 0, machine.isStripeFree {
             add(.evict(index)) { state in
-                if mistake != .evictionForgotten { remember(machine.entry, &state[machine: index]) }
+                if mistake != .evictionForgotten {
+                    remember(machine.entry, isRemoval: false, &state[machine: index])
+                }
                 state[machine: index].entry = 0
             }
             if mistake == .evictionRememberedLate {
@@ -174,7 +177,7 @@ extension VersionModel.Model {
             add(.chooseForEviction(index)) { $0[machine: index].evicting = machine.entry }
         } else {
             add(.evict(index)) { state in
-                remember(machine.evicting, &state[machine: index])
+                remember(machine.evicting, isRemoval: false, &state[machine: index])
                 (state[machine: index].evicting, state[machine: index].entry) = (0, 0)
             }
         }
@@ -188,8 +191,15 @@ extension VersionModel.Model {
         }
         if machine.seen != 0 {
             add(.drop(index)) { state in
-                drop(machine.seen, &state)
-                state[machine: index].seen = 0
+                if machine.isRemovalSeen {
+                    drop(machine.seen, &state)
+                } else {
+                    state.left.drops -= 1
+                    // An older value may return, unless it was removed.
+                    let rest = max(machine.removed, machine.cleared)
+                    state[machine: index].promised = min(machine.promised, rest)
+                }
+                (state[machine: index].seen, state[machine: index].isRemovalSeen) = (0, false)
             }
         }
         add(.dropOfAnotherKey(index)) { drop(machine.clock, &$0) }
@@ -212,13 +222,13 @@ extension VersionModel.Model {
         case .control:
             machine.clock = mistake == .clockNotRestored ? Self.earliest(at: reading) : machine.kept
         case .versions:
-            machine.seen = 0
+            (machine.seen, machine.isRemovalSeen) = (0, false)
             machine.floor = mistake == .floorNotRestored ? 0 : machine.clock
             machine.kept = machine.clock
             machine.hasOldFile = mistake == .oldFileUsed
         case .outbox: loseNotes(&machine)
         case .versionsAndControl, .all:
-            machine.seen = 0
+            (machine.seen, machine.isRemovalSeen) = (0, false)
             let ahead = mistake == .floorAtWallClock ? 0 : Self.uncertainty
             machine.floor = Self.latest(at: reading + ahead)
             (machine.clock, machine.kept) = (machine.floor, machine.floor)
@@ -274,12 +284,12 @@ extension VersionModel.Model {
         (machine.answer, machine.isAccepted) = (.none, false)
         if mistake != .clockNotMoved { moveClock(beyond: answer.version, &machine) }
         if answer.isRemoval {
-            if mistake != .seenRemovalForgotten { remember(answer.version, &machine) }
-            machine.entry = 0
+            if mistake != .seenRemovalForgotten { remember(answer.version, isRemoval: true, &machine) }
+            (machine.entry, machine.removed) = (0, max(machine.removed, answer.version))
         } else if isStored {
             machine.entry = answer.version
         } else {
-            if mistake != .unstoredForgotten { remember(answer.version, &machine) }
+            if mistake != .unstoredForgotten { remember(answer.version, isRemoval: false, &machine) }
             if mistake != .olderEntryStays { machine.entry = 0 }
         }
         if promise(answer.version, &machine) { state.isBroken = true }

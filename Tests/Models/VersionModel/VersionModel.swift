@@ -11,15 +11,15 @@
 ///
 /// - the entry on disk, which the disk may evict. It may have expired, so readers may ask the servers although it exists;
 /// - the file of versions. It has a bounded table of the versions that the machine has seen of keys that are no longer on
-///   disk; a floor, at least as high as each version that was dropped from the table; and a limit that the clock never
-///   passes without raising it first (`kept`);
+///   disk; a floor, at least as high as each version of a removed key that was dropped from the table; and a limit that the
+///   clock never passes without raising it first (`kept`);
 /// - the control file with the clock, the outbox with the note of the latest change, and the file of rules with the
 ///   version of the last removal of all values;
 /// - a writer, which holds the key's stripe from drawing its version to changing the entry;
 /// - a reader, which asks a level, then compares the answer and stores it, with the stripe held exclusively;
 /// - the sender, which waits for the stripe, reads the note and the entry, and updates the levels one after the other. If
-///   there is no entry, it sends a removal with the version of the note. It also puts the entry into the first of two
-///   levels without a note.
+///   there is no entry, or one that is older than the note, it sends a removal with the version of the note. It also puts
+///   the entry into the first of two levels without a note.
 ///
 /// A reader takes an answer only if the answer is newer than the last removal of all values, and not older than what the
 /// machine knows of the key: the entry or the version in the table, or if there is neither, the floor, which the answer
@@ -40,13 +40,15 @@
 ///
 /// The model checks, for servers of all kinds:
 ///
-/// - What a get returns, or a removal made or seen on the machine, is never followed by an older version there.
+/// - What a get returns, or a removal made or seen on the machine, is never followed by an older version there. If the
+///   value was evicted, and its version was dropped from the table, this still holds for the last removal.
 /// - A change is newer than all that the machine has seen before, so nothing of that undoes it.
 ///
 /// For servers that compare or have conditions:
 ///
 /// - The version of a server never decreases, unless the server loses the value.
 /// - Once a note is struck out, each level has the change or a newer one, unless it loses that.
+/// - A server has no removal with the version of a value that is on disk, unless it has lost the value.
 ///
 /// For plain servers: a request never replaces a version that the server had when the sender decided on the request.
 ///
@@ -92,8 +94,10 @@ enum VersionModel {
         case clockNotKept
         /// A new control file begins with the wall clock's time.
         case clockNotRestored
-        /// If a version is dropped from the table, the floor stays.
+        /// If the version of a removed key is dropped from the table, the floor stays.
         case floorNotRaised
+        /// After an eviction, the table no longer shows that the key was removed before.
+        case removalHidden
         /// A new file of versions begins without a floor.
         case floorNotRestored
         /// After another file of versions has replaced the first one, a process still writes to the first one.
@@ -106,6 +110,8 @@ enum VersionModel {
         case drawnBeforeStripe
         /// The sender reads the entry while a writer holds the stripe.
         case noBarrier
+        /// The sender sends an entry that is older than the note.
+        case olderEntrySent
         /// The sender strikes out any note of the key.
         case struckWithoutNumber
         /// The sender strikes out the note when the first level has the change.
@@ -150,6 +156,8 @@ enum VersionModel {
         var entry: UInt8 = 0
         /// The version in the table of the file of versions; 0 if the key is not there.
         var seen: UInt8 = 0
+        /// Whether the key was removed before the version in the table.
+        var isRemovalSeen = false
         var floor: UInt8 = 0
         /// The version of the last removal of all values, in the file of rules.
         var cleared: UInt8 = 0
@@ -182,6 +190,8 @@ enum VersionModel {
         var base: UInt8 = 0
         /// The newest version that a get on this machine has returned, or of a change made or a removal seen here.
         var promised: UInt8 = 0
+        /// The latest removal made or seen on this machine.
+        var removed: UInt8 = 0
         /// The latest change that was noted; 0 if the outbox was lost since.
         var owed: UInt8 = 0
         var changesLeft: UInt8

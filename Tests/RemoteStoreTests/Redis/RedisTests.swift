@@ -43,8 +43,10 @@ import Testing
             RedisCommand.set(text("k"), text("v"), lifetime: 1500)
                 == text("*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nPX\r\n$4\r\n1500\r\n")
         )
-        let nx = RedisCommand.set(text("k"), text("v"), lifetime: 7, ifMissing: true)
-        #expect(String(decoding: nx, as: UTF8.self).hasSuffix("$2\r\nPX\r\n$1\r\n7\r\n$2\r\nNX\r\n"))
+        #expect(
+            RedisCommand.get(text("k"), first: 16)
+                == text("*4\r\n$8\r\nGETRANGE\r\n$1\r\nk\r\n$1\r\n0\r\n$2\r\n15\r\n")
+        )
         #expect(RedisCommand.set(text("k"), []) == text("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n"))
         #expect(
             RedisCommand.hello(password: "p")

@@ -12,11 +12,15 @@ import Transport
 
 /// An HTTP server, used without a cache.
 @Suite(.takesTurns) struct HTTPStoreTests {
-    private func store(_ server: WebServer, longest: Int64 = 16 << 20) throws -> HTTPStore {
+    private func store(
+        _ server: WebServer,
+        _ form: HTTPStore.Form = .action,
+        longest: Int64 = 16 << 20
+    ) throws -> HTTPStore {
         let paths = try #require(RemotePaths())
         let address = try RemoteAddress(server.url())
         let security = TransportSecurity()
-        return HTTPStore(address, paths, .action, as: .anybody, security, longest: longest, over: Transport())
+        return HTTPStore(address, paths, form, as: .anybody, security, longest: longest, over: Transport())
     }
 
     @Test func `a head that begins with a folded line is an error, and later requests succeed`() throws {
@@ -45,25 +49,121 @@ import Transport
         #expect(gets.withLock { $0 } == 300)
     }
 
-    /// 412: the entry exists; 409: S3 is storing another one; 501: the server does not support the condition.
-    @Test(arguments: [(201, 1), (412, 1), (409, 1), (501, 2)])
-    func `a put that must not replace an entry is conditional`(status: Int, count: Int) throws {
-        let requests = Locked<[String?]>([])
+    /// Bodies with entity tags, which change under the conditions of RFC 9110.
+    private final class Objects: Sendable {
+        private let bodies = Locked<[String: (body: Data, tag: Int)]>([:])
+        /// Returns the status of the next put; called before it is carried out.
+        let onPut: @Sendable (Objects) -> Int?
+
+        init(onPut: @escaping @Sendable (Objects) -> Int? = { _ in nil }) { self.onPut = onPut }
+
+        func answer(_ request: WebServer.Request) -> WebServer.Answer {
+            let present = bodies.withLock { $0[request.path] }
+            guard request.method == "PUT" else {
+                return present.map { WebServer.Answer(200, ["ETag: \"\($0.tag)\""], $0.body) }
+                    ?? WebServer.Answer(404)
+            }
+            if let status = onPut(self) { return WebServer.Answer(status) }
+            return bodies.withLock { bodies in
+                let present = bodies[request.path]
+                if request["If-None-Match"] == "*", present != nil { return WebServer.Answer(412) }
+                if let tag = request["If-Match"], tag != present.map({ "\"\($0.tag)\"" }) {
+                    return WebServer.Answer(412)
+                }
+                bodies[request.path] = (request.body, (present?.tag ?? 0) + 1)
+                return WebServer.Answer(201)
+            }
+        }
+    }
+
+    private func parcel(_ text: String, _ seconds: Int64) -> RemoteEntry {
+        let bytes = Data(text.utf8)
+        var record = Record(content: Content(of: bytes.span), created: .now)
+        record.version = ChangeVersion(rawValue: UInt64(seconds) << 32)
+        return RemoteEntry(record: record.encoded(for: key), bytes: bytes, digest: record.content.digest)
+    }
+
+    private let key = Digest(ofKey: "key")
+
+    @Test(arguments: [HTTPStore.Form.action, .plain])
+    func `an older value does not replace a newer one, and a value not itself`(form: HTTPStore.Form) throws {
+        let objects = Objects()
+        let server = try WebServer { objects.answer($0) }
+        defer { server.stop() }
+        let store = try store(server, form)
+        func put(_ parcel: RemoteEntry, onlyReplacing: Bool = false) throws -> Bool {
+            try store.putIfNewer(key, parcel, onlyReplacing: onlyReplacing, until: .now + hangLimit)
+        }
+        #expect(try !put(parcel("none", 1), onlyReplacing: true))
+        #expect(try put(parcel("second", 2)))
+        #expect(try !put(parcel("first", 1)))
+        #expect(try !put(parcel("second", 2)))
+        #expect(try put(parcel(String(repeating: "x", count: 100_000), 3)), "beside its entry")
+        #expect(try store.get(key, until: .now + hangLimit)?.bytes.count == 100_000)
+        let removal = RemoteEntry(removalOf: key, at: ChangeVersion(rawValue: 4 << 32))
+        #expect(try put(removal, onlyReplacing: true))
+        #expect(try store.get(key, until: .now + hangLimit)?.record == removal.record)
+        #expect(try !put(parcel("second", 2)))
+    }
+
+    @Test func `a put that another client overtakes is compared again`() throws {
+        let newer = Locked<RemoteEntry?>(nil)
+        let addresses = Locked<HTTPStore?>(nil)
+        let key = key
+        let objects = Objects { _ in
+            // The other client's own put finds nothing to send.
+            guard let entry = newer.withLock({ $0.take() }), let other = addresses.withLock({ $0 }) else {
+                return nil
+            }
+            let isStored = try? other.putIfNewer(key, entry, onlyReplacing: false, until: .now + hangLimit)
+            #expect(isStored == true)
+            return nil
+        }
+        let server = try WebServer { objects.answer($0) }
+        defer { server.stop() }
+        let store = try store(server)
+        addresses.withLock { $0 = store }
+        newer.withLock { $0 = parcel("newer", 5) }
+        #expect(try !store.putIfNewer(key, parcel("older", 4), onlyReplacing: false, until: .now + hangLimit))
+        newer.withLock { $0 = parcel("between", 6) }
+        #expect(try store.putIfNewer(key, parcel("newest", 7), onlyReplacing: false, until: .now + hangLimit))
+        #expect(try store.get(key, until: .now + hangLimit)?.bytes == Data("newest".utf8))
+    }
+
+    @Test(arguments: [(501, true), (409, false), (412, false)])
+    func `a server without conditions stores the value, and endless conflicts are an error`(
+        status: Int,
+        isStored: Bool
+    ) throws {
+        let conditions = Locked<[String?]>([])
         let server = try WebServer { request in
+            guard request.method == "PUT" else { return WebServer.Answer(404) }
             let condition = request["If-None-Match"]
-            requests.withLock { $0.append(condition) }
+            conditions.withLock { $0.append(condition) }
             return WebServer.Answer(condition == nil ? 201 : status)
         }
         defer { server.stop() }
-        let key = Digest(ofKey: "key")
-        let content = Content(of: Data("value".utf8).span)
-        let record = Record(content: content, created: .now).encoded(for: key)
-        let parcel = RemoteEntry(record: record, bytes: Data("value".utf8), digest: content.digest)
         let store = try store(server)
-        try store.put(key, parcel, ifMissing: true, until: .now + hangLimit)
-        #expect(requests.withLock { $0 } == Array((["*", nil] as [String?]).prefix(count)))
-        try store.put(key, parcel, until: .now + hangLimit)
-        #expect(requests.withLock { $0.last } == .some(nil))
+        do throws(RemoteFailure) {
+            let result = try store.putIfNewer(
+                key,
+                parcel("value", 1),
+                onlyReplacing: false,
+                until: .now + hangLimit
+            )
+            #expect(result && isStored)
+        } catch {
+            #expect(error.kind == (status == 409 ? .refused : .failed) && !isStored)
+        }
+        #expect(conditions.withLock { $0 } == (isStored ? ["*", nil] : .init(repeating: "*", count: 10)))
+    }
+
+    /// 403: a missing object of S3 for clients that may not list objects; 416: an empty object.
+    @Test(arguments: [403, 404, 416]) func `what is not an entry is replaced`(status: Int) throws {
+        let server = try WebServer { WebServer.Answer($0.method == "PUT" ? 201 : status) }
+        defer { server.stop() }
+        let store = try store(server, .plain)
+        #expect(try store.putIfNewer(key, parcel("value", 1), onlyReplacing: false, until: .now + hangLimit))
     }
 
     @Test(arguments: [Int64.max, Int64.max - 1, Int64.max / 2 + 1])

@@ -40,10 +40,23 @@ final class FakeClient: RemoteClient {
 
     /// Returns the stored text of a key.
     func text(_ key: String) -> String? {
-        state.withLock { $0.parcels[Digest(ofKey: key)].map { String(decoding: $0.bytes, as: UTF8.self) } }
+        guard !hasRemoval(of: key) else { return nil }
+        return state.withLock {
+            $0.parcels[Digest(ofKey: key)].map { String(decoding: $0.bytes, as: UTF8.self) }
+        }
     }
 
-    func has(_ key: String) -> Bool { state.withLock { $0.parcels[Digest(ofKey: key)] != nil } }
+    /// Returns whether the server has a value of the key.
+    func has(_ key: String) -> Bool { record(key).map { !$0.isNothing } ?? false }
+
+    /// Returns whether the server knows that the key was removed.
+    func hasRemoval(of key: String) -> Bool { record(key)?.isNothing ?? false }
+
+    /// Returns the record of a key.
+    func record(_ key: String) -> Record? {
+        let name = Digest(ofKey: key)
+        return state.withLock { $0.parcels[name] }.flatMap { Record(decoding: $0.record, for: name) }
+    }
 
     /// Stores this value with this record.
     func set(_ text: String, _ key: String, _ record: Record) {
@@ -51,6 +64,16 @@ final class FakeClient: RemoteClient {
         let bytes = record.encoded(for: name)
         let parcel = RemoteEntry(record: bytes, bytes: Data(text.utf8), digest: record.content.digest)
         state.withLock { $0.parcels[name] = parcel }
+    }
+
+    /// Loses a key.
+    func forget(_ key: String) { state.withLock { $0.parcels[Digest(ofKey: key)] = nil } }
+
+    func parcel(_ key: String) -> RemoteEntry? { state.withLock { $0.parcels[Digest(ofKey: key)] } }
+
+    /// Replaces what is stored under a key, as after a restart with an old copy.
+    func restore(_ parcel: RemoteEntry, _ key: String) {
+        state.withLock { $0.parcels[Digest(ofKey: key)] = parcel }
     }
 
     /// Applies the unanswered changes in their order.
@@ -105,17 +128,22 @@ final class FakeClient: RemoteClient {
         }
     }
 
-    func put(
+    func putIfNewer(
         _ key: Digest,
         _ parcel: RemoteEntry,
-        ifMissing: Bool,
+        onlyReplacing: Bool,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) {
+    ) throws(RemoteFailure) -> Bool {
         try begin((key, parcel), deadline)
         if let interference = state.withLock({ exchange(&$0.interference, with: nil) }) { interference() }
-        state.withLock { state in
-            if state.mood == .agreeing || ifMissing && state.parcels[key] != nil { return }
+        return state.withLock { state in
+            if state.mood == .agreeing { return true }
+            let present = state.parcels[key].map { $0.version(of: key) }
+            if present == nil && onlyReplacing || present.map({ $0 >= parcel.version(of: key) }) ?? false {
+                return false
+            }
             state.parcels[key] = parcel
+            return true
         }
     }
 
