@@ -88,7 +88,11 @@ struct RemoteChaosTests {
                 progress(300)
                 gate.answer(nil)
             case .killWorker: try workers.restart(Int.random(in: 0..<Workers.count, using: &random))
-            case .loseControl: unlink("\(directory.path)/\(machine)/control")
+            case .loseControl:
+                // This file must not be deleted while processes use it.
+                workers.kill(onMachine: machine)
+                unlink("\(directory.path)/\(machine)/control")
+                try workers.startMissing()
             case .loseOutbox: unlink("\(directory.path)/\(machine)/outbox")
             case .loseVersions: unlink("\(directory.path)/\(machine)/versions")
             }
@@ -131,10 +135,23 @@ private final class Workers {
     }
 
     func restart(_ index: Int) throws {
-        guard let process = processes[index] else { return }
-        kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
+        end(index)
         try start(index)
+    }
+
+    private func end(_ index: Int) {
+        guard let process = processes[index] else { return }
+        Glibc.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+        processes[index] = nil
+    }
+
+    func kill(onMachine machine: Int) {
+        for index in processes.indices where index % 2 == machine { end(index) }
+    }
+
+    func startMissing() throws {
+        for index in processes.indices where processes[index] == nil { try start(index) }
     }
 
     /// Whether a process has ended with an error.

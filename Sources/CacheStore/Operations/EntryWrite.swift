@@ -56,7 +56,7 @@ struct EntryWrite: ~Copyable {
     private let now: Timestamp
     /// Whether the value is not sent to other machines.
     private let staysHere: Bool
-    /// The version of a value that comes from another machine.
+    /// The version of a value that comes from another machine, or that is stored without one.
     private let version: ChangeVersion
     /// The record as it is stored on disk.
     private let record: [UInt8]
@@ -387,7 +387,7 @@ struct EntryWrite: ~Copyable {
         willWrite?()
         let order = isKnownElsewhere ? nil : try store.versions.draw(under: lock)
         if !isKnownElsewhere, !staysHere {
-            store.note(key, .put(content: content.digest, length: content.length), order)
+            store.note(key, .put(content: content.digest, length: content.length), order ?? version)
         }
         let change = try control.beginChange(of: key)
         // A rule that comes into force after this may remove the value.

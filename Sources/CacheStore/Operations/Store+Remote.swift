@@ -41,7 +41,8 @@ extension Store {
     package func noteChanges(_ isOn: Bool) {
         guard control.writableWords != nil else { return }
         if !versions.areInUse { beginVersions() }
-        control.setNotesChanges(isOn)
+        // Without versions, no server could tell an older change from a later one.
+        control.setNotesChanges(isOn && versions.areInUse)
     }
 
     /// How long to wait for another process that begins to draw versions.

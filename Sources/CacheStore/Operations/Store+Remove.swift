@@ -116,7 +116,7 @@ extension Store {
         }
         let stored = try entries.read(key)
         guard isMeant(stored) else { return (false, nil) }
-        if stored?.record?.staysHere != true { try recordRemoval(of: key, under: lock) }
+        try recordRemoval(of: key, isSent: stored?.record?.staysHere != true, under: lock)
         // Raises the generation even if there is no entry, like any other removal.
         let change = try control.beginChange(of: key, publishes: false)
         let isRemoved = try entries.delete(key, under: lock)

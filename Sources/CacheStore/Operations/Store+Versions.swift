@@ -13,9 +13,15 @@ extension Store {
     ///
     /// Also if there is no entry: remote stores may have one. Three loads in a directory that has never used remote stores,
     /// and up to five system calls in others.
-    func recordRemoval(of key: Digest, under lock: borrowing StripeLock) throws(CacheError) {
+    ///
+    /// - Parameter isSent: whether the removal is sent to the remote stores.
+    func recordRemoval(
+        of key: Digest,
+        isSent: Bool = true,
+        under lock: borrowing StripeLock
+    ) throws(CacheError) {
         let version = try versions.draw(under: lock)
-        note(key, .remove, version)
+        if isSent { note(key, .remove, version) }
         if let version { versions.remember(version, of: key, isRemoval: true, under: lock) }
     }
 

@@ -106,6 +106,8 @@ package struct Outbox: Sendable {
             waitingBytes -= Self.length(of: earlier)
             return
         }
+        // A process may append an earlier change, such as the entry that it has read before the later change.
+        if let earlier, earlier.number > record.number { return }
         // A file that exceeds the limits is possible; records beyond them are ignored.
         guard hasRoom(for: record) else {
             refusedRecords += 1

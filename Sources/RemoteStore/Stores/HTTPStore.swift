@@ -98,7 +98,7 @@ final class HTTPStore: RemoteClient {
     ) throws(RemoteFailure) -> Bool {
         let version = parcel.version(of: key)
         var isContentStored = false
-        var conflict = 0
+        var (conflict, isFolderMissing) = (0, false)
         for _ in 0..<Self.attempts {
             let present = try find(key, until: deadline)
             if present == nil, onlyReplacing { return false }
@@ -117,10 +117,10 @@ final class HTTPStore: RemoteClient {
                 until: deadline
             )
             guard let found else { return true }
-            conflict = found
+            (conflict, isFolderMissing) = (found, found == 409 && present == nil)
         }
         // Otherwise other clients change the entry again and again.
-        let kind: RemoteFailure.Kind = conflict == 409 ? .refused : .failed
+        let kind: RemoteFailure.Kind = isFolderMissing ? .refused : .failed
         throw RemoteFailure(kind, "\(address.name): PUT: status \(conflict)")
     }
 
@@ -212,6 +212,8 @@ final class HTTPStore: RemoteClient {
             let response = try send("PUT", path, body, digest, fields: [condition], until: deadline)
             // The object has changed; or another client stores one at this moment (S3), or a folder is missing (WebDAV).
             if response.status == 412 || response.status == 409 { return response.status }
+            // The object was deleted meanwhile (S3).
+            if response.status == 404, condition.isNamed("if-match") { return response.status }
             // Some S3-compatible servers don't support the condition.
             if response.status != 501 {
                 try check(response, "PUT")

@@ -84,12 +84,17 @@ extension OutboxSender {
         var isOptional = false
 
         /// Creates a removal.
-        init(removalOf key: Digest, at version: ChangeVersion, isOptional: Bool = false) {
+        init(removalOf key: Digest, at version: ChangeVersion) {
             self.key = key
             self.version = version
-            self.isOptional = isOptional
             parcel = RemoteEntry(removalOf: key, at: version)
             isRemoval = true
+        }
+
+        /// Creates the removal of what is older than a value that is not sent; the value itself may be sent later.
+        init(removalBefore version: ChangeVersion, of key: Digest) {
+            self.init(removalOf: key, at: ChangeVersion(rawValue: max(1, version.rawValue) - 1))
+            isOptional = true
         }
 
         init(of key: Digest, _ version: ChangeVersion, _ parcel: RemoteEntry) {
@@ -110,7 +115,7 @@ extension OutboxSender {
         }
         if found.record.staysHere { return nil }
         guard let parcel = makeParcel(found.record, found.value, key) else {
-            return Change(removalOf: key, at: found.record.version, isOptional: true)
+            return Change(removalBefore: found.record.version, of: key)
         }
         return Change(of: key, found.record.version, parcel)
     }
@@ -204,7 +209,7 @@ extension OutboxSender {
             store.counters.add(.remoteDropped)
             // The server's present value of the key is outdated.
             if !change.isRemoval {
-                _ = tell(server, Change(removalOf: change.key, at: change.version, isOptional: true), store)
+                _ = tell(server, Change(removalBefore: change.version, of: change.key), store)
             }
             return true
         }

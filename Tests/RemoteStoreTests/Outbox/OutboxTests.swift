@@ -75,6 +75,12 @@ import Testing
         #expect(outbox.pending.last == removal && outbox.waitingBytes == 7)
     }
 
+    @Test("an earlier change that is recorded later does not replace a later one")
+    func overtaking() {
+        let removal = OutboxRecord(number: 4, entry: Digest(ofKey: "a"), work: .remove)
+        #expect(outbox(reading: file([removal, put(3, "a")])).pending == [removal])
+    }
+
     @Test("a truncated file loses only the truncated records, and later ones are found")
     func cutOff() {
         let whole = file([put(1), put(2), put(3)])
