@@ -81,7 +81,6 @@ struct VersionModelTests {
         Case(testDescription: "plain server, lost value", server: .plain, budget: .init(lostValues: 1)),
     ]
     static let large = [
-        fullTableLater,
         Case(testDescription: "three changes", changes: (2, 1)),
         Case(testDescription: "lost value, late request", budget: .init(lateRequests: 1, lostValues: 1)),
         Case(testDescription: "lost files, later time", budget: .init(losses: 1, ticks: 1)),
