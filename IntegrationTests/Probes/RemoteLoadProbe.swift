@@ -9,7 +9,7 @@ import TestSupport
 ///
 /// `remoteLoad DIRECTORY MACHINE AHEAD GETS URL…` uses the cache DIRECTORY/MACHINE, MACHINE being 0 or 1, with a
 /// level for each URL, by a clock that is AHEAD seconds ahead, until all processes together have made GETS gets. It gets,
-/// puts and removes random keys, and counts in the monitor in DIRECTORY what it finds. Every few thousand calls it opens the
+/// puts and removes random keys, and counts the results in the monitor in DIRECTORY. Every few thousand calls it opens the
 /// cache again, sometimes with another mode of the servers.
 struct RemoteLoadProbe {
     private let monitor: RemoteMonitor

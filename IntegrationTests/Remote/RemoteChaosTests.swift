@@ -16,7 +16,7 @@ private let hasServers =
 struct RemoteChaosTests {
     private static let gets = isSoak ? 1_000_000 : 20_000
 
-    /// What is done to the servers, the processes and the files; with what ends it.
+    /// A disturbance of the servers, the processes or the files.
     private enum Disturbance: CaseIterable {
         case killNear, stopNear, killFar, stopFar
         /// Copies the files of nginx; puts the copy in place of the files.
@@ -36,7 +36,7 @@ struct RemoteChaosTests {
 
     @Test
     func
-        `whatever happens, no get fails, no value is wrong, and what a machine has replaced does not return`()
+        `no disturbance makes a get fail, or returns a wrong value or one that the machine has replaced`()
         throws
     {
         var random = SystemRandomNumberGenerator()

@@ -256,7 +256,7 @@ private let hasOpenSSL = FileManager.default.isExecutableFile(atPath: "/usr/bin/
         let one = try open("one", CacheConfiguration.Remote(servers: [server.url]))
         try one.put("value", forKey: "key")
         waitUntil("it is sent") { one.directory.activity.remoteWrites == 1 }
-        // The sender has compared its change with what the server has.
+        // The sender has looked for the entry before it sent its own.
         let path = "GET /ac/\(Digest(of: Data("key".utf8)))"
         func requests() -> Int { server.requests.filter { $0.hasPrefix(path) }.count }
         waitUntil("it is logged") { requests() == 1 }

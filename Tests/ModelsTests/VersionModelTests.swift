@@ -174,7 +174,7 @@ extension VersionModel.Mistake {
         case .offForgotten: VersionModelTests.modes
         case .clockNotKept, .clockNotRestored, .floorNotRestored, .oldFileUsed, .floorAtWallClock:
             VersionModelTests.lostFiles
-        case .farAheadTaken: VersionModelTests.farClock
+        case .farAheadTaken, .farAheadKept: VersionModelTests.farClock
         case .struckAfterFirstLevel, .fillUnconditional: VersionModelTests.levels
         }
     }

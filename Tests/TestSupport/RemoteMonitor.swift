@@ -3,7 +3,7 @@
 import Glibc
 import Platform
 
-/// What the processes of two machines know of each other's values, in a file that all of them map.
+/// The values that the processes of two machines have stored and seen, in a file that all of them map.
 ///
 /// Each put has a ticket, which its value contains. A machine has seen a ticket if it has put the value, or a get there
 /// has returned it. When a put or a removal of a key ends on a machine, all tickets that the machine had seen of the key
@@ -17,11 +17,11 @@ import Platform
 /// then for each machine, for each ticket, a word: 0, or the retirement of the ticket
 /// ```
 package final class RemoteMonitor {
-    /// What a test counts.
+    /// The counts of a test.
     package enum Count: Int, CaseIterable {
         case gets = 2
         case hits, remoteHits, puts, removals, failures
-        /// Gets of bytes that nobody has put, or of a retired ticket.
+        /// Gets of bytes that no process has put, and gets of a retired ticket.
         case wrong, returned
     }
 
@@ -99,7 +99,7 @@ package final class RemoteMonitor {
         }
     }
 
-    /// Changes a key while no other process of the machine does, and retires what the machine has seen of it before.
+    /// Changes a key while no other process of the machine does, and retires the tickets that the machine has seen before.
     ///
     /// If this process is killed meanwhile, nothing is retired.
     ///

@@ -18,7 +18,7 @@ package struct ChangeVersion: Sendable, Hashable, Comparable {
     /// Before all changes.
     package static let none = ChangeVersion(rawValue: 0)
     /// After all changes.
-    static let highest = ChangeVersion(rawValue: .max)
+    package static let highest = ChangeVersion(rawValue: .max)
 
     /// How far versions of a machine may be ahead of the clock of another machine that takes them.
     static let furthestAhead: Duration = .seconds(3600)

@@ -16,7 +16,7 @@ import Platform
 //      …   1…10  idle lifetime                          flag 02; flag 04: as long as expires − created
 //      …   1…10  stale until, as a span after expires   flag 08
 //      …      1  cost of the computation                flag 10
-//      …   2…10  version of the change: two varints     flag 80
+//      …   2…11  version of the change: two varints     flag 80
 //      …      …  details: varint length, then items     flag 20
 //      …      …  key: UTF-8, all the rest               flag 40
 // ```
@@ -121,9 +121,9 @@ extension Record {
         return flags
     }
 
-    /// The maximum size in bytes without details and key: 38 bytes up to the check, 6 for the time, 6 varints of 10, one
-    /// for the cost.
-    private static let fixedSize = 105
+    /// The maximum size in bytes without details and key: 38 bytes up to the check, 6 for the time, 5 varints of 10, one
+    /// for the cost, 11 for the version.
+    private static let fixedSize = 106
 
     /// Parses the result of ``encoded(for:)``; returns nil for any other bytes.
     ///

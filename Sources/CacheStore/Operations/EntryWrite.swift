@@ -385,18 +385,18 @@ struct EntryWrite: ~Copyable {
         guard try isMet(condition, packed, under: lock) else { return .conflict }
         store.atStep?(.entryLocked)
         willWrite?()
+        let change = try control.beginChange(of: key)
+        // A rule that comes into force after this may remove the value.
+        let rulesInForce = control.rulesVersion
+        if !isUnconditional, rules != rulesInForce { return .conflict }
+        control.noteCreated(created)
         let order = isKnownElsewhere ? nil : try store.versions.draw(under: lock)
         if !isKnownElsewhere, !staysHere {
             store.note(key, .put(content: content.digest, length: content.length), order ?? version)
         }
-        let change = try control.beginChange(of: key)
-        // A rule that comes into force after this may remove the value.
-        let version = control.rulesVersion
-        if !isUnconditional, rules != version { return .conflict }
-        control.noteCreated(created)
-        let mayBeMeant = version != 0 && control.mayBeMeant(created)
+        let mayBeMeant = rulesInForce != 0 && control.mayBeMeant(created)
         let isNew = try entries.write(
-            completed(order, followedRule: mayBeMeant ? version : nil),
+            completed(order, followedRule: mayBeMeant ? rulesInForce : nil),
             for: key,
             accessed: accessed,
             mayCreate: reservation.includesEntry,
@@ -411,7 +411,7 @@ struct EntryWrite: ~Copyable {
         // An overwrite in a pack changes no generation.
         if isReplaced { return .written(nil) }
         // A new rule may have raised the generation before this writer did.
-        return .written(control.rulesVersion == version ? generation : nil)
+        return .written(control.rulesVersion == rulesInForce ? generation : nil)
     }
 
     /// Whether the value comes from a remote store, to which it must not be sent again, or is only moved.
@@ -445,7 +445,7 @@ struct EntryWrite: ~Copyable {
         }
     }
 
-    /// Returns the record with what was not known before the stripe was locked.
+    /// Returns the record with the fields that were not known before the stripe was locked.
     ///
     /// - Parameters:
     ///   - version: the version of the change.

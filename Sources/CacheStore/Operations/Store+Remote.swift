@@ -124,8 +124,8 @@ extension Store {
     /// Returns whether no process has written the key since `absence` was returned.
     package func isCurrent(_ absence: Absence) -> Bool { control.isCurrent(absence.generation) == true }
 
-    /// Stores a value of a remote store, unless the key was written or removed since the request, or the value is older than
-    /// what this machine has seen of the key.
+    /// Stores a value of a remote store, unless the key was written or removed since the request, or this machine
+    /// has seen a newer value of the key.
     package func adopt(
         _ bytes: Span<UInt8>,
         for key: Digest,

@@ -2,7 +2,7 @@
 
 import Platform
 
-/// Functions that keep older values of remote stores from replacing what this machine has seen (``Versions``).
+/// Functions that keep older values of remote stores from replacing newer ones (``Versions``).
 extension Store {
     /// The mode in which a change locks the stripe of its key, unless it needs to be alone for another reason.
     ///
@@ -25,7 +25,7 @@ extension Store {
         if let version { versions.remember(version, of: key, isRemoval: true, under: lock) }
     }
 
-    /// Returns whether a value of another machine may replace what this machine has, or has seen, of the key.
+    /// Returns whether a value of another machine is not older than the values of the key that this machine has seen.
     ///
     /// If so, all changes that this machine makes from now on are later than the value. One load in a directory that has
     /// never used remote stores; otherwise three system calls if there is no entry.
@@ -39,8 +39,9 @@ extension Store {
     ) throws(CacheError) -> Bool {
         guard versions.areInUse else { return true }
         guard version > versions.cleared else { return false }
-        if let record = stored?.record {
-            guard version >= record.version else { return false }
+        if let stored {
+            // The version of a damaged record is not known: a put or a collection replaces or deletes it first.
+            guard let record = stored.record, version >= record.version else { return false }
         } else {
             let latest = try versions.latest(of: key, under: lock)
             guard version > latest.version || latest.isExact && version == latest.version else {
@@ -73,9 +74,10 @@ extension Store {
     ///
     /// One load in a directory that has never used remote stores, and four system calls in others.
     func rememberVersion(of key: Digest, under lock: borrowing StripeLock) throws(CacheError) {
-        guard versions.areInUse, let bytes = try entries.recordBytes(key),
-            let record = Record(decoding: bytes, for: key)
-        else { return }
-        versions.remember(record.version, of: key, isRemoval: false, under: lock)
+        guard versions.areInUse, let bytes = try entries.recordBytes(key) else { return }
+        // The version of a damaged record is not known, but not later than this one.
+        let record = Record(decoding: bytes, for: key)
+        let version = if let record { record.version } else { try versions.draw(under: lock) }
+        if let version { versions.remember(version, of: key, isRemoval: false, under: lock) }
     }
 }

@@ -6,8 +6,8 @@ import Platform
 ///
 /// A directory that has never used remote stores has no file `versions`, and draws none. Otherwise each change draws a
 /// version under the exclusive stripe of its key and stores it in the record, whatever the mode of the remote stores is.
-/// Before the entry of a key is deleted, its version is remembered in the file. So no older value of a server replaces
-/// what this machine has seen. `VersionModel` explores this protocol.
+/// Before the entry of a key is deleted, its version is remembered in the file. So no older value of a server replaces a
+/// newer one. `VersionModel` explores this protocol.
 ///
 /// The clock is a word of the control file, and never passes the limit in the file `versions`. If one of the two files is
 /// lost, it is restored from the other one; if both are lost, from the time of day, with ``ChangeVersion/uncertainty``.
@@ -26,7 +26,9 @@ package final class Versions: Sendable {
     /// How often a call repeats its work because the file was replaced meanwhile.
     private static let attempts = 100
     /// How long to wait for another process that changes the header of the file, which takes microseconds.
-    private static let patience: Duration = .seconds(1)
+    ///
+    /// The caller holds a stripe, for which others wait.
+    private static let patience: Duration = .milliseconds(50)
 
     private let control: Control
     private let counters: StoreCounters
@@ -87,8 +89,11 @@ package final class Versions: Sendable {
     /// Returns whether a version from a server may be taken, and is not too far ahead of the time of day.
     ///
     /// If it were taken, all versions of this machine would be later, and other machines would not take them.
-    package func isInTime(_ version: ChangeVersion) -> Bool {
-        version.moment <= clock() + ChangeVersion.furthestAhead
+    package func isInTime(_ version: ChangeVersion) -> Bool { version <= latestInTime }
+
+    /// The latest version that may be taken from a server.
+    package var latestInTime: ChangeVersion {
+        ChangeVersion(at: clock() + ChangeVersion.furthestAhead, machine: .max)
     }
 
     /// Returns the words of the control file; nil if its clock does not run, or if there is none.
@@ -110,9 +115,13 @@ package final class Versions: Sendable {
                 return (state.machine, state.limit)
             }
         } catch {
-            // The clock goes on. It goes back only if the control file is lost before the limit can be raised.
+            // The clock goes on. It goes back only if the control file is lost before the limit can be raised. The next
+            // attempt is made in ten seconds.
             counters.add(.controlFailure)
-            return (state.withLock { $0.machine }, .highest)
+            return state.withLock { state in
+                state.limit = max(state.limit, version.advanced(by: Self.lead))
+                return (state.machine, state.limit)
+            }
         }
     }
 
@@ -138,7 +147,7 @@ package final class Versions: Sendable {
                     throw .badMessage
                 }
                 bucket.remember(version, of: key, isRemoval: isRemoval)
-                _ = try file.write(bucket.bytes.span, at: offset)
+                try Self.write(bucket.bytes, to: file, at: offset)
             }
         } catch {
             counters.add(.controlFailure)
@@ -244,7 +253,7 @@ package final class Versions: Sendable {
         let flags: OpenFlags = .readWrite
         var found = try ifExists { () throws(Errno) in try directory.root.open(StoreLayout.versions, flags) }
         if found == nil {
-            // Its floor is set afterwards: what another process remembers until then may still go to a file that is gone.
+            // Its floor is set afterwards, because until then another process may write versions to a file that is gone.
             let header = VersionFileHeader(machine: Self.freshMachine(), limit: .highest, floor: .highest)
             try make(header)
             found = try directory.root.open(StoreLayout.versions, flags)
@@ -260,9 +269,9 @@ package final class Versions: Sendable {
     /// Creates a file with this header and empty buckets.
     private func make(_ header: VersionFileHeader) throws(Errno) {
         let draft = try TemporaryFile(in: directory, mode: FileMode.file)
-        // Otherwise a removal could fail because the disk is full.
+        // Then the versions of removals can be written even if the disk is full.
         try draft.file.allocate(VersionFileLayout.byteCount)
-        _ = try draft.file.write(header.bytes.span)
+        try Self.write(header.bytes, to: draft.file, at: 0)
         try draft.rename(to: directory.root, StoreLayout.versions)
     }
 
@@ -285,15 +294,24 @@ package final class Versions: Sendable {
             header.cleared = cleared
         }
         change(&header)
-        if header != present { _ = try file.write(header.bytes.span) }
+        if header != present { try Self.write(header.bytes, to: file, at: 0) }
     }
 
     /// Empties a damaged file; returns its new header, whose floor is not known yet.
     private func emptied(_ file: borrowing FileDescriptor) throws(Errno) -> VersionFileHeader {
         let header = VersionFileHeader(machine: Self.freshMachine(), limit: .highest, floor: .highest)
-        _ = try file.write(header.bytes.span)
+        try Self.write(header.bytes, to: file, at: 0)
         let empty = [UInt8](repeating: 0, count: VersionFileLayout.byteCount - VersionBucket.byteCount)
-        _ = try file.write(empty.span, at: VersionBucket.byteCount)
+        try Self.write(empty, to: file, at: VersionBucket.byteCount)
         return header
+    }
+
+    /// Writes all bytes; less is written only if space runs out.
+    private static func write(
+        _ bytes: [UInt8],
+        to file: borrowing FileDescriptor,
+        at offset: Int
+    ) throws(Errno) {
+        guard try file.write(bytes.span, at: offset) == bytes.count else { throw .noSpace }
     }
 }

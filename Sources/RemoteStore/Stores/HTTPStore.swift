@@ -94,6 +94,7 @@ final class HTTPStore: RemoteClient {
         _ key: Digest,
         _ parcel: RemoteEntry,
         onlyReplacing: Bool,
+        upTo latest: ChangeVersion,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> Bool {
         let version = parcel.version(of: key)
@@ -102,7 +103,7 @@ final class HTTPStore: RemoteClient {
         for _ in 0..<Self.attempts {
             let present = try find(key, until: deadline)
             if present == nil, onlyReplacing { return false }
-            if let present, present.version >= version { return false }
+            if let present, (version...max(version, latest)).contains(present.version) { return false }
             let body = entry(for: parcel)
             if !isContentStored, let content = content(of: parcel) {
                 // The content must be stored before the entry that refers to it.
@@ -139,8 +140,9 @@ final class HTTPStore: RemoteClient {
             until: deadline
         )
         switch response.status {
+        case 404, 410: return nil
         // S3 returns 403 for a missing object if the client may not list objects.
-        case 403, 404, 410: return nil
+        case 403 where isSigned: return nil
         // An empty body.
         case 416: return (.none, response)
         default: try check(response, "GET")
@@ -170,6 +172,8 @@ final class HTTPStore: RemoteClient {
     private func content(of parcel: RemoteEntry) -> Data? {
         form == .plain || parcel.bytes.count <= ActionResult.inlineLimit ? nil : parcel.bytes
     }
+
+    private var isSigned: Bool { if case .signed = identity { true } else { false } }
 
     /// Returns the condition that the entry is still the one that the response contains, or still missing.
     ///

@@ -64,16 +64,18 @@ final class RedisStore: RemoteClient {
         _ key: Digest,
         _ parcel: RemoteEntry,
         onlyReplacing: Bool,
+        upTo latest: ChangeVersion,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> Bool {
         let name = bytes(of: key)
         let lifetime = parcel.lifetime.map { max(1, $0.saturatingNanoseconds / 1_000_000) }
         let version = parcel.version(of: key)
+        let laterVersions = version...max(version, latest)
         let set = RedisCommand.set(name, Envelope.seal(parcel), lifetime: lifetime)
         return try withConnection(until: deadline) { (connection) throws(RemoteFailure) -> Bool in
             for _ in 0..<Self.attempts {
                 let present = try watch(key, name, connection, deadline)
-                if present == nil && onlyReplacing || present.map({ $0 >= version }) ?? false {
+                if present.map(laterVersions.contains) ?? onlyReplacing {
                     _ = try connection.ask(RedisCommand.unwatch, until: deadline)
                     return false
                 }

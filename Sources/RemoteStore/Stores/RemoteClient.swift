@@ -86,12 +86,16 @@ package protocol RemoteClient: AnyObject, Sendable {
     ///
     /// A server that can't compare may store the entry although another client has stored a later one in the meantime.
     ///
-    /// - Parameter onlyReplacing: Whether to store nothing if the server has no entry of the key.
+    /// - Parameters:
+    ///   - onlyReplacing: Whether to store nothing if the server has no entry of the key.
+    ///   - latest: The latest version that machines take. A later one on the server is replaced: otherwise no machine could
+    ///     use the key there anymore.
     /// - Returns: Whether the entry was stored.
     func putIfNewer(
         _ key: Digest,
         _ parcel: RemoteEntry,
         onlyReplacing: Bool,
+        upTo latest: ChangeVersion,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> Bool
     /// Deletes a damaged entry, but not its content, to which other entries may refer.

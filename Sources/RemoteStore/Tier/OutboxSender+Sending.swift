@@ -25,7 +25,8 @@ extension OutboxSender {
                 if isOver { return false }
                 if sendAgain(key, doubtedUntil: moment, store) { done += 1 } else { left += 1 }
             }
-            follow(store)
+            // Otherwise the same changes would be sent again at once.
+            guard follow(store) else { return false }
             if done == 0 || !view.hasWork && endedDoubts.isEmpty { return left == 0 }
         }
     }
@@ -74,7 +75,7 @@ extension OutboxSender {
         }
     }
 
-    /// What the servers should have of a key.
+    /// The latest change of a key, as it is sent.
     private struct Change {
         let key: Digest
         let version: ChangeVersion
@@ -91,7 +92,7 @@ extension OutboxSender {
             isRemoval = true
         }
 
-        /// Creates the removal of what is older than a value that is not sent; the value itself may be sent later.
+        /// Creates a removal of all values that are older than a version; the value of that version may be sent later.
         init(removalBefore version: ChangeVersion, of key: Digest) {
             self.init(removalOf: key, at: ChangeVersion(rawValue: max(1, version.rawValue) - 1))
             isOptional = true
@@ -102,9 +103,9 @@ extension OutboxSender {
         }
     }
 
-    /// Returns what the servers should have of a key; nil if they should keep what they have.
+    /// Returns the change that the servers should store; nil if they should keep their entries.
     ///
-    /// That is the value on disk, unless it is older than the change that was noted, and otherwise a removal.
+    /// It is the value on disk, unless it is older than the change that was noted, and otherwise a removal.
     private func change(
         of key: Digest,
         noted version: ChangeVersion,
@@ -189,6 +190,7 @@ extension OutboxSender {
                     change.key,
                     change.parcel,
                     onlyReplacing: change.isOptional,
+                    upTo: store.versions.latestInTime,
                     until: deadline
                 )
             }

@@ -10,7 +10,7 @@ import Platform
 /// One process of the machine sends at a time; it holds a lock that is released if the process dies.
 ///
 /// For each changed key, the sender makes the servers match the disk: it puts the value on disk, or a removal if the disk
-/// has none. Servers keep what has a later version. So a change may be sent twice, and changes may be sent in any order. The
+/// has none. Servers keep the entry with the later version. So a change may be sent twice, and changes may be sent in any order. The
 /// thread keeps this object alive; this object does not keep a cache alive.
 final class OutboxSender: Sendable {
     /// A wrong entry that must be removed from a server.
@@ -230,16 +230,18 @@ final class OutboxSender: Sendable {
         return end.map { min($0, usual) } ?? usual
     }
 
-    /// Reads the new records.
+    /// Reads the new records; returns false if that fails.
     ///
     /// If changes were refused for lack of room, they are not sent.
-    func follow(_ store: Store) {
+    @discardableResult
+    func follow(_ store: Store) -> Bool {
         do throws(Errno) {
             let refused = try view.follow(store.outbox)
             if refused > 0 { store.counters.add(.remoteDropped, refused) }
+            return true
         } catch {
             // The next round tries again.
-            return
+            return false
         }
     }
 

@@ -73,7 +73,7 @@ package enum ServerProbe {
         guard configuration.mode == .readWrite else { return report }
         let parcel = parcel(for: key)
         report.storing = step { () throws(RemoteFailure) in
-            _ = try server.client.putIfNewer(key, parcel, onlyReplacing: false, until: end)
+            _ = try server.client.putIfNewer(key, parcel, onlyReplacing: false, upTo: .highest, until: end)
         }
         guard report.storing == .done else { return report }
         report.reading = step { () throws(RemoteFailure) in

@@ -78,7 +78,7 @@ import Testing
         }
         let all = drawn.withLock { $0 }
         #expect(all.count == 3 && all.allSatisfy { $0.count == 600 })
-        // What was drawn is later than what was read just before.
+        // Each drawn version is later than the version read before it.
         for versions in all {
             for place in stride(from: 0, to: versions.count, by: 2) {
                 #expect(versions[place + 1] > versions[place])
@@ -157,13 +157,16 @@ import Testing
         #expect(try take(value))
     }
 
-    @Test(arguments: ["evicted", "expired"])
-    func `collections remember the versions of what they delete`(way: String) throws {
+    @Test(arguments: ["evicted", "evicted from the list", "expired"])
+    func `collections remember the versions of the entries that they delete`(way: String) throws {
         let now = Timestamp.now
         try fixture.put("ours", "key", expires: now + .seconds(1000))
         let value = try version()
         switch way {
         case "expired": try fixture.sweep(now: now + .seconds(2000))
+        case "evicted from the list":
+            try fixture.sweep { $0.limits.maximumEntries = 1000 }
+            #expect(try ListedEviction.run(Excess(entries: 1), on: store, now: .now)?.removedInAll.count == 1)
         default: try fixture.sweep { $0.limits.maximumEntries = 0 }
         }
         #expect(try store.entries.read(key) == nil)

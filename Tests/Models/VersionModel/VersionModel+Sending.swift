@@ -98,12 +98,22 @@ extension VersionModel.Model: ExploredModel {
         }
     }
 
+    /// Whether a server's version is replaced by any other, as no machine takes it.
+    private func isReplaced(_ present: UInt8, in state: State) -> Bool {
+        isOutOfTime(present, in: state) && mistake != .farAheadKept
+    }
+
+    /// Whether a server keeps a version that no machine takes, instead of a request.
+    private func isKeptInVain(_ stored: UInt8, _ request: Mark, in state: State) -> Bool {
+        stored != request.version && isOutOfTime(stored, in: state)
+    }
+
     /// Reads the server's version.
     private func compare(_ index: Int, _ state: inout State) {
         let machine = state[machine: index]
         let level = Int(machine.level)
         let present = state[level: level].version
-        if present >= machine.request.version, mistake != .plainNotRead {
+        if present >= machine.request.version, !isReplaced(present, in: state), mistake != .plainNotRead {
             advance(index, &state)
         } else {
             state[machine: index].sender = .tell
@@ -114,7 +124,9 @@ extension VersionModel.Model: ExploredModel {
     private func tell(_ index: Int, _ state: inout State) {
         let machine = state[machine: index]
         let level = Int(machine.level)
-        if server == .plain, machine.base > machine.request.version { state.isBroken = true }
+        if server == .plain, machine.base > machine.request.version, !isOutOfTime(machine.base, in: state) {
+            state.isBroken = true
+        }
         guard isConditionMet(machine.base, state[level: level]) else {
             if mistake == .conflictTakenAsDone {
                 advance(index, &state)
@@ -126,6 +138,11 @@ extension VersionModel.Model: ExploredModel {
         let isFill = machine.number == 0
         let isCompared = isComparing && !(isFill && mistake == .fillUnconditional)
         carryOut(machine.request, level, isCompared: isCompared, &state)
+        let stored = state[level: level].version
+        if checksServers, stored < machine.request.version || isKeptInVain(stored, machine.request, in: state)
+        {
+            state.isBroken = true
+        }
         advance(index, &state)
     }
 
@@ -164,9 +181,10 @@ extension VersionModel.Model: ExploredModel {
         let present = state[level: level].version
         if isCompared {
             let isOld = mistake == .machineNumberIgnored && request.version >> 1 == present >> 1
-            if request.version <= present || isOld { return }
+            if request.version <= present && !isReplaced(present, in: state) || isOld { return }
         }
-        if checksServers, request.version < state[lastOn: level] { state.isBroken = true }
+        let last = state[lastOn: level]
+        if checksServers, request.version < last, !isOutOfTime(last, in: state) { state.isBroken = true }
         state[lastOn: level] = request.version
         state[level: level] = request.isRemoval && mistake == .removalDeletes ? .none : request
     }
@@ -193,6 +211,7 @@ extension VersionModel.Model: ExploredModel {
             for index in 0..<2 where state[machine: index].entry == state[level: 0].version { return true }
         }
         for index in 0..<2 where state[machine: index].note == 0 {
+            if isOutOfTime(state[machine: index].owed, in: state) { continue }
             for level in 0..<levels
             where max(state[level: level].version, state[lastOn: level]) < state[machine: index].owed {
                 return true

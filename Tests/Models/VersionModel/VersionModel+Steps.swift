@@ -14,6 +14,11 @@ extension VersionModel.Model {
     private static let uncertainty = furthestAhead + 2
     private static let farAhead: UInt8 = 6
 
+    /// Whether no machine with a right clock takes a version now.
+    func isOutOfTime(_ version: UInt8, in state: State) -> Bool {
+        isFarAhead && version > Self.latest(at: state.now + 1 + Self.furthestAhead)
+    }
+
     // MARK: Clocks
 
     /// The times that the wall clock of a machine may show.

@@ -31,7 +31,8 @@
 /// versions; a new file of versions gets its floor and limit from the clock; if both are lost, all three are the time of
 /// the wall clock plus all that it, and versions taken so far, may be ahead. The wall clock may differ from the true time by
 /// one in either direction, differently at each reading: it may be wrong, stand still or be set back. In one case the second
-/// machine's clock may be ahead by much more; versions so far ahead are not taken.
+/// machine's clock may be ahead by much more; versions so far ahead are not taken, and a server's version so far ahead is
+/// replaced by any other.
 ///
 /// A request that was given up, or whose sender was killed, may be carried out at any later time. There are three kinds
 /// of servers. One compares the version of a request with its own (a script in Redis). One carries out a request only if
@@ -48,6 +49,7 @@
 ///
 /// - The version of a server never decreases, unless the server loses the value.
 /// - Once a note is struck out, each level has the change or a newer one, unless it loses that.
+/// - A server that has answered a request has its version, or a later one that machines take.
 /// - A server has no removal with the version of a value that is on disk, unless it has lost the value.
 ///
 /// For plain servers: a request never replaces a version that the server had when the sender decided on the request.
@@ -106,6 +108,8 @@ enum VersionModel {
         case floorAtWallClock
         /// A version is taken however far it is ahead of the wall clock.
         case farAheadTaken
+        /// A version on a server that is too far ahead is not replaced.
+        case farAheadKept
         /// A writer draws its version before it holds the stripe.
         case drawnBeforeStripe
         /// The sender reads the entry while a writer holds the stripe.

@@ -15,12 +15,13 @@ import Transport
     private func store(
         _ server: WebServer,
         _ form: HTTPStore.Form = .action,
+        as identity: HTTPStore.Identity = .anybody,
         longest: Int64 = 16 << 20
     ) throws -> HTTPStore {
         let paths = try #require(RemotePaths())
         let address = try RemoteAddress(server.url())
         let security = TransportSecurity()
-        return HTTPStore(address, paths, form, as: .anybody, security, longest: longest, over: Transport())
+        return HTTPStore(address, paths, form, as: identity, security, longest: longest, over: Transport())
     }
 
     @Test func `a head that begins with a folded line is an error, and later requests succeed`() throws {
@@ -91,8 +92,18 @@ import Transport
         let server = try WebServer { objects.answer($0) }
         defer { server.stop() }
         let store = try store(server, form)
-        func put(_ parcel: RemoteEntry, onlyReplacing: Bool = false) throws -> Bool {
-            try store.putIfNewer(key, parcel, onlyReplacing: onlyReplacing, until: .now + hangLimit)
+        func put(
+            _ parcel: RemoteEntry,
+            onlyReplacing: Bool = false,
+            upTo latest: ChangeVersion = .highest
+        ) throws -> Bool {
+            try store.putIfNewer(
+                key,
+                parcel,
+                onlyReplacing: onlyReplacing,
+                upTo: latest,
+                until: .now + hangLimit
+            )
         }
         #expect(try !put(parcel("none", 1), onlyReplacing: true))
         #expect(try put(parcel("second", 2)))
@@ -104,6 +115,8 @@ import Transport
         #expect(try put(removal, onlyReplacing: true))
         #expect(try store.get(key, until: .now + hangLimit)?.record == removal.record)
         #expect(try !put(parcel("second", 2)))
+        // No machine takes a version that is far ahead of its clock.
+        #expect(try put(parcel("second", 2), upTo: ChangeVersion(rawValue: 3 << 32)))
     }
 
     @Test func `a put that another client overtakes is compared again`() throws {
@@ -115,7 +128,13 @@ import Transport
             guard let entry = newer.withLock({ $0.take() }), let other = addresses.withLock({ $0 }) else {
                 return nil
             }
-            let isStored = try? other.putIfNewer(key, entry, onlyReplacing: false, until: .now + hangLimit)
+            let isStored = try? other.putIfNewer(
+                key,
+                entry,
+                onlyReplacing: false,
+                upTo: .highest,
+                until: .now + hangLimit
+            )
             #expect(isStored == true)
             return nil
         }
@@ -124,9 +143,25 @@ import Transport
         let store = try store(server)
         addresses.withLock { $0 = store }
         newer.withLock { $0 = parcel("newer", 5) }
-        #expect(try !store.putIfNewer(key, parcel("older", 4), onlyReplacing: false, until: .now + hangLimit))
+        #expect(
+            try !store.putIfNewer(
+                key,
+                parcel("older", 4),
+                onlyReplacing: false,
+                upTo: .highest,
+                until: .now + hangLimit
+            )
+        )
         newer.withLock { $0 = parcel("between", 6) }
-        #expect(try store.putIfNewer(key, parcel("newest", 7), onlyReplacing: false, until: .now + hangLimit))
+        #expect(
+            try store.putIfNewer(
+                key,
+                parcel("newest", 7),
+                onlyReplacing: false,
+                upTo: .highest,
+                until: .now + hangLimit
+            )
+        )
         #expect(try store.get(key, until: .now + hangLimit)?.bytes == Data("newest".utf8))
     }
 
@@ -149,6 +184,7 @@ import Transport
                 key,
                 parcel("value", 1),
                 onlyReplacing: false,
+                upTo: .highest,
                 until: .now + hangLimit
             )
             #expect(result && isStored)
@@ -159,11 +195,21 @@ import Transport
     }
 
     /// 403: a missing object of S3 for clients that may not list objects; 416: an empty object.
-    @Test(arguments: [403, 404, 416]) func `what is not an entry is replaced`(status: Int) throws {
+    @Test(arguments: [403, 404, 416]) func `a put replaces a body that is not an entry`(status: Int) throws {
         let server = try WebServer { WebServer.Answer($0.method == "PUT" ? 201 : status) }
         defer { server.stop() }
-        let store = try store(server, .plain)
-        #expect(try store.putIfNewer(key, parcel("value", 1), onlyReplacing: false, until: .now + hangLimit))
+        let credentials = SignatureV4.Credentials(accessKey: "key", secret: "secret", sessionToken: nil)
+        let signature = SignatureV4(credentials: credentials, region: "us-east-1")
+        let store = try store(server, .plain, as: status == 403 ? .signed(signature) : .anybody)
+        #expect(
+            try store.putIfNewer(
+                key,
+                parcel("value", 1),
+                onlyReplacing: false,
+                upTo: .highest,
+                until: .now + hangLimit
+            )
+        )
     }
 
     @Test(arguments: [Int64.max, Int64.max - 1, Int64.max / 2 + 1])

@@ -71,7 +71,7 @@ final class FakeClient: RemoteClient {
 
     func parcel(_ key: String) -> RemoteEntry? { state.withLock { $0.parcels[Digest(ofKey: key)] } }
 
-    /// Replaces what is stored under a key, as after a restart with an old copy.
+    /// Replaces the entry of a key, as a restart with an old copy does.
     func restore(_ parcel: RemoteEntry, _ key: String) {
         state.withLock { $0.parcels[Digest(ofKey: key)] = parcel }
     }
@@ -132,16 +132,16 @@ final class FakeClient: RemoteClient {
         _ key: Digest,
         _ parcel: RemoteEntry,
         onlyReplacing: Bool,
+        upTo latest: ChangeVersion,
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> Bool {
         try begin((key, parcel), deadline)
         if let interference = state.withLock({ exchange(&$0.interference, with: nil) }) { interference() }
         return state.withLock { state in
             if state.mood == .agreeing { return true }
+            let version = parcel.version(of: key)
             let present = state.parcels[key].map { $0.version(of: key) }
-            if present == nil && onlyReplacing || present.map({ $0 >= parcel.version(of: key) }) ?? false {
-                return false
-            }
+            if present.map((version...max(version, latest)).contains) ?? onlyReplacing { return false }
             state.parcels[key] = parcel
             return true
         }

@@ -85,8 +85,8 @@ import Testing
         #expect(try one.text("key") == "newest" && other.text("key") == "newest")
     }
 
-    @Test func `a change that was evicted before it was sent removes the older value of the servers`() throws
-    {
+    /// Returns a machine that has replaced a value of the server, and has evicted the new one before it was sent.
+    private func machineWithoutNewValue() throws -> SharedCache {
         let one = try machines.cache("one", server)
         try one.put("old", forKey: "key")
         waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
@@ -94,18 +94,33 @@ import Testing
         try one.put("new", forKey: "key")
         try one.evict("key")
         server.be(.usual)
+        return one
+    }
+
+    @Test func `a change that was evicted before it was sent removes the older value of the servers`() throws
+    {
+        let one = try machineWithoutNewValue()
         waitUntil("it is told") { server.hasRemoval(of: "key") && one.directory.remote?.waiting == 0 }
         #expect(try one.text("key") == nil)
     }
 
-    @Test func `an old value is not returned after its replacement was evicted`() throws {
+    @Test func `an entry that is older than the recorded change is not sent`() throws {
         let one = try machines.cache("one", server)
         try one.put("old", forKey: "key")
         waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
-        server.be(.failing)
-        try one.put("new", forKey: "key")
-        try one.evict("key")
-        server.be(.usual)
+        // A process was killed after it had recorded a change.
+        let key = Digest(ofKey: "key")
+        let version = try #require(server.record("key")).version.rawValue + 1
+        let change = OutboxRecord(number: version, entry: key, work: .put(content: key, length: 3))
+        try one.withStore { (store, _) throws(CacheError) in
+            try describing("append to", "the outbox") { () throws(Errno) in try store.outbox.append(change) }
+        }
+        waitUntil("it is sent") { server.hasRemoval(of: "key") && one.directory.remote?.waiting == 0 }
+        #expect(server.record("key")?.version.rawValue == version)
+    }
+
+    @Test func `an old value is not returned after its replacement was evicted`() throws {
+        let one = try machineWithoutNewValue()
         let found = try one.text("key")
         #expect(found == nil || found == "new")
     }
@@ -138,6 +153,9 @@ import Testing
             waitUntil("it is sent") { server.has("\(seconds)") }
             #expect(try one.text("\(seconds)") == (isTaken ? "value" : nil))
             ahead.close()
+            // Its version does not keep later changes of other machines from the server.
+            try one.put("ours", forKey: "\(seconds)")
+            waitUntil("it is sent") { server.text("\(seconds)") == "ours" }
         }
     }
 
