@@ -60,6 +60,9 @@ struct Profile {
     var usesSidecars = false
     /// Whether the processes begin without a directory, so that each of them makes it.
     var beginsEmpty = false
+    /// Whether the control file is unusable when the processes begin, so that one of them replaces it; all keys have
+    /// values by then.
+    var damagesControl = false
     /// The bytes that the directory may take; nil for no limit.
     var limit: Int?
     /// The lengths of values; a value has the one at its number, modulo their count.
@@ -88,6 +91,9 @@ struct Profile {
     private static let counting: [(OperationKind, Int)] = [
         (.get, 1), (.increment, 6), (.putIfAbsent, 4), (.remove, 3),
     ]
+    private static let renewing: [(OperationKind, Int)] = [
+        (.get, 3), (.put, 3), (.remove, 3), (.renew, 6), (.removeAll, 1), (.collect, 1),
+    ]
     private static let computing: [(OperationKind, Int)] = [
         (.get, 2), (.put, 1), (.remove, 3), (.compute, 6),
     ]
@@ -112,6 +118,7 @@ struct Profile {
         ),
         Profile(name: "flights", schedule: .random(perMille: 300), weights: computing),
         Profile(name: "counters", schedule: .random(perMille: 300), weights: counting),
+        Profile(name: "renewals", schedule: .random(perMille: 300), weights: renewing),
         Profile(name: "sidecars", usesSidecars: true),
         Profile(name: "expiry", expiresOneIn: 2),
         Profile(name: "kills", killsOneIn: 400),
@@ -120,6 +127,8 @@ struct Profile {
         Profile(name: "faults", faultsOneIn: 60),
         Profile(name: "openers", beginsEmpty: true),
         Profile(name: "openers-kills", killsOneIn: 500, beginsEmpty: true),
+        Profile(name: "replaced-control", damagesControl: true),
+        Profile(name: "replaced-control-kills", killsOneIn: 500, damagesControl: true),
         Profile(name: "limit", values: 60, keys: 12, weights: filling, limit: 8 << 20, lengths: large),
         Profile(
             name: "limit-kills",
@@ -141,7 +150,8 @@ struct Profile {
 
 /// The kinds of operations of a simulated process.
 enum OperationKind: String, CaseIterable {
-    case get, put, putIfAbsent, remove, compute, increment, removeAll, expireAll, collect, reopen, touch
+    case get, put, putIfAbsent, remove, compute, increment, removeAll, expireAll, collect, reopen, touch,
+        renew
 }
 
 /// A safeguard of the product that the simulator disables, to test that its checks notice.

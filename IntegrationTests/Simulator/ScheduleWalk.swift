@@ -6,8 +6,10 @@
 /// of Multithreaded Programs* (PLDI 2007). A process that waits or ends is replaced by the other one; this is no
 /// intervention.
 struct ScheduleWalk {
-    /// What both processes do, each with the key that has a value before.
+    /// What both processes do, each with the same key.
     let programs: [[OperationKind]]
+    /// Whether the key has no value before.
+    var isAbsent = false
     /// The most interventions of a schedule.
     let bound: Int
     /// Whether an intervention may also kill the running process.
@@ -28,7 +30,7 @@ struct ScheduleWalk {
         let simulation = Simulation(
             seed: 1,
             profile: profile,
-            before: [operation(.put, 1)],
+            before: isAbsent ? [] : [operation(.put, 1)],
             programs: programs,
             mistake: mistake
         )

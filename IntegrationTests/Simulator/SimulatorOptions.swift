@@ -26,6 +26,7 @@ struct SimulatorOptions {
           --shrink        looks for the fewest operations with which the seed's profile breaks a promise
           --walk A B      runs all schedules of two programs, such as put,get and remove,get, that have at most --bound
                           changes between the processes
+          --absent        lets the walk's key have no value at the beginning
           --bound N       the most changes and kills of a schedule; default: 1
           --kills         lets a schedule also kill a process
           --schedule LIST runs one schedule of a walk, such as change:12,kill:40
@@ -56,7 +57,7 @@ struct SimulatorOptions {
         var words = arguments
         var isSeeded = false
         var programs: [[OperationKind]] = []
-        var (bound, kills) = (1, false)
+        var (bound, kills, isAbsent) = (1, false, false)
         func number(_ word: String) throws -> UInt64 {
             guard let number = words.popFirst().flatMap({ UInt64($0) }) else {
                 throw Invalid(description: "\(word): give a number")
@@ -85,6 +86,7 @@ struct SimulatorOptions {
             case "--walk": programs = try (0..<2).map { _ in try Self.program(words.popFirst() ?? "") }
             case "--bound": bound = Int(try number(word))
             case "--kills": kills = true
+            case "--absent": isAbsent = true
             case "--schedule": schedule = try Self.schedule(words.popFirst() ?? "")
             case "--first": stopsAtFirst = true
             case "--trace": isTracing = true
@@ -98,7 +100,13 @@ struct SimulatorOptions {
         if seconds != nil, !isSeeded { seed = .random(in: 0...UInt64(Int32.max)) }
         if seconds == nil, runs == nil { runs = 1 }
         if !programs.isEmpty {
-            walk = ScheduleWalk(programs: programs, bound: bound, kills: kills, mistake: mistake)
+            walk = ScheduleWalk(
+                programs: programs,
+                isAbsent: isAbsent,
+                bound: bound,
+                kills: kills,
+                mistake: mistake
+            )
         } else if schedule != nil {
             throw Invalid(description: "--schedule needs --walk")
         }
@@ -140,6 +148,7 @@ struct SimulatorOptions {
     func words(_ walk: ScheduleWalk, from schedule: [Profile.Intervention]) -> [String] {
         let programs = walk.programs.map { $0.map(\.rawValue).joined(separator: ",") }
         return ["--walk"] + programs + ["--bound", "\(walk.bound)"] + (walk.kills ? ["--kills"] : [])
+            + (walk.isAbsent ? ["--absent"] : [])
             + ["--schedule", schedule.map(\.description).joined(separator: ",")] + mistakeWords
             + (stopsAtFirst ? ["--first"] : [])
     }

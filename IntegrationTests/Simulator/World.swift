@@ -231,6 +231,14 @@ final class World {
         say("\(name) is damaged")
     }
 
+    /// Makes the control file one of another layout, which the next process that opens the cache replaces.
+    func damageControl() {
+        guard let file = kernel.file(Simulation.path + "/control") else { return }
+        kernel.fileTime = fileTime
+        file.flip(0)
+        say("the control file is unusable")
+    }
+
     /// Steps the wall clock: in some runs forward, in the others back.
     ///
     /// Not both, because a step forward hides a step back from a collection: *Sharing between processes* says so.
