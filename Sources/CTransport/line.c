@@ -29,7 +29,12 @@ ctransport_line *ctransport_line_make(const ctransport_library *library) {
 
 void ctransport_line_free(ctransport_line *line) {
     ctransport_end(line);
-    if (line->multi != NULL) line->curl->multi_cleanup(line->multi);
+    if (line->multi != NULL) {
+        sigset_t previous;
+        if (line->has_used_tls) ctransport_hold_broken_pipe(&previous);
+        line->curl->multi_cleanup(line->multi);
+        if (line->has_used_tls) ctransport_release_broken_pipe(&previous);
+    }
     if (line->share != NULL) line->curl->share_cleanup(line->share);
     if (line->wake != -1) close(line->wake);
     free(line->head);
@@ -38,11 +43,10 @@ void ctransport_line_free(ctransport_line *line) {
 
 void ctransport_end(ctransport_line *line) {
     if (line->is_added) {
-        // Closing a connection sends a TLS alert, which can raise SIGPIPE.
         sigset_t previous;
-        if (!line->is_plain) ctransport_hold_broken_pipe(&previous);
+        if (line->has_used_tls) ctransport_hold_broken_pipe(&previous);
         line->curl->multi_remove_handle(line->multi, line->easy);
-        if (!line->is_plain) ctransport_release_broken_pipe(&previous);
+        if (line->has_used_tls) ctransport_release_broken_pipe(&previous);
     }
     line->is_added = false;
     if (line->easy != NULL) line->curl->easy_cleanup(line->easy);

@@ -137,9 +137,11 @@ struct ctransport_line {
     int wake;
     atomic_bool is_woken;
     bool is_added;
-    // Whether curl sends without TLS, so that sending can't raise SIGPIPE: curl protects its own calls, but a TLS
-    // library may not.
+    // Whether the present transfer uses no TLS.
     bool is_plain;
+    // Whether any transfer has used TLS. Then any call of curl may close a kept connection, which sends a TLS alert and
+    // can raise SIGPIPE: curl protects its own calls, but a TLS library may not.
+    bool has_used_tls;
 
     // A descriptor, or ctransport_to_memory.
     int output;

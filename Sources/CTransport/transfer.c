@@ -117,7 +117,8 @@ void ctransport_release_broken_pipe(const sigset_t *previous) {
 }
 
 int ctransport_perform(ctransport_line *line) {
-    if (line->is_plain && line->output_kind != KIND_OTHER) return transfer(line);
+    if (!line->is_plain) line->has_used_tls = true;
+    if (!line->has_used_tls && line->output_kind != KIND_OTHER) return transfer(line);
     sigset_t previous;
     ctransport_hold_broken_pipe(&previous);
     int code = transfer(line);

@@ -22,11 +22,18 @@ extension SharedCache {
     ///
     /// Waits for space as a put does. Takes no system call without limits, and one if there is a minimum of free space.
     ///
-    /// - Parameter total: the length of the whole value, if known; a value that cannot be stored is rejected at once.
+    /// - Parameters:
+    ///   - total: the length of the whole value, if known; a value that cannot be stored is rejected at once.
+    ///   - patience: the longest wait, if it is shorter than that of a put.
     /// - Returns: the reserved length.
-    package func reserve(_ length: Int, of total: Int?, in partial: PartialFile) throws(CacheError) -> Int {
+    package func reserve(
+        _ length: Int,
+        of total: Int?,
+        in partial: PartialFile,
+        within patience: Duration? = nil
+    ) throws(CacheError) -> Int {
         try withStore { (store, now) throws(CacheError) in
-            try store.reserve(length, of: total, in: partial, now: now)
+            try store.reserve(length, of: total, in: partial, now: now, within: patience)
         }
     }
 

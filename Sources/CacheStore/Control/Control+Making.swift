@@ -109,7 +109,22 @@ extension Control {
         let end = ContinuousClock.now + Self.patience
         let skipped = try barrier { _ in max(.zero, min(Self.stripePatience, end - .now)) }
         guard skipped?.isEmpty ?? false else { return }
+        try describing("read the versions for", path) { () throws(Errno) in
+            try takeRemoteMarks(file.words)
+        }
         file.setState(.ready)
+    }
+
+    /// Raises the clock and the lower limit of versions to those on disk: until now other processes may have changed them
+    /// with the control file that this one replaces, or without one.
+    private func takeRemoteMarks(_ words: MappedWords) throws(Errno) {
+        let marks = try RemoteMarks(in: directory.root)
+        for (mark, word) in [(marks.clock, ControlWord.clock), (marks.cleared, .cleared)] {
+            while true {
+                let present = words.load(word)
+                if present >= mark.rawValue || words.replace(present, by: mark.rawValue, at: word) { break }
+            }
+        }
     }
 
     /// Returns whether the mapped file is the one at the path, and no other directory contains a hard link to it.

@@ -205,9 +205,12 @@ package final class PartialFile: Sendable {
 
     /// Gives the file a fresh name, so that no process resumes the download or changes its bytes.
     ///
-    /// - Throws: ``Errno/noEntry`` if the file was discarded (``discard()``): another download may have the name now.
+    /// - Throws: ``Errno/noEntry`` if the file was discarded (``discard()``), or deleted by another program: another
+    ///   download may have the name now.
     func adopted(in store: StoreDirectory) throws(Errno) -> TemporaryFile {
         if state.withLock({ $0.isGone }) { throw .noEntry }
+        let present = try area.directory.presentStatus(of: name)
+        guard try present?.identity == file.status().identity else { throw .noEntry }
         forgetNote()
         let fresh = StoreLayout.freshTemporary()
         try area.directory.rename(name, to: area.directory, fresh)

@@ -45,14 +45,17 @@ extension Store {
     /// A sweep knows by how many bytes a reservation exceeds the file (``PartialFile/reservation(for:of:)``), and does not
     /// subtract them from the usage.
     ///
-    /// - Parameter total: the length of the whole value, if known; a value that can't be kept is refused at once.
+    /// - Parameters:
+    ///   - total: the length of the whole value, if known; a value that can't be kept is refused at once.
+    ///   - patience: the longest wait for space, if it is shorter than that of a put.
     /// - Returns: the length that is reserved now.
     /// - Throws: the errors of a put that finds no room: ``CacheError/Code/valueTooLarge``, ``CacheError/Code/noRoom``.
     package func reserve(
         _ length: Int,
         of total: Int?,
         in partial: PartialFile,
-        now: Timestamp
+        now: Timestamp,
+        within patience: Duration? = nil
     ) throws(CacheError) -> Int {
         let length = PartialFile.reservation(for: length, of: total)
         let whole = max(length, total ?? 0)
@@ -69,7 +72,7 @@ extension Store {
         } else if whole >= 1 << 20, try directory.space().availableBytes < Int64(whole) - counted {
             throw CacheError(errno: .noSpace, "fetch a value into", path: directory.path)
         }
-        var wait = SpaceWait()
+        var wait = SpaceWait(patience: patience.map { min($0, space.patience) })
         let reservation = try reserve(length: Int(clamping: missing), record: 0, entries: 0, now: now, &wait)
         partial.count(counted + missing)
         // From here on, the bytes are counted as used, so the claim ends.

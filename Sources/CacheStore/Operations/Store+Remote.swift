@@ -39,10 +39,14 @@ extension Store {
     /// The sender calls this in each round, because the directory or the control file may have been replaced. It costs two
     /// loads if nothing has changed.
     package func noteChanges(_ isOn: Bool) {
-        guard control.writableWords != nil else { return }
-        if !versions.areInUse { beginVersions() }
+        useVersions()
         // Without versions, no server could tell an older change from a later one.
         control.setNotesChanges(isOn && versions.areInUse)
+    }
+
+    /// Gives changes versions from now on, because this machine takes values from remote stores.
+    package func useVersions() {
+        if control.writableWords != nil, !versions.areInUse { beginVersions() }
     }
 
     /// How long to wait for another process that begins to draw versions.
@@ -79,13 +83,13 @@ extension Store {
 
     // MARK: Sending
 
-    /// Waits for all writers that have started, then returns the value that a get would find, with its record; nil if there
-    /// is none.
-    package func settled(_ key: Digest, now: Timestamp) throws(CacheError) -> (record: Record, value: Data)? {
+    /// Waits for all writers that have started, then returns the key's record, with the value that a get would find; nil if
+    /// there is no entry.
+    package func settled(_ key: Digest, now: Timestamp) throws(CacheError) -> (record: Record, value: Data?)?
+    {
         try entries.stripes.lock(.exclusive, stripe: key.stripe).release()
         let (stored, value) = try observe(key, now: now)
-        guard let record = stored?.record, let value else { return nil }
-        return (record, value)
+        return stored?.record.map { ($0, value) }
     }
 
     /// Returns the version of the last removal of `key`, if this machine remembers it; otherwise none.

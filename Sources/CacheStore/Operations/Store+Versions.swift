@@ -7,7 +7,11 @@ extension Store {
     /// The mode in which a change locks the stripe of its key, unless it needs to be alone for another reason.
     ///
     /// Changes that draw versions are made one at a time: a change with a later version is made later.
-    var modeOfChange: LockMode { versions.areInUse ? .exclusive : .shared }
+    var modeOfChange: LockMode {
+        // A control file that is made from now on takes what this writes into the file of versions.
+        if control.words == nil { versions.refuseWithoutControl() }
+        return versions.areInUse ? .exclusive : .shared
+    }
 
     /// Records a removal of `key`, before its entry is deleted, for the remote stores and in the memory of versions.
     ///
@@ -43,6 +47,12 @@ extension Store {
             // The version of a damaged record is not known: a put or a collection replaces or deletes it first.
             guard let record = stored.record, version >= record.version else { return false }
         } else {
+            // A rule may have removed an entry that no collection has deleted yet.
+            if control.rulesVersion != 0, let bytes = try entries.recordBytes(key) {
+                guard let record = Record(decoding: bytes, for: key), version > record.version else {
+                    return false
+                }
+            }
             let latest = try versions.latest(of: key, under: lock)
             guard version > latest.version || latest.isExact && version == latest.version else {
                 return false

@@ -18,9 +18,10 @@ package import Platform
 /// The random number in its first record identifies the file. The inode does not: a file that was read may have been
 /// deleted, and another file may have its inode.
 package final class OutboxFile: Sendable {
-    /// The maximum length in bytes; records that do not fit are dropped.
+    /// The length in bytes from which on changes are no longer appended.
     ///
-    /// There is room for 64 Ki records and as many that mark them as done.
+    /// The sender's own records are appended up to twice this length, which readers accept: without them the changes would
+    /// be sent again and again, and the file would never become shorter.
     package static let longest: Int64 = 12 << 20
 
     private struct State: ~Copyable {
@@ -69,7 +70,8 @@ package final class OutboxFile: Sendable {
     /// - Throws: errors of the file system; ``Errno/fileTooLarge`` if the file is full.
     package func append(_ record: OutboxRecord) throws(Errno) {
         let bytes = record.encoded()
-        for _ in 0..<Self.mostAttempts where try appendOnce(bytes) {
+        let longest = record.isOfSender ? 2 * Self.longest - Int64(bytes.count) : Self.longest
+        for _ in 0..<Self.mostAttempts where try appendOnce(bytes, longest) {
             let told = listener.withLock { $0 }
             told?.body()
             return
@@ -78,8 +80,8 @@ package final class OutboxFile: Sendable {
         throw .timedOut
     }
 
-    /// Appends to the file once; returns false if the file no longer has the name `outbox`.
-    private func appendOnce(_ bytes: [UInt8]) throws(Errno) -> Bool {
+    /// Appends to the file once, unless it has this length; returns false if the file no longer has the name `outbox`.
+    private func appendOnce(_ bytes: [UInt8], _ longest: Int64) throws(Errno) -> Bool {
         try state.withLock { (state) throws(Errno) -> Bool in
             if state.file == nil {
                 let file = try directory.root.open(StoreLayout.outbox, Self.opening, mode: FileMode.file)
@@ -88,10 +90,10 @@ package final class OutboxFile: Sendable {
                 state.file = consume file
             }
             guard let file = state.file.take() else { return false }
-            if state.size >= Self.longest {
+            if state.size >= longest {
                 // A shorter file may have replaced this one.
                 guard let size = try sizeOfNamed(state.identity) else { return false }
-                if size >= Self.longest { throw .fileTooLarge }
+                if size >= longest { throw .fileTooLarge }
             }
             try file.writeAll(bytes.span)
             // The number of links does not show whether the file has the name: a backup may be another link to it.
@@ -170,11 +172,18 @@ package final class OutboxFile: Sendable {
     /// file does not exist.
     package func replace(by records: [UInt8], readUpTo offset: Int64) throws(Errno) {
         try unlinkPredecessor()
-        let isThere = try ifExists { () throws(Errno) -> Bool in
-            try directory.root.link(StoreLayout.outbox, as: StoreLayout.olderOutbox)
-            return true
+        do throws(Errno) {
+            let isThere = try ifExists { () throws(Errno) -> Bool in
+                try directory.root.link(StoreLayout.outbox, as: StoreLayout.olderOutbox)
+                return true
+            }
+            guard isThere == true else { return }
+        } catch {
+            // This file system has no links. A file with pending changes stays. Otherwise it becomes empty: records that
+            // are appended at this moment are lost, which is better than a file that is full forever.
+            guard error.leavesCopy, records.isEmpty else { throw error }
+            return try directory.root.open(StoreLayout.outbox, .writeOnly).truncate(to: 0)
         }
-        guard isThere == true else { return }
         let header = OutboxRecord(number: OutboxRecord.freshNumber(), .follows(upTo: offset))
         let bytes = header.encoded() + records
         let file = try TemporaryFile(in: directory, mode: FileMode.file)

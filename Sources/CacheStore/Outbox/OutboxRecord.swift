@@ -47,6 +47,14 @@ package struct OutboxRecord: Sendable, Hashable {
     package let entry: Digest
     package let work: Work
 
+    /// Whether the sender writes such records, and not those who change values.
+    var isOfSender: Bool {
+        switch work {
+        case .put, .remove: false
+        case .done, .doubt, .certain, .follows, .carried: true
+        }
+    }
+
     package init(number: UInt64, entry: Digest, work: Work) {
         self.number = number
         self.entry = entry

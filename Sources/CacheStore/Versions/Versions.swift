@@ -19,6 +19,8 @@ package final class Versions: Sendable {
         var machine: UInt64 = 0
         /// The limit of the clock, as this process has last read or set it.
         var limit = ChangeVersion.none
+        /// Whether this process has refused older values since it last had a control file.
+        var hasRefused = false
     }
 
     /// How far ahead of the clock its limit is set, so that the file is written every ten seconds at most.
@@ -62,7 +64,10 @@ package final class Versions: Sendable {
 
     private func draw() throws(CacheError) -> ChangeVersion? {
         guard let words = try runningClock() else { return nil }
-        var (machine, limit) = state.withLock { ($0.machine, $0.limit) }
+        var (machine, limit) = state.withLock { state in
+            state.hasRefused = false
+            return (state.machine, state.limit)
+        }
         while true {
             let present = ChangeVersion(rawValue: words.load(.clock))
             let next = present.next(at: clock(), machine: machine)
@@ -101,13 +106,19 @@ package final class Versions: Sendable {
         if control.countingWords == nil, !control.isImpossible {
             _ = try control.mapPresent(isWritable: true)
         }
-        return control.countingWords.flatMap { $0.load(.clock) == 0 ? nil : $0 }
+        guard let words = control.countingWords else {
+            refuseWithoutControl()
+            return nil
+        }
+        return words.load(.clock) == 0 ? nil : words
     }
 
     /// Raises the limit of the clock to `version` or higher; returns the number of this machine, and the limit.
     private func raiseLimit(to version: ChangeVersion) -> (machine: UInt64, limit: ChangeVersion) {
         do throws(CacheError) {
             return try withFile { (file, state) throws(Errno) in
+                // It is known since the file was opened.
+                if version <= state.limit { return (state.machine, state.limit) }
                 try changeHeader(of: file) { header in
                     if header.limit < version { header.limit = version.advanced(by: Self.lead) }
                     (state.machine, state.limit) = (header.machine, header.limit)
@@ -175,6 +186,33 @@ package final class Versions: Sendable {
         }
     }
 
+    /// Takes no value from servers anymore that this machine can have seen, because the caller makes a change without a
+    /// control file, and so without a version.
+    ///
+    /// Nothing happens in a directory that has never used remote stores. One system call the first time, nine more if
+    /// there are versions, and then none until this process has used a control file again.
+    func refuseWithoutControl() {
+        if state.withLock({ $0.hasRefused }) { return }
+        do throws(CacheError) {
+            let isThere = try describing("look at", path) { () throws(Errno) in
+                try directory.root.presentStatus(of: StoreLayout.versions) != nil
+            }
+            if isThere {
+                try withFile { (file, _) throws(Errno) in
+                    try changeHeader(of: file) { header in
+                        // No version that was drawn or taken here is later than the limit.
+                        let now = ChangeVersion(at: clock(), machine: .max)
+                        header.cleared = max(header.cleared, header.limit, now)
+                        header.limit = header.cleared.advanced(by: Self.lead)
+                    }
+                }
+            }
+            state.withLock { $0.hasRefused = true }
+        } catch {
+            counters.add(.controlFailure)
+        }
+    }
+
     /// Values of servers are taken only if their version is higher.
     var cleared: ChangeVersion { ChangeVersion(rawValue: control.words?.load(.cleared) ?? 0) }
 
@@ -209,7 +247,10 @@ package final class Versions: Sendable {
     ///   have already; but none that is older than a rule.
     func begin(isFirstUse: Bool) throws(CacheError) {
         guard let words = control.countingWords, words.load(.clock) == 0 else { return }
-        let now = ChangeVersion(at: clock(), machine: 0)
+        // Values that are here already have their time of creation as their version.
+        let moment = clock()
+        let latest = min(control.latestCreated ?? moment, moment + ChangeVersion.furthestAhead)
+        let now = ChangeVersion(at: max(moment, latest), machine: .max)
         if isFirstUse {
             let rule = words.load(.rulesVersion) == 0 ? 0 : Int64(clamping: words.load(.latestRule))
             var header = VersionFileHeader(machine: Self.freshMachine(), limit: now, floor: .none)
@@ -259,9 +300,17 @@ package final class Versions: Sendable {
             found = try directory.root.open(StoreLayout.versions, flags)
         }
         guard let file = found.take() else { throw .noEntry }
-        state.identity = try file.status().identity
-        try changeHeader(of: file) { header in
+        let status = try file.status()
+        state.identity = status.identity
+        // Read without the lock, which a stopped process may hold.
+        let isWhole = status.size == VersionFileLayout.byteCount
+        let header = isWhole ? VersionFileHeader(try file.read(VersionFileHeader.byteCount)) : nil
+        if let header, !header.isUnsettled {
             (state.machine, state.limit) = (header.machine, header.limit)
+        } else {
+            try changeHeader(of: file) { header in
+                (state.machine, state.limit) = (header.machine, header.limit)
+            }
         }
         state.file = consume file
     }

@@ -78,6 +78,9 @@ extension SharedCache {
         }
     }
 
+    /// The longest wait for another process that asks for the same key.
+    private static let requestPatience: Duration = .milliseconds(700)
+
     /// Asks the servers, while no other thread or process on this machine asks them for the same key.
     private func ask<Codec: CacheCodec>(
         _ tier: any RemoteTier,
@@ -90,13 +93,21 @@ extension SharedCache {
         let store = core.store
         var backoff = Backoff(upTo: FlightLock.longestPause)
         var hasWaited = false
-        while !store.requestLocks.attempt(digest) {
+        // If the process that asks is stopped, this one asks, too.
+        let end = min(deadline, .now + Self.requestPatience)
+        var isHolding = store.requestLocks.attempt(digest)
+        while !isHolding {
             hasWaited = true
-            let rest = deadline - .now
-            guard rest > .zero else { return nil }
+            let rest = end - .now
+            if rest <= .zero { break }
             sleepThread(for: min(backoff.next(), rest))
+            isHolding = store.requestLocks.attempt(digest)
         }
-        defer { store.requestLocks.release(digest) }
+        defer { if isHolding { store.requestLocks.release(digest) } }
+        if !isHolding {
+            guard deadline > .now else { return nil }
+            hasWaited = false
+        }
         // If another caller has received a value meanwhile, it is on this machine now.
         guard !hasWaited, let absence = try store.absence(of: digest, now: now) else {
             return storedMeanwhile(key, codec)

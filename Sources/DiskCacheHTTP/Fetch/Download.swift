@@ -26,6 +26,8 @@ final class Download: Sendable {
         var request: HTTPRequest
         var hasher: CredentialHasher
         var mostBytes: Int
+        /// When the caller's time limit ends; nil without a limit.
+        var deadline: ContinuousClock.Instant?
     }
 
     private enum Place {
@@ -37,8 +39,10 @@ final class Download: Sendable {
         /// The partial body in the file that the request continues; nil if the response's body is written from the
         /// beginning.
         var beginning: StoredResponse?
-        /// Whether ``disposition(_:requested:now:)`` was called; the transport calls it at the first byte of a body.
-        var isDecided = false
+        /// The response whose body began; the transport calls ``disposition(_:requested:now:)`` at the first byte.
+        var head: HTTPResponse?
+        /// Whether the body may be stored, so that space is made for it.
+        var isStorable = true
         /// The expected length of the body that goes into the file.
         var expected: ExpectedBody?
         /// Whether the received body was dropped, so that the file keeps its earlier content.
@@ -59,6 +63,7 @@ final class Download: Sendable {
     private let place: Place
     private let cache: SharedCache
     private let isKept = Locked(true)
+    private let hasEnded = Locked(false)
     private let terms: Terms
     private let state = Locked(State())
 
@@ -88,15 +93,15 @@ final class Download: Sendable {
     /// Returns the fields that make `request` continue the partial body; if none can, clears the file and returns no
     /// fields.
     ///
-    /// For a conditional request, the partial body is kept but not continued: a 304 may show that the stored response is
-    /// valid.
+    /// If the caller's own request is conditional, the partial body is kept but not continued. If only the cache's
+    /// request is, both are possible: the server evaluates If-None-Match before Range (RFC 9110, section 13.2.2).
     func prepare(_ request: HTTPRequest) throws(Errno) -> HTTPFields {
         state.withLock { $0 = State() }
         guard let partial, let beginning = try beginning(of: partial) else {
             try clear()
             return [:]
         }
-        if request.isConditional { return [:] }
+        if terms.request.isConditional { return [:] }
         guard let fields = beginning.resumingFields else {
             try clear()
             return [:]
@@ -138,7 +143,7 @@ final class Download: Sendable {
         now: HTTPDate
     ) -> TransportRequest.Disposition {
         let beginning: StoredResponse? = state.withLock { state in
-            state.isDecided = true
+            state.head = response
             return state.beginning
         }
         if let beginning {
@@ -163,8 +168,18 @@ final class Download: Sendable {
             state.withLock { $0.failure = error }
             return .stop
         }
-        state.withLock { $0.beginning = nil }
-        note(response, requested: requested, now: now)
+        let isStorable = storableVariant(of: response) != nil
+        state.withLock { state in
+            state.beginning = nil
+            state.isStorable = isStorable
+        }
+        if isStorable {
+            note(response, requested: requested, now: now)
+        } else if (200..<300).contains(response.status), response.status != 206 {
+            // No other response to this request follows, so the file needs no name.
+            isKept.withLock { $0 = false }
+            if case .partial(let partial) = place { partial.discard() }
+        }
         return reserve(1, written: 0) ? disposition : .stop
     }
 
@@ -183,9 +198,10 @@ final class Download: Sendable {
     private func reserve(_ length: Int, written: Int) -> Bool {
         let expected = state.withLock { $0.expected }
         let total = expected.flatMap { body in body.total ?? body.added.map { body.held + $0 } }
-        if let partial {
+        if isStorable, let partial {
             do throws(CacheError) {
-                let reserved = try cache.reserve(length, of: total, in: partial)
+                let left = terms.deadline.map { max(.zero, $0 - .now) }
+                let reserved = try cache.reserve(length, of: total, in: partial, within: left)
                 state.withLock { $0.reserved = reserved }
                 return true
             } catch {
@@ -231,10 +247,7 @@ final class Download: Sendable {
     /// Records the response whose body goes into the empty file, so that a later download can continue it; does nothing
     /// if that is not allowed.
     private func note(_ response: HTTPResponse, requested: HTTPDate, now: HTTPDate) {
-        guard let partial, response.status == 200,
-            terms.policy.storing(response, to: terms.request) == .complete,
-            let variant = variant(of: response)
-        else { return }
+        guard let partial, response.status == 200, let variant = storableVariant(of: response) else { return }
         let stored = StoredResponse(
             fields: StoredFields.of(response.fields),
             requested: requested,
@@ -245,6 +258,18 @@ final class Download: Sendable {
         // Without the record, no later download continues the file.
         _ = partial.begin(noting: Array(stored.text.utf8))
     }
+
+    /// Returns the variant of the response, or nil if it may not be stored.
+    private func storableVariant(of response: HTTPResponse) -> Variant? {
+        guard terms.policy.storing(response, to: terms.request) == .complete else { return nil }
+        return variant(of: response)
+    }
+
+    /// Whether the body goes into a file that can become an object, and the response may be stored.
+    var isStorable: Bool { partial != nil && state.withLock { $0.isStorable } }
+
+    /// The response whose body began; nil if there was none.
+    var head: HTTPResponse? { state.withLock { $0.head } }
 
     /// Returns the variant of the response, or nil if no later request may match it.
     func variant(of response: HTTPResponse) -> Variant? {
@@ -265,7 +290,7 @@ final class Download: Sendable {
         }
         guard let beginning = present.beginning else {
             // For an empty body the transport does not call `disposition`.
-            if !present.isDecided { try clear() }
+            if present.head == nil { try clear() }
             try checkLength(ExpectedBody(response), response)
             return .whole(response)
         }
@@ -348,7 +373,7 @@ final class Download: Sendable {
 
     /// Ends the download without a response, because of `error`; keeps a partial body that can be continued.
     func abandon(after error: (any Error)? = nil) {
-        guard let partial else { return }
+        guard let partial, ends() else { return }
         let code = (error as? FetchError)?.code
         // A request with a higher limit can still use the earlier partial body.
         let isOthers = state.withLock { $0.isTooLarge && $0.beginning != nil }
@@ -362,7 +387,16 @@ final class Download: Sendable {
 
     /// Ends the download with a response; deletes the file if it has not become an object.
     func release() {
-        if !isDropped { partial?.discard() }
-        partial?.letGo()
+        guard let partial, ends() else { return }
+        if !isDropped { partial.discard() }
+        partial.letGo()
+    }
+
+    /// Returns true the first time: once the file is unlocked, it may belong to another download.
+    private func ends() -> Bool {
+        hasEnded.withLock { hasEnded in
+            defer { hasEnded = true }
+            return !hasEnded
+        }
     }
 }

@@ -69,33 +69,43 @@ extension Fetch {
         _ found: Found,
         _ status: CacheStatus
     ) async throws -> Served {
-        let responses = responses
-        let outdated = limits.policy.invalidated(by: response, to: asked)
+        let cache = responses.cache
         let old = removes ? found.stored : nil
         let isBody = (200..<300).contains(response.status) && asked.method != "HEAD"
         let digest = isBody ? limits.digest : nil
         let place = asked.url.place
-        if digest != nil, response.status == 206 {
-            throw FetchError(.digestMismatch, "\(place): a part of the body came, which has another digest")
-        }
         var served = Served(response, asked.url, status)
-        served.body = try await context.blocking { () throws -> FetchedBody in
+        served.body = try await context.blocking { () throws(FetchError) -> FetchedBody in
             do throws(CacheError) {
-                if let old { try responses.cache.remove(forKey: old.key) }
-                for url in outdated { try responses.invalidate(url) }
+                if let old { try cache.remove(forKey: old.key) }
             } catch {
-                responses.cache.count(.cacheFailure)
+                cache.count(.cacheFailure)
             }
-            do {
-                let body = try download.body()
-                download.release()
-                if let digest { try Self.check(body, digest, place) }
-                return body
-            } catch let error as Errno {
+            invalidate(response)
+            if digest != nil, response.status == 206 {
+                let words = "a part of the body came, which has another digest"
+                throw FetchError(.digestMismatch, "\(place): \(words)")
+            }
+            let body: FetchedBody
+            do throws(Errno) {
+                body = try download.body()
+            } catch {
                 throw FetchError(writing: "a file for the body", error)
             }
+            download.release()
+            if let digest { try Self.check(body, digest, place) }
+            return body
         }
         return served
+    }
+
+    /// Removes the stored responses that the response to an unsafe request invalidates.
+    func invalidate(_ response: HTTPResponse) {
+        do throws(CacheError) {
+            for url in limits.policy.invalidated(by: response, to: asked) { try responses.invalidate(url) }
+        } catch {
+            responses.cache.count(.cacheFailure)
+        }
     }
 
     /// Stores the received response and answers with it.
@@ -134,6 +144,10 @@ extension Fetch {
         // `release` does not delete the file if it has become an object.
         await context.blocking { () throws(Never) in download.release() }
         if let digest = mismatch.value.withLock({ $0 }) { throw Self.mismatch(digest, url.place) }
+        if stored == nil, let expected {
+            // It was not stored, perhaps before its digest was compared.
+            try await context.blocking { () throws(FetchError) in try Self.check(file, expected, url.place) }
+        }
         var served = Served(response, asked.url, status)
         served.fields = StoredFields.of(response.fields)
         served.body = file
@@ -166,13 +180,18 @@ extension Fetch {
         }
     }
 
-    private static func check(_ body: FetchedBody, _ digest: Digest, _ place: String) throws {
-        let found =
-            switch body {
-            case .nothing: Digest(of: Data())
-            case .data(let data): Digest(of: data)
-            case .file(let file, _): Digest(bytes: try file.digest())
-            }
+    private static func check(_ body: FetchedBody, _ digest: Digest, _ place: String) throws(FetchError) {
+        let found: Digest
+        do throws(Errno) {
+            found =
+                switch body {
+                case .nothing: Digest(of: Data())
+                case .data(let data): Digest(of: data)
+                case .file(let file, _): Digest(bytes: try file.digest())
+                }
+        } catch {
+            throw FetchError(writing: "a file for the body", error)
+        }
         if found != digest { throw mismatch(found, place) }
     }
 

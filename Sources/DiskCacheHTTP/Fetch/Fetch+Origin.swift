@@ -33,7 +33,11 @@ extension Fetch {
                 }
             }
         } catch {
-            await context.blocking { () throws(Never) in download.abandon(after: error) }
+            await context.blocking { () throws(Never) in
+                // The origin server has carried out the request, even if the body of its response was not received.
+                if let head = download.head { invalidate(head) }
+                download.abandon(after: error)
+            }
             throw error
         }
     }
@@ -43,7 +47,8 @@ extension Fetch {
             policy: limits.policy,
             request: asked,
             hasher: hasher,
-            mostBytes: limits.mostBytes
+            mostBytes: limits.mostBytes,
+            deadline: limits.deadline
         )
         let responses = responses
         let isGet = asked.method == "GET" && !asked.fields.contains("Range")
@@ -106,7 +111,10 @@ extension Fetch {
         _ requested: HTTPDate
     ) -> TransportRequest {
         var call = TransportRequest(request.url.text, method: request.method)
-        call.fields = request.fields.lines + resuming.lines
+        var fields = request.fields
+        // The transport states how it sends the body.
+        fields.remove(["Content-Length", "Transfer-Encoding"])
+        call.fields = fields.lines + resuming.lines
         if !request.fields.contains("User-Agent") {
             call.fields.append(HeaderField("User-Agent", "diskcache"))
         }
@@ -126,7 +134,7 @@ extension Fetch {
         call.mayGrow = { download.mayGrow($0) }
         // At least 64 MiB at a time, since each call collects garbage. Stored values are not evicted for a body that is
         // not stored.
-        call.makeSpace = { download.partial != nil && responses.cache.makeSpace(max($0, 64 << 20)) }
+        call.makeSpace = { download.isStorable && responses.cache.makeSpace(max($0, 64 << 20)) }
         return call
     }
 }

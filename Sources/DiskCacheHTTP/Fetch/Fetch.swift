@@ -212,8 +212,15 @@ struct Fetch: Sendable {
             // The leader may be slow, or its process stopped.
             try limits.check(asked)
             let responses = responses
-            let state = try await context.blocking { try responses.cache.partialState(forKey: key) }
-            let length = state?.length ?? -1
+            let length = await context.blocking { () throws(Never) -> Int64? in
+                do throws(CacheError) {
+                    return try responses.cache.partialState(forKey: key)?.length ?? -1
+                } catch {
+                    responses.cache.count(.cacheFailure)
+                    return nil
+                }
+            }
+            guard let length else { return .alone }
             let goesOn = progress.length.map { length > $0 } ?? true
             progress.length = length
             // Waiting makes sense while bytes arrive.
@@ -237,8 +244,7 @@ struct Fetch: Sendable {
         do {
             return .served(try await exchange(forwarded, found))
         } catch let error as FetchError {
-            // If this caller's time limit has passed, the error applies to this caller only.
-            return .failed(error, terms: limits.left == .zero ? nil : limits.terms)
+            return .failed(error, terms: limits.terms(sharing: error))
         }
     }
 }

@@ -15,8 +15,8 @@ struct FetchContext: Sendable {
         self.options = options
         responses = ResponseStore(cache: cache, options: options)
         transport = Transport(
-            mostTransfers: max(1, options.requests),
-            mostPerServer: max(1, options.requestsPerHost)
+            mostTransfers: min(max(1, options.requests), Self.mostTransfers),
+            mostPerServer: min(max(1, options.requestsPerHost), Self.mostTransfers)
         )
         security = TransportSecurity(
             authorityFile: options.authorityFile,
@@ -24,6 +24,9 @@ struct FetchContext: Sendable {
             keyFile: options.certificateKeyFile
         )
     }
+
+    /// The maximum number of transfers at once, whatever the options say: each takes a thread.
+    private static let mostTransfers = 4096
 
     /// Runs `body` on a thread of the cache that may block.
     func blocking<Value: Sendable, Failure: Error>(

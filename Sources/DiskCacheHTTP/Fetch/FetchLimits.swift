@@ -64,6 +64,14 @@ struct FetchLimits: Sendable {
             "\(mostBytes) \(retries) \(stallLimit) \(connectLimit) \(digest.map { "\($0)" } ?? "-") \(file)"
     }
 
+    /// Returns the terms of the callers whose downloads would fail in the same way; nil if only this one's would.
+    func terms(sharing error: FetchError) -> String? {
+        // Others may have other fields.
+        if error.code == .invalidRequest || left == .zero { return nil }
+        // With a time limit, this caller may have tried less often than others would.
+        return deadline != nil && error.mayPass ? nil : terms
+    }
+
     /// The time left until the deadline; nil without a deadline.
     var left: Duration? { deadline.map { max(.zero, $0 - .now) } }
 

@@ -94,7 +94,10 @@ struct FetchStateMachine: Sendable {
     }
 
     /// Returns whether the response is a 206 or 304 that the request did not ask for.
+    ///
+    /// Only GET and HEAD can ask for one; other requests must not be sent again.
     private func fitsNoQuestion(_ response: HTTPResponse) -> Bool {
+        guard inquiry.request.isRepeatable else { return false }
         let own = inquiry.request.fields
         switch response.status {
         case 206: return !own.contains("Range")
@@ -154,8 +157,7 @@ struct FetchStateMachine: Sendable {
     /// The pause starts at 0.2 s and doubles each time, up to 10 s. Half of it is random, so that clients that failed at
     /// the same time do not retry at the same time.
     private mutating func nextPause(asked: Duration?, at moment: Moment) -> Duration? {
-        let isSafe = inquiry.request.method == "GET" || inquiry.request.method == "HEAD"
-        guard isSafe, attempts < inquiry.retries else { return nil }
+        guard inquiry.request.isRepeatable, attempts < inquiry.retries else { return nil }
         let span = min(Duration.milliseconds(200 << min(attempts, 6)), .seconds(10))
         let pause = max(asked ?? .zero, span * (0.5 + moment.jitter / 2))
         if pause > max(inquiry.longestPause, .seconds(10)) { return nil }
@@ -163,6 +165,11 @@ struct FetchStateMachine: Sendable {
         attempts += 1
         return pause
     }
+}
+
+extension HTTPRequest {
+    /// Whether the request may be sent again without the caller's consent.
+    fileprivate var isRepeatable: Bool { method == "GET" || method == "HEAD" }
 }
 
 extension HTTPURL {

@@ -125,8 +125,11 @@ package struct HTTPCachePolicy: Sendable, Equatable {
     }
 
     /// Returns whether the response must be validated before each use (section 5.2.2.4).
+    ///
+    /// Also if it says no-store: then it was stored for a caller who had chosen its lifetime.
     package func mustValidate(_ stored: StoredResponse) -> Bool {
-        chosenLifetime(for: stored.status) == nil && stored.control.forbidsUnvalidatedUse
+        guard chosenLifetime(for: stored.status) == nil else { return false }
+        return stored.control.forbidsUnvalidatedUse || forbidsStoring(stored.control, stored.status)
     }
 
     /// Returns whether the response may be used while it is validated in the background (RFC 5861, section 3).

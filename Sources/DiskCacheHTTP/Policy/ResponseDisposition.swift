@@ -85,7 +85,9 @@ extension HTTPCachePolicy {
         if forbidsStoring(response) || variesOtherwise(response, stored) { return .refetch }
         let asked = forwarded.request.fields.members(of: "If-None-Match")
         let new = Validators(response.fields, received: received)
-        guard new.identify(stored.validators, isOnlyOne: asked.count <= 1) else {
+        // The caller's tags are sent, too: a 304 without a tag may refer to one of them.
+        let isOnlyOne = asked.isEmpty || asked == [stored.validators.tag?.text]
+        guard new.identify(stored.validators, isOnlyOne: isOnlyOne) else {
             // The 304 may refer to an entity tag in the caller's own condition: then the caller already has the response.
             let own = request.fields.members(of: "If-None-Match").compactMap(EntityTag.init)
             let isOwn = new.tag.map { tag in own.contains { $0.matchesWeakly(tag) } } ?? false

@@ -58,9 +58,12 @@ extension HTTPCachePolicy {
     /// It does not if the response also has must-understand (section 5.2.2.3) or a chosen lifetime. ``storing(_:to:)``
     /// refuses a response with must-understand whose status is not understood.
     func forbidsStoring(_ response: HTTPResponse) -> Bool {
-        let control = CacheControl(response.fields)
-        return control.contains("no-store") && !control.contains("must-understand")
-            && chosenLifetime(for: response.status) == nil
+        forbidsStoring(CacheControl(response.fields), response.status)
+    }
+
+    func forbidsStoring(_ control: CacheControl, _ status: Int) -> Bool {
+        control.contains("no-store") && !control.contains("must-understand")
+            && chosenLifetime(for: status) == nil
     }
 
     /// Returns the URLs whose stored responses this response invalidates (section 4.4).

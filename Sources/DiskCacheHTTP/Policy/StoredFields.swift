@@ -33,9 +33,16 @@ package enum StoredFields {
     }
 
     /// Returns the stored fields, updated with the fields of a newer response.
+    ///
+    /// A weak entity tag stays weak: the strong one of a 304 may be that of another coding (RFC 9111, section 4.3.4).
     package static func updated(_ stored: HTTPFields, with newer: HTTPFields) -> HTTPFields {
         var changes = of(newer)
         changes.remove(ofBody)
+        if let old = stored.first("ETag").flatMap(EntityTag.init), old.isWeak,
+            let new = newer.first("ETag").flatMap(EntityTag.init), new.matchesWeakly(old)
+        {
+            changes.remove(["ETag"])
+        }
         var fields = stored
         fields.remove(changes.lines.map(\.name))
         // The Age of the old response does not apply to the new one.

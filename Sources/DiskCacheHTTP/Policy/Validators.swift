@@ -8,10 +8,17 @@ package struct EntityTag: Sendable, Equatable {
     /// The text as received; requests send it back unchanged.
     package let text: String
 
-    /// Returns nil for an empty text, and for an unquoted text with spaces, commas or quotation marks.
+    /// The longest tag in bytes: a longer one might make a request too long for the server.
+    private static let longest = 1024
+
+    /// Returns nil for an empty or very long text, for one with control characters, which can't be sent, and for an
+    /// unquoted text with spaces, commas or quotation marks.
     ///
     /// Some servers omit the quotation marks: any other text without them counts as a strong tag.
     package init?(_ text: String) {
+        guard text.utf8.count <= Self.longest, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            return nil
+        }
         self.text = text
         isWeak = text.hasPrefix("W/\"")
         let tag = isWeak ? String(text.dropFirst(2)) : text

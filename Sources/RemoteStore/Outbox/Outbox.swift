@@ -57,10 +57,17 @@ package struct Outbox: Sendable {
         waiting.values.sorted { $0.place < $1.place }.map { $0.record }
     }
 
-    /// Whether the file should be replaced by ``compacted()``, because most of its records are superseded.
+    /// Whether the file should be replaced by ``compacted()``.
+    ///
+    /// Either most of its records are superseded, or the file is half full and would become shorter by an eighth.
     package var needsCompaction: Bool {
-        recordsRead > 1024 && recordsRead > 4 * (waiting.count + doubts.count)
+        let needed = waiting.count + doubts.count
+        if recordsRead > 1024, recordsRead > 4 * needed { return true }
+        return recordsRead > Self.manyRecords && recordsRead > needed + needed / 8
     }
+
+    /// The number of records in half a file.
+    private static let manyRecords = Int(OutboxFile.longest) / OutboxRecord.size / 2
 
     /// Returns the shortest file with the same contents.
     package func compacted() -> [UInt8] {

@@ -104,6 +104,7 @@ final class HTTPStore: RemoteClient {
             let present = try find(key, until: deadline)
             if present == nil, onlyReplacing { return false }
             if let present, (version...max(version, latest)).contains(present.version) { return false }
+            let condition = present.map(\.condition) ?? HeaderField("If-None-Match", "*")
             let body = entry(for: parcel)
             if !isContentStored, let content = content(of: parcel) {
                 // The content must be stored before the entry that refers to it.
@@ -114,44 +115,70 @@ final class HTTPStore: RemoteClient {
                 body,
                 Digest(of: body.span),
                 at: paths.entry(key),
-                if: Self.condition(present?.response),
+                if: condition,
                 until: deadline
             )
             guard let found else { return true }
-            (conflict, isFolderMissing) = (found, found == 409 && present == nil)
+            // S3 answers 409 if another client stores the object at this moment, WebDAV if a folder is missing.
+            (conflict, isFolderMissing) = (found, found == 409 && present == nil && !isSigned)
         }
         // Otherwise other clients change the entry again and again.
         let kind: RemoteFailure.Kind = isFolderMissing ? .refused : .failed
         throw RemoteFailure(kind, "\(address.name): PUT: status \(conflict)")
     }
 
-    /// Returns the version of the present entry, or none if it is something else, and the response that contains it; nil if
-    /// nothing is there.
+    /// The entry of a key on the server.
+    private struct Present {
+        /// None if it is something else.
+        let version: ChangeVersion
+        /// The condition that it is still the same (RFC 9110, section 13.1.1); nil if it has no strong entity tag.
+        ///
+        /// A server that does not support conditions ignores the field.
+        let condition: HeaderField?
+
+        init(_ version: ChangeVersion, _ response: TransportResponse?) {
+            self.version = version
+            let tags = response?.values("etag") ?? []
+            let isStrong = tags.count == 1 && tags[0].hasPrefix("\"")
+            condition = isStrong ? HeaderField("If-Match", tags[0]) : nil
+        }
+    }
+
+    /// Returns the present entry; nil if nothing is there.
     private func find(
         _ key: Digest,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) -> (version: ChangeVersion, response: TransportResponse)? {
+    ) throws(RemoteFailure) -> Present? {
         // The record is at the beginning of the body. A server may ignore the field and send the whole body.
         let range = HeaderField("Range", "bytes=0-\(Envelope.longestBeginning - 1)")
-        let response = try send(
-            "GET",
-            paths.entry(key),
-            fields: form == .plain ? [range] : [],
-            until: deadline
-        )
+        let response: TransportResponse
+        do throws(RemoteFailure) {
+            response = try send(
+                "GET",
+                paths.entry(key),
+                fields: form == .plain ? [range] : [],
+                until: deadline
+            )
+        } catch {
+            // Whatever is there, this machine can't read it.
+            if error.kind == .tooLong { return Present(.none, nil) }
+            throw error
+        }
         switch response.status {
         case 404, 410: return nil
         // S3 returns 403 for a missing object if the client may not list objects.
         case 403 where isSigned: return nil
+        // Unlike a lookup, a change waits until it is allowed.
+        case 403: throw RemoteFailure(.denied, "\(address.name): GET: status 403")
         // An empty body.
-        case 416: return (.none, response)
+        case 416: return Present(.none, response)
         default: try check(response, "GET")
         }
         let record =
             form == .plain
             ? Envelope.record(in: response.body.span)?.bytes
             : (try? ActionResult(decoding: [UInt8](response.body)))?.standardOutput
-        return (record.flatMap { Record(decoding: $0, for: key) }?.version ?? .none, response)
+        return Present(record.flatMap { Record(decoding: $0, for: key) }?.version ?? .none, response)
     }
 
     /// How often a change is compared with the present entry, if other clients change that meanwhile.
@@ -174,17 +201,6 @@ final class HTTPStore: RemoteClient {
     }
 
     private var isSigned: Bool { if case .signed = identity { true } else { false } }
-
-    /// Returns the condition that the entry is still the one that the response contains, or still missing.
-    ///
-    /// RFC 9110, sections 13.1.1 and 13.1.2. Nil if the response has no strong entity tag. A server that does not support
-    /// conditions ignores the field.
-    private static func condition(_ present: TransportResponse?) -> HeaderField? {
-        guard let present else { return HeaderField("If-None-Match", "*") }
-        let tags = present.values("etag")
-        guard tags.count == 1, tags[0].hasPrefix("\"") else { return nil }
-        return HeaderField("If-Match", tags[0])
-    }
 
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) {
         try delete(paths.entry(key), until: deadline)
@@ -241,6 +257,9 @@ final class HTTPStore: RemoteClient {
             throw RemoteFailure(.full, "\(address.name): it is full: status 507")
         // The server is overloaded (429) or fails: a later request may succeed.
         case 408, 425, 429, 500...: break
+        // The session token of S3 has expired and may be renewed, or the server waited for the request in vain.
+        case 400 where isSigned && Self.mayPass(response.body):
+            throw RemoteFailure(.denied, "\(address.name): \(method): status 400")
         // S3 returns 403 for a missing object if the client may not list objects.
         case 403 where method == "GET":
             throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
@@ -258,6 +277,14 @@ final class HTTPStore: RemoteClient {
             "\(address.name): \(method): status \(response.status)",
             isOutcomeUnknown: isOutcomeUnknown
         )
+    }
+
+    /// Returns whether S3 answers a request with status 400 for a reason that does not concern the request itself.
+    private static func mayPass(_ body: Data) -> Bool {
+        let text = String(decoding: body, as: UTF8.self)
+        return ["ExpiredToken", "InvalidToken", "RequestTimeout"].contains {
+            text.contains("<Code>\($0)</Code>")
+        }
     }
 
     private func send(
@@ -279,7 +306,8 @@ final class HTTPStore: RemoteClient {
             let kind: RemoteFailure.Kind =
                 switch error.code {
                 case .timedOut: .slow
-                case .tooLarge, .headTooLarge: .wrong
+                case .tooLarge: .tooLong
+                case .headTooLarge: .wrong
                 default: .failed
                 }
             throw RemoteFailure(kind, error.message, isOutcomeUnknown: !error.isBeforeRequest)

@@ -79,7 +79,7 @@ final class RedisConnection: @unchecked Sendable {
             return try decoder.next()
         } catch {
             throw RemoteFailure(
-                .failed,
+                error == .tooLong ? .tooLong : .failed,
                 "\(name): its answer is \(error.rawValue)",
                 isOutcomeUnknown: true
             )

@@ -199,8 +199,8 @@ extension RemoteFailure {
     init(redisError code: String, of name: String) {
         let kind: Kind =
             switch code {
-            // The memory is full, or the disk to which Redis saves; reads still work.
-            case "OOM", "MISCONF": .full
+            // The memory is full, or the disk to which Redis saves, or too few replicas are there; reads still work.
+            case "OOM", "MISCONF", "NOREPLICAS": .full
             // The password is being changed, or the server is a read-only replica.
             case "NOAUTH", "WRONGPASS", "NOPERM", "READONLY": .denied
             // The server is starting, or runs a script: a later request may succeed.

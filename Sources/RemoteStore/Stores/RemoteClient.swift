@@ -59,6 +59,8 @@ package struct RemoteFailure: Error, Sendable, Equatable {
         case refused
         /// The server's answer is invalid, or does not match its digest.
         case wrong
+        /// The server's answer is longer than this machine accepts; it may be sound.
+        case tooLong
     }
 
     package let kind: Kind

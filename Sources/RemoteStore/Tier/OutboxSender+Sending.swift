@@ -46,7 +46,9 @@ extension OutboxSender {
         }
         do throws(CacheError) {
             let version = ChangeVersion(rawValue: record.number)
-            guard let change = try change(of: record.entry, noted: version, store) else {
+            let found = try change(of: record.entry, noted: version, store)
+            if case .later = found { return false }
+            guard case .now(let change) = found else {
                 return append(.done, record.entry, number: record.number, store)
             }
             let levels = servers.filter { tell($0.server, change, store) }.map(\.level)
@@ -66,8 +68,11 @@ extension OutboxSender {
         let servers = levels.compactMap { $0.server(for: key) }
         guard servers.allSatisfy({ $0.mayBeTold(.remove, in: store.control) }) else { return false }
         do throws(CacheError) {
-            if let change = try change(of: key, noted: try store.removedVersion(of: key), store) {
+            switch try change(of: key, noted: try store.removedVersion(of: key), store) {
+            case .later: return false
+            case .now(let change):
                 guard servers.allSatisfy({ tell($0, change, store) }) else { return false }
+            case .never: break
             }
             return append(.certain(until: moment), key, store)
         } catch {
@@ -103,22 +108,38 @@ extension OutboxSender {
         }
     }
 
-    /// Returns the change that the servers should store; nil if they should keep their entries.
+    /// Whether a change is sent.
+    private enum Sending {
+        case now(Change)
+        /// The servers should keep their entries.
+        case never
+        /// The clock was set back: other machines would not take the change, or this machine has the value again later.
+        case later
+    }
+
+    /// Returns the change that the servers should store.
     ///
     /// It is the value on disk, unless it is older than the change that was noted, and otherwise a removal.
     private func change(
         of key: Digest,
         noted version: ChangeVersion,
         _ store: Store
-    ) throws(CacheError) -> Change? {
-        guard let found = try store.settled(key, now: host.now()), found.record.version >= version else {
-            return version == .none ? nil : Change(removalOf: key, at: version)
+    ) throws(CacheError) -> Sending {
+        if !store.versions.isInTime(version) { return .later }
+        let now = host.now()
+        guard let (record, present) = try store.settled(key, now: now), record.version >= version else {
+            return version == .none ? .never : .now(Change(removalOf: key, at: version))
         }
-        if found.record.staysHere { return nil }
-        guard let parcel = makeParcel(found.record, found.value, key) else {
-            return Change(removalBefore: found.record.version, of: key)
+        if !store.versions.isInTime(record.version) { return .later }
+        guard let value = present else {
+            if record.isOfFuture(at: now) { return .later }
+            return version == .none ? .never : .now(Change(removalOf: key, at: version))
         }
-        return Change(of: key, found.record.version, parcel)
+        if record.staysHere { return .never }
+        guard let parcel = makeParcel(record, value, key) else {
+            return .now(Change(removalBefore: record.version, of: key))
+        }
+        return .now(Change(of: key, record.version, parcel))
     }
 
     /// Sends a change of a key, and records a doubt if the outcome is unknown.
@@ -155,11 +176,11 @@ extension OutboxSender {
             return
         }
         do throws(CacheError) {
-            guard let found = try store.settled(fill.key, now: host.now()), !found.record.staysHere,
-                found.record.content.digest == fill.content,
-                let parcel = makeParcel(found.record, found.value, fill.key)
+            guard let (record, present) = try store.settled(fill.key, now: host.now()), let value = present,
+                !record.staysHere, record.content.digest == fill.content,
+                let parcel = makeParcel(record, value, fill.key)
             else { return }
-            _ = tell(server, Change(of: fill.key, found.record.version, parcel), store)
+            _ = tell(server, Change(of: fill.key, record.version, parcel), store)
         } catch {
             // The next miss in that level tries again.
             return

@@ -10,8 +10,8 @@ import Platform
 /// One process of the machine sends at a time; it holds a lock that is released if the process dies.
 ///
 /// For each changed key, the sender makes the servers match the disk: it puts the value on disk, or a removal if the disk
-/// has none. Servers keep the entry with the later version. So a change may be sent twice, and changes may be sent in any order. The
-/// thread keeps this object alive; this object does not keep a cache alive.
+/// has none. Servers keep the entry with the later version. So a change may be sent twice, and changes may be sent in any
+/// order. The thread keeps this object alive; this object does not keep a cache alive.
 final class OutboxSender: Sendable {
     /// A wrong entry that must be removed from a server.
     struct Repair: Sendable {
@@ -162,7 +162,8 @@ final class OutboxSender: Sendable {
     /// Registers this sender with the directory; repeated in each round, because the directory or the control file may
     /// have been replaced.
     private func announce(_ store: Store) {
-        store.noteChanges(writes)
+        // A process that only reads does not decide for the others: their senders may write.
+        if writes { store.noteChanges(true) } else { store.useVersions() }
         store.outbox.onAppend { [weak self] in self?.wake() }
     }
 

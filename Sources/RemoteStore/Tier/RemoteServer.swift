@@ -76,7 +76,7 @@ final class RemoteServer: Sendable {
         } catch {
             switch error.kind {
             // The server has answered in time.
-            case .refused, .wrong, .skipped, .full: judge(.prompt, ticket, in: store.control)
+            case .refused, .wrong, .tooLong, .skipped, .full: judge(.prompt, ticket, in: store.control)
             case .slow, .failed: judge(.fault, ticket, in: store.control)
             case .denied: judge(denial, ticket, in: store.control)
             }
@@ -122,7 +122,7 @@ final class RemoteServer: Sendable {
                 isThere = try client.get(nobodys, until: deadline) != nil
             } catch {
                 switch error.kind {
-                case .wrong: break
+                case .wrong, .tooLong: break
                 // A server that refuses lookups returns no values, which is equivalent to a miss.
                 case .refused: isThere = false
                 default: throw error
@@ -165,7 +165,7 @@ final class RemoteServer: Sendable {
         switch error.kind {
         case .slow: store.counters.add(.remoteSlow)
         case .failed, .denied, .refused, .full: store.counters.add(.remoteError)
-        case .wrong, .skipped: break
+        case .wrong, .tooLong, .skipped: break
         }
     }
 

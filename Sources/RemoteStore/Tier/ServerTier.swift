@@ -94,6 +94,8 @@ package final class ServerTier: RemoteTier {
                 }
             } catch {
                 if error.kind == .wrong { reject(error, key, server, store) }
+                // Another machine may share longer values: for this one it is a miss.
+                if error.kind == .tooLong { missing.append(index) }
             }
         }
         store.counters.add(missing.isEmpty ? .remoteSkipped : .remoteMiss)

@@ -42,12 +42,11 @@ extension SharedCache {
             var given = remote
             if given == nil { given = try Self.configured(in: store) }
             guard let present = given else { return nil }
-            guard present.isActive else {
-                // Changes are not sent from now on.
-                if remote == nil, store.control.notesChanges { store.noteChanges(false) }
-                return nil
+            // The directory's own configuration says that changes are not sent.
+            if remote == nil, !present.isActive || present.mode != .readWrite, store.control.notesChanges {
+                store.noteChanges(false)
             }
-            return try ServerTier(present, host)
+            return present.isActive ? try ServerTier(present, host) : nil
         }
     }
 

@@ -54,6 +54,22 @@ import Testing
         #expect(try file.mark()?.size == 0)
     }
 
+    @Test func `a full file takes only the sender's records, and not without end`() throws {
+        try file.append(record(1))
+        let handle = try #require(FileHandle(forWritingAtPath: fixture.path + "/outbox"))
+        try handle.truncate(atOffset: UInt64(OutboxFile.longest))
+        let done = OutboxRecord(number: 1, entry: Digest(ofKey: "key 1"), work: .done)
+        // An append shows the length.
+        try file.append(record(2))
+        #expect(throws: Errno.fileTooLarge) { try file.append(record(3)) }
+        try file.append(done)
+        #expect(try records().last == done)
+        try handle.truncate(atOffset: UInt64(2 * OutboxFile.longest))
+        try file.append(done)
+        #expect(throws: Errno.fileTooLarge) { try file.append(done) }
+        try handle.close()
+    }
+
     @Test func `writers of other processes record changes once one process requests it`() throws {
         let other = try StoreFixture.open(fixture.path)
         fixture.store.noteChanges(true)

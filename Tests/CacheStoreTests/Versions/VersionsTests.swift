@@ -118,6 +118,80 @@ import Testing
         #expect(header.floor == .none, "all values of servers may be taken")
     }
 
+    @Test func `values that were stored before have earlier versions, even from a clock that was ahead`()
+        throws
+    {
+        let fixture = try StoreFixture()
+        let bytes = Array("value".utf8)
+        let record = Record(content: Content(of: bytes.span), created: .now + .seconds(50))
+        try fixture.store.put(bytes.span, for: key, record)
+        let before = try #require(try fixture.store.entries.read(key)?.record).version
+        fixture.store.noteChanges(true)
+        try fixture.put("new", "key")
+        #expect(try version(in: fixture.store) > before)
+    }
+
+    @Test func `the file is used although a stopped process holds its lock`() throws {
+        #expect(try !store.remove(key))
+        let cleared = store.versions.cleared
+        let lock = try FileDescriptor(opening: fixture.path + "/versions", .readOnly)
+        #expect(try lock.tryLock(.exclusive))
+        let other = try StoreFixture.open(fixture.path)
+        let present = ChangeVersion(at: .now, machine: 5)
+        #expect(try other.remove(Digest(ofKey: "other")) == false)
+        #expect(other.versions.cleared == cleared)
+        #expect(try !take(present) || present > cleared)
+        lock.close()
+    }
+
+    // MARK: Without a control file
+
+    @Test func `a value that was removed without a control file does not return`() throws {
+        let theirs = ChangeVersion(at: .now, machine: 5)
+        #expect(try take(theirs))
+        store.control.giveUp()
+        #expect(store.control.words == nil)
+        #expect(try store.remove(key))
+        let other = try StoreFixture.open(fixture.path)
+        #expect(try !take(theirs, in: other))
+        #expect(try take(ChangeVersion(at: .now + .seconds(60), machine: 5), in: other))
+    }
+
+    @Test(arguments: [false, true])
+    func `values removed by one call without a control file do not return`(isLost: Bool) throws {
+        let theirs = ChangeVersion(at: .now, machine: 5)
+        #expect(try take(theirs))
+        store.control.giveUp()
+        if isLost { try FileManager.default.removeItem(atPath: fixture.path + "/control") }
+        store.versions.refuseOlder()
+        #expect(try store.deleteEntry(key, ifStill: #require(try store.entries.read(key)).bytes))
+        #expect(try !take(theirs, in: StoreFixture.open(fixture.path)))
+    }
+
+    @Test func `a new control file takes the limits that were changed while it was made`() throws {
+        #expect(try take(ChangeVersion(at: .now + .seconds(1800), machine: 5)))
+        store.versions.refuseOlder()
+        let (clock, cleared) = (try version(), store.versions.cleared)
+        let words = try #require(store.control.words)
+        // As its creator found them before that.
+        words.store(ChangeVersion(at: .now, machine: 5).rawValue, at: .clock)
+        words.store(0, at: .cleared)
+        words.store(ControlState.forming.rawValue, at: .state)
+        let other = try StoreFixture.open(fixture.path)
+        #expect(other.control.file?.state == .ready)
+        #expect(other.versions.cleared == cleared && words.load(.clock) >= clock.rawValue)
+    }
+
+    @Test func `an older value does not replace one that a rule has removed`() throws {
+        try fixture.put("ours", "key")
+        let value = try version()
+        #expect(try store.control.enact(.remove, .all, now: .now) == .done)
+        #expect(try fixture.get("key") == nil)
+        #expect(try !take(earlier(value)))
+        #expect(try !take(value))
+        #expect(try take(ChangeVersion(at: .now + .seconds(60), machine: 5)))
+    }
+
     // MARK: Memory
 
     @Test func `a removed value does not return, and a later one is taken`() throws {

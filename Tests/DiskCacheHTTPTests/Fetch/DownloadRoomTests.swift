@@ -98,6 +98,39 @@ import Testing
         #expect(try size(place) <= Self.limit)
     }
 
+    @Test(arguments: ["Cache-Control: no-store", "Vary: *"])
+    func `a response that may not be stored evicts nothing and has no name`(field: String) async throws {
+        let body = noise(count: 16 << 20, seed: 2)
+        let gate = Gate()
+        let place = try place { request in
+            if request.path == "/slow" { gate.wait() }
+            return WebServer.Answer(200, [field, "ETag: \"a\""], body)
+        }
+        try await place.cache.put(Data(count: 8 << 20), forKey: "a")
+        #expect(try await place.fetch().body == body)
+        // Not from the memory of this process.
+        let other = try SharedCache(at: place.cache.path)
+        #expect(try await other.get(forKey: "a") != nil)
+        async let cut = place.failure("/slow") { $0.maximumSize = 1 << 20 }
+        gate.open()
+        #expect(await cut?.code == .tooLarge)
+        #expect(place.partials.isEmpty)
+    }
+
+    @Test func `after an error that may not be stored a retry is stored`() async throws {
+        let count = Locked(0)
+        let place = try place { _ in
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst { return WebServer.Answer(503, ["Retry-After: 0"], Data("busy".utf8)) }
+            return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8))
+        }
+        let response = try await place.fetch { $0.retries = 2 }
+        #expect(response.text == "a" && response.cacheStatus.isStored)
+    }
+
     @Test func `concurrent downloads together stay below the limit`() throws {
         let place = try place { _ in WebServer.Answer() }
         let cache = place.cache

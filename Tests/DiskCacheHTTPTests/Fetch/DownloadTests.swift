@@ -38,4 +38,29 @@ import Testing
         #expect(try cache.partialFile(forKey: "key") != nil)
         withExtendedLifetime((first, second)) {}
     }
+
+    @Test func `a download that has ended does not delete the file of another one`() throws {
+        let first = try download()
+        first.abandon()
+        let second = try download()
+        first.abandon(after: FetchError(.tooLarge, ""))
+        first.release()
+        #expect(try cache.partialState(forKey: "key") != nil)
+        #expect(try cache.partialFile(forKey: "key") == nil, "the second one holds it")
+        withExtendedLifetime((first, second)) {}
+    }
+
+    @Test func `a file that another program has replaced does not become a value`() throws {
+        let partial = try #require(try cache.partialFile(forKey: "key"))
+        try partial.file.writeAll(Array("value".utf8).span)
+        let name = try #require(directory.files(below: "cache/tmp").first { $0.hasPrefix("part-") })
+        let path = directory.path + "/cache/tmp/" + name
+        try FileManager.default.removeItem(atPath: path)
+        try Data("other".utf8).write(to: URL(filePath: path))
+        #expect(throws: CacheError.self) {
+            try cache.put(partial, forKey: "key", options: PutOptions())
+        }
+        #expect(try cache.get(forKey: "key") == nil)
+        #expect(try Data(contentsOf: URL(filePath: path)) == Data("other".utf8))
+    }
 }

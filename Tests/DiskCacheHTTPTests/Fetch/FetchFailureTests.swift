@@ -29,6 +29,52 @@ import Testing
         #expect(place.server.requests.count == 2)
     }
 
+    @Test func `a changed body is resumed although an old response is stored`() async throws {
+        let body = noise(count: 1_000_000, seed: 3)
+        let count = Locked(0)
+        let place = try FetchFixture { request in
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst {
+                return WebServer.Answer(200, ["Cache-Control: max-age=1", "ETag: \"old\""], Data("a".utf8))
+            }
+            var answer = WebServer.Answer.resource(request, body, tag: "new", ["Cache-Control: max-age=60"])
+            if request["Range"] == nil { answer.cut = 400_000 }
+            return answer
+        }
+        _ = try await place.fetch()
+        place.clock.advance(by: 2)
+        #expect(await place.failure()?.code == .truncated)
+        let response = try await place.fetch()
+        #expect(response.status == 200 && response.body == body && response.cacheStatus.isStored)
+        #expect(place.server.requests.map { $0["Range"] } == [nil, nil, "bytes=400000-"])
+        #expect(place.server.requests.last?["If-None-Match"] == "\"old\"")
+        #expect(try await place.fetch().cacheStatus.isHit)
+    }
+
+    @Test func `a 304 leaves the partial download of another state of the body`() async throws {
+        let body = noise(count: 1_000_000, seed: 3)
+        let count = Locked(0)
+        let place = try FetchFixture { request in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if number == 2 {
+                return WebServer.Answer(200, ["ETag: \"new\""], body, cut: 400_000)
+            }
+            return .resource(request, Data("a".utf8), tag: "old", ["Cache-Control: max-age=1"])
+        }
+        _ = try await place.fetch()
+        place.clock.advance(by: 2)
+        #expect(await place.failure()?.code == .truncated)
+        let response = try await place.fetch()
+        #expect(response.text == "a" && response.cacheStatus.forwardStatus == 304)
+        #expect(place.server.requests.last?["Range"] != nil)
+    }
+
     @Test(arguments: [401, 403, 500])
     func `an error response leaves the partial download intact and is not stored`(status: Int) async throws {
         let body = noise(count: 1_000_000, seed: 3)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import DiskCache
 import Foundation
+import Platform
 import TestSupport
 import Testing
 
@@ -50,6 +52,71 @@ import Testing
         #expect(own.status == status && !own.cacheStatus.isStored)
         let other = try await place.fetch()
         #expect(other.status == 200 && other.text == "a" && !other.cacheStatus.isHit)
+    }
+
+    @Test func `a body of another digest is an error even if it can't be stored`() async throws {
+        let own = Locked<ResponseStore?>.Box(nil)
+        let count = Locked(0)
+        let place = try FetchFixture { request in
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            // Its URL is invalidated while it is on its way.
+            if !isFirst, let url = HTTPURL("http://\(request["Host"] ?? "")/") {
+                #expect(throws: Never.self) { try own.value.withLock { try $0?.invalidate(url) } }
+            }
+            return WebServer.Answer(200, ["Cache-Control: max-age=0"], Data(isFirst ? "a".utf8 : "b".utf8))
+        }
+        own.value.withLock { $0 = ResponseStore(cache: place.cache, options: HTTPCacheOptions()) }
+        _ = try await place.fetch()
+        place.clock.advance(by: 1)
+        let digest = "sha256:\(Digest(of: Data("c".utf8)))"
+        #expect(await place.failure { $0.digest = digest }?.code == .digestMismatch)
+        #expect(count.withLock { $0 } == 2)
+    }
+
+    @Test(arguments: ["\"a\u{1}\"", "\"a\u{7F}\""])
+    func `an entity tag that can't be sent back is ignored`(tag: String) async throws {
+        let place = try FetchFixture { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=1", "ETag: \(tag)"], Data("a".utf8))
+        }
+        #expect(try await place.fetch().text == "a")
+        place.clock.advance(by: 2)
+        #expect(try await place.fetch().text == "a")
+        #expect(place.server.requests.allSatisfy { $0["If-None-Match"] == nil })
+    }
+
+    @Test func `fields about the body's transfer are left to the transport`() async throws {
+        let place = try FetchFixture { _ in WebServer.Answer() }
+        _ = try await place.fetch {
+            $0.fields = [("Content-Length", "50"), ("Transfer-Encoding", "chunked")]
+        }
+        #expect(place.server.requests.count == 1)
+        #expect(place.server.requests[0]["Content-Length"] == nil)
+        #expect(place.server.requests[0]["Transfer-Encoding"] == nil)
+    }
+
+    @Test func `any number of concurrent requests can be allowed`() async throws {
+        var options = HTTPCacheOptions()
+        (options.requests, options.requestsPerHost) = (.max, .max)
+        let place = try FetchFixture(options: options) { _ in WebServer.Answer() }
+        #expect(try await place.fetch().status == 200)
+    }
+
+    @Test func `a no-store response that one caller keeps is no hit for others`() async throws {
+        for control in ["no-store", "no-store, max-age=3600"] {
+            let place = try FetchFixture { _ in
+                let modified = "Last-Modified: Wed, 01 Jan 2020 00:00:00 GMT"
+                return WebServer.Answer(200, ["Cache-Control: \(control)", modified], Data("a".utf8))
+            }
+            let own = { @Sendable (request: inout FetchRequest) in request.timeToLive = .seconds(60) }
+            #expect(try await place.fetch("/", own).cacheStatus.isStored)
+            #expect(try await place.fetch("/", own).cacheStatus.isHit)
+            #expect(try await place.fetch { $0.mode = .onlyIfCached }.status == 504)
+            #expect(try await !place.fetch().cacheStatus.isHit)
+            #expect(place.server.requests.count == 2)
+        }
     }
 
     @Test func `a partial response does not satisfy the digest of the whole`() async throws {

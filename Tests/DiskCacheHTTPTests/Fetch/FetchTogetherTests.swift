@@ -115,6 +115,20 @@ import Testing
         #expect(place.server.requests.count == 2)
     }
 
+    @Test func `an error is shared only if others would get it, too`() throws {
+        func terms(_ code: FetchError.Code, _ limit: Duration? = nil) throws -> String? {
+            var request = FetchRequest("http://a/")
+            request.timeLimit = limit
+            return try FetchLimits(request, HTTPCacheOptions()).terms(sharing: FetchError(code, ""))
+        }
+        #expect(try terms(.unreachable) != nil && terms(.tls) != nil)
+        // A field that can't be sent.
+        #expect(try terms(.invalidRequest) == nil)
+        // There was no time for the retries.
+        #expect(try terms(.unreachable, .seconds(3600)) == nil && terms(.tls, .seconds(3600)) != nil)
+        #expect(try terms(.tls, .zero) == nil)
+    }
+
     @Test func `a cancelled caller fails no other caller`() async throws {
         let gate = Gate()
         defer { gate.open() }

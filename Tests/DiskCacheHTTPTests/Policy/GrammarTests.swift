@@ -16,6 +16,15 @@ import Testing
         }
     }
 
+    @Test func `an entity tag that can't be sent back, or is very long, is none`() {
+        for text in [
+            "\"a\u{1}\"", "\"\u{7F}\"", "W/\"a\tb\"", "\"" + String(repeating: "a", count: 1023) + "\"",
+        ] {
+            #expect(EntityTag(text) == nil)
+        }
+        #expect(EntityTag("\"" + String(repeating: "a", count: 1022) + "\"") != nil)
+    }
+
     static let members = [
         ("9110 5.6.1", "a, b", "a·b"), ("9110 5.6.1", ",a ,,\tb,", "a·b"), ("9110 5.6.1", " , ", ""),
         ("9110 5.6.4", "a=\"b,c\", d", "a=\"b,c\"·d"), ("9110 5.6.4", "\"a\\\", b\", c", "\"a\\\", b\"·c"),

@@ -136,6 +136,15 @@ import Testing
         #expect(self.outbox(reading: bytes).pending == outbox.pending)
     }
 
+    @Test("an outbox with many pending records is compacted if that makes it shorter by an eighth")
+    func compactingManyPending() {
+        for (keys, isCompacted) in [(60_000, true), (65_000, false)] {
+            var outbox = Outbox()
+            for number in 0..<72_000 { outbox.read(put(number, "key \(number % keys)")) }
+            #expect(outbox.count == keys && outbox.needsCompaction == isCompacted)
+        }
+    }
+
     @Test("a doubt lasts until a record ends it, also across compaction")
     func doubts() {
         let key = Digest(ofKey: "key 1")

@@ -198,8 +198,6 @@ import Transport
     @Test(arguments: [403, 404, 416]) func `a put replaces a body that is not an entry`(status: Int) throws {
         let server = try WebServer { WebServer.Answer($0.method == "PUT" ? 201 : status) }
         defer { server.stop() }
-        let credentials = SignatureV4.Credentials(accessKey: "key", secret: "secret", sessionToken: nil)
-        let signature = SignatureV4(credentials: credentials, region: "us-east-1")
         let store = try store(server, .plain, as: status == 403 ? .signed(signature) : .anybody)
         #expect(
             try store.putIfNewer(
@@ -210,6 +208,78 @@ import Transport
                 until: .now + hangLimit
             )
         )
+    }
+
+    /// Whether S3 answers, the status of a GET and its body, and what the failure of a put is.
+    private static let refusals: [(Bool, Int, String, RemoteFailure.Kind)] = [
+        (false, 403, "", .denied), (false, 400, "<Code>ExpiredToken</Code>", .refused),
+        (true, 400, "<Error><Code>ExpiredToken</Code></Error>", .denied),
+        (true, 400, "<Error><Code>InvalidToken</Code></Error>", .denied),
+        (true, 400, "<Error><Code>InvalidArgument</Code></Error>", .refused),
+    ]
+
+    @Test(arguments: refusals) func `a refusal that may end is not permanent`(
+        isSigned: Bool,
+        status: Int,
+        body: String,
+        kind: RemoteFailure.Kind
+    ) throws {
+        let server = try WebServer { _ in WebServer.Answer(status, [], Data(body.utf8)) }
+        defer { server.stop() }
+        let store = try store(server, as: isSigned ? .signed(signature) : .anybody)
+        do throws(RemoteFailure) {
+            _ = try put(parcel("value", 1), to: store)
+            Issue.record("it is stored")
+        } catch {
+            #expect(error.kind == kind)
+        }
+    }
+
+    @Test func `conflicts of S3 without end are no refusal`() throws {
+        let server = try WebServer { WebServer.Answer($0.method == "PUT" ? 409 : 404) }
+        defer { server.stop() }
+        let store = try store(server, as: .signed(signature))
+        do throws(RemoteFailure) {
+            _ = try put(parcel("value", 1), to: store)
+            Issue.record("it is stored")
+        } catch {
+            #expect(error.kind == .failed)
+        }
+    }
+
+    @Test(arguments: [HTTPStore.Form.action, .plain])
+    func `a longer value of another machine is not wrong, and can be replaced`(form: HTTPStore.Form) throws {
+        let long = noise(count: 6 << 20, seed: 1)
+        let puts = Locked(0)
+        let server = try WebServer { request in
+            guard request.method == "PUT" else { return WebServer.Answer(200, [], long) }
+            puts.withLock { $0 += 1 }
+            #expect(request["If-Match"] == nil && request["If-None-Match"] == nil)
+            return WebServer.Answer(201)
+        }
+        defer { server.stop() }
+        let store = try store(server, form, longest: 1000)
+        do throws(RemoteFailure) {
+            _ = try store.get(key, until: .now + hangLimit)
+            Issue.record("it is accepted")
+        } catch {
+            #expect(error.kind == .tooLong)
+        }
+        #expect(try put(parcel("value", 1), to: store))
+        #expect(puts.withLock { $0 } == 1)
+    }
+
+    @Test func `too few replicas of Redis are no refusal`() {
+        #expect(RemoteFailure(redisError: "NOREPLICAS", of: "redis").kind == .full)
+    }
+
+    private func put(_ parcel: RemoteEntry, to store: HTTPStore) throws(RemoteFailure) -> Bool {
+        try store.putIfNewer(key, parcel, onlyReplacing: false, upTo: .highest, until: .now + hangLimit)
+    }
+
+    private var signature: SignatureV4 {
+        let credentials = SignatureV4.Credentials(accessKey: "key", secret: "secret", sessionToken: nil)
+        return SignatureV4(credentials: credentials, region: "us-east-1")
     }
 
     @Test(arguments: [Int64.max, Int64.max - 1, Int64.max / 2 + 1])

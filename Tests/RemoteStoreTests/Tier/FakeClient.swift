@@ -4,6 +4,7 @@ import CacheStore
 import Foundation
 import Platform
 import TestSupport
+import Testing
 
 @testable import DiskCache
 @testable import RemoteStore
@@ -11,7 +12,7 @@ import TestSupport
 /// An in-memory server whose behaviour a test controls.
 final class FakeClient: RemoteClient {
     enum Mood: Sendable {
-        case usual, failing, hanging, refusingWrites, denyingWrites
+        case usual, failing, hanging, refusingWrites, denyingWrites, tooLong
         /// Answers every request with success: changes are not stored, and gets return a wrong answer.
         case agreeing
         /// Accepts changes without an answer, and applies them only in ``carryOutLate()``.
@@ -111,6 +112,7 @@ final class FakeClient: RemoteClient {
             sleepThread(for: deadline - .now)
             throw RemoteFailure(.slow, "it hangs")
         case .agreeing: return
+        case .tooLong: if !isWrite { throw RemoteFailure(.tooLong, "its value is long") }
         case .dawdling:
             guard let change else { return }
             state.withLock { $0.late.append(change) }
@@ -200,6 +202,14 @@ extension SharedCache {
     /// Returns the text that a get finds.
     func text(_ key: String) throws -> String? {
         try get(forKey: key).map { String(decoding: $0.value, as: UTF8.self) }
+    }
+
+    /// Waits until the sender has passed over all pending changes.
+    func waitForPass() throws {
+        let sender = try #require((remote?.tier as? ServerTier)?.sender)
+        let before = sender.work.withLock { $0.passes }
+        // One pass may be in progress.
+        waitUntil("it tries again") { sender.work.withLock { $0.passes } >= before + 2 }
     }
 
     /// Removes a key's entry without a record in the outbox, as an eviction by a collection does.

@@ -226,6 +226,20 @@ import Testing
         waitUntil("it is removed") { !server.has("key") }
     }
 
+    @Test func `a value that is too long for this machine is a miss, and stays on the server`() throws {
+        let later = FakeClient()
+        let one = try machines.cache("one", server, later)
+        try one.put("value", forKey: "key")
+        waitUntil("it is sent") {
+            server.has("key") && later.has("key") && one.directory.remote?.waiting == 0
+        }
+        server.be(.tooLong)
+        let other = try machines.cache("other", server, later)
+        #expect(try other.text("key") == "value", "the next level has it")
+        #expect(other.directory.activity.remoteCorruptions == 0 && server.has("key"))
+        #expect(other.directory.remote?.servers.first?.breaker == "closed")
+    }
+
     @Test func `another key's intact value is a wrong value`() throws {
         let (one, other) = (try machines.cache("one", server), try machines.cache("other", server))
         try one.put("a", forKey: "a")
@@ -609,6 +623,95 @@ import Testing
         try one.remove(forKey: "key 1")
         let attributes = try FileManager.default.attributesOfItem(atPath: "\(one.path)/outbox")
         #expect(attributes[.size] as? Int == 0)
+    }
+
+    @Test func `a process that only reads does not stop others from recording changes`() throws {
+        var machines = machines
+        let writer = try machines.cache("one", server)
+        machines.configuration.mode = .read
+        for _ in 0..<5 {
+            let reader = try machines.cache("one", server)
+            #expect(try writer.withStore { (store, _) in store.control.notesChanges })
+            reader.close()
+        }
+    }
+
+    @Test func `a full journal is emptied once the servers accept changes`() throws {
+        server.be(.denyingWrites)
+        let one = try machines.cache("one", server)
+        for number in 0..<100 { try one.put("\(number)", forKey: "key \(number)") }
+        one.close()
+        let path = "\(one.path)/outbox"
+        let records = try #require(FileManager.default.contents(atPath: path))
+        var bytes = records
+        // So many that the file is not compacted only because of them, and not due yet.
+        let moment = (Timestamp.now + .seconds(250)).milliseconds
+        for number in 0..<40_000 {
+            let key = Digest(ofKey: "doubt \(number)")
+            bytes += OutboxRecord(number: UInt64(number), entry: key, work: .doubt(until: moment)).encoded()
+        }
+        while bytes.count < OutboxFile.longest { bytes += records }
+        try bytes.write(to: URL(filePath: path))
+        let plain = try machines.plain("one")
+        try plain.put("lost", forKey: "lost")
+        #expect(plain.directory.activity.remoteDrops == 1)
+        server.be(.usual)
+        let again = try machines.cache("one", server)
+        waitUntil("all is sent") { server.count == 100 && again.directory.remote?.waiting == 0 }
+        try again.put("new", forKey: "new")
+        waitUntil("it is sent") { server.has("new") && again.directory.remote?.waiting == 0 }
+    }
+
+    @Test func `a change from a clock that was ahead is not sent before other machines would take it`() throws
+    {
+        let other = try machines.cache("other", server)
+        try other.put("old", forKey: "key")
+        waitUntil("it is sent") { server.has("key") }
+        let clock = Clock()
+        clock.advance(by: 7200)
+        let one = try machines.cache("one", server, now: { clock.now })
+        server.be(.denyingWrites)
+        try one.put("new", forKey: "key")
+        waitUntil("it is tried") { one.directory.activity.remoteErrors > 0 }
+        clock.advance(by: -7200)
+        server.be(.usual)
+        // This is later, and has to wait, too.
+        try one.put("value", forKey: "later")
+        try one.waitForPass()
+        #expect(one.directory.remote?.waiting == 2 && server.text("key") == "old" && server.count == 1)
+        clock.advance(by: 7200)
+        waitUntil("all is sent") { server.text("key") == "new" && one.directory.remote?.waiting == 0 }
+    }
+
+    @Test func `a value that is not valid yet after the clock was set back is not sent as a removal`() throws
+    {
+        let clock = Clock()
+        clock.advance(by: 600)
+        let one = try machines.cache("one", server, now: { clock.now })
+        server.be(.denyingWrites)
+        try one.put("value", forKey: "key")
+        waitUntil("it is tried") { one.directory.activity.remoteErrors > 0 }
+        clock.advance(by: -600)
+        server.be(.usual)
+        // A removal is always valid, and is sent after the value.
+        try one.remove(forKey: "other")
+        waitUntil("it is told") { server.hasRemoval(of: "other") }
+        #expect(!server.hasRemoval(of: "key") && one.directory.remote?.waiting == 1)
+        clock.advance(by: 600)
+        waitUntil("it is sent") { server.text("key") == "value" }
+    }
+
+    @Test func `a stopped process that asks for a key does not stop others from asking`() throws {
+        let other = try machines.cache("other", server)
+        try other.put("value", forKey: "key")
+        waitUntil("it is sent") { server.has("key") }
+        let one = try machines.cache("one", server)
+        let stopped = try machines.plain("one")
+        let key = Digest(ofKey: "key")
+        let isHolding = try stopped.withStore { (store, _) in store.requestLocks.attempt(key) }
+        #expect(isHolding)
+        #expect(try one.text("key") == "value")
+        try stopped.withStore { (store, _) in store.requestLocks.release(key) }
     }
 
     @Test func `a journal that has grown is compacted`() throws {
