@@ -163,9 +163,12 @@ extension Store {
         guard StoredEntry.areSame(stored, absence.stored), isCurrent(absence),
             try takes(record.version, of: key, replacing: stored, under: lock)
         else { return false }
-        versions.remember(record.version, of: key, isRemoval: false, under: lock)
-        guard let stored else { return true }
+        guard let stored else {
+            versions.remember(record.version, of: key, isRemoval: false, under: lock)
+            return true
+        }
         let change = try control.beginChange(of: key, publishes: false)
+        versions.remember(record.version, of: key, isRemoval: false, under: lock)
         if try entries.delete(key, under: lock), let record = stored.record {
             control.noteRemoval(of: record)
         }

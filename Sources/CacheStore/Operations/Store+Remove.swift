@@ -116,9 +116,9 @@ extension Store {
         }
         let stored = try entries.read(key)
         guard isMeant(stored) else { return (false, nil) }
-        try recordRemoval(of: key, isSent: stored?.record?.staysHere != true, under: lock)
         // Raises the generation even if there is no entry, like any other removal.
         let change = try control.beginChange(of: key, publishes: false)
+        try recordRemoval(of: key, isSent: stored?.record?.staysHere != true, under: lock)
         let isRemoved = try entries.delete(key, under: lock)
         change.end()
         if isRemoved { noteRemoval(of: stored?.record) }

@@ -71,10 +71,10 @@ extension Store {
         let stored = try entries.read(key)
         guard try takes(version, of: key, replacing: stored, under: lock) else { return }
         if stored == nil, try versions.latest(of: key, under: lock) == (version, true) { return }
-        versions.remember(version, of: key, isRemoval: true, under: lock)
-        guard let stored else { return }
+        // Also if there is no entry: processes may have its value in memory.
         let change = try control.beginChange(of: key, publishes: false)
-        if try entries.delete(key, under: lock), let record = stored.record {
+        versions.remember(version, of: key, isRemoval: true, under: lock)
+        if stored != nil, try entries.delete(key, under: lock), let record = stored?.record {
             control.noteRemoval(of: record)
         }
         change.end()

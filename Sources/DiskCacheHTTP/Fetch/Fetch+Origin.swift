@@ -52,10 +52,11 @@ extension Fetch {
         )
         let responses = responses
         let isGet = asked.method == "GET" && !asked.fields.contains("Range")
+        let isStorable = isGet && !CacheControl(asked.fields).contains("no-store")
         return try await context.blocking { () throws -> Download in
             var partial: PartialFile?
             do throws(CacheError) {
-                partial = isGet ? try responses.cache.partialFile(forKey: key) : nil
+                partial = isStorable ? try responses.cache.partialFile(forKey: key) : nil
             } catch {
                 // A failure to write to the cache does not prevent the fetch.
                 responses.cache.count(.cacheFailure)

@@ -109,7 +109,10 @@ extension HTTPCachePolicy {
         mode: FetchMode
     ) -> ForwardedRequest {
         var forwarded = request
-        if mode == .reload { forwarded.fields.set("Cache-Control", "no-cache") }
+        if mode == .reload {
+            let isKept = CacheControl(request.fields).contains("no-store")
+            forwarded.fields.set("Cache-Control", isKept ? "no-cache, no-store" : "no-cache")
+        }
         if mode == .revalidate, !request.fields.contains("Cache-Control") {
             forwarded.fields.set("Cache-Control", "max-age=0")
         }

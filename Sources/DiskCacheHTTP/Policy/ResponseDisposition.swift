@@ -113,9 +113,9 @@ extension HTTPCachePolicy {
         _ requested: HTTPDate,
         _ received: HTTPDate
     ) -> ResponseDisposition {
-        guard let stored, response.status == 200, case .complete(let length) = stored.body else {
-            return .pass(removes: false)
-        }
+        guard let stored, response.status == 200, case .complete(let length) = stored.body,
+            !CacheControl(request.fields).contains("no-store")
+        else { return .pass(removes: false) }
         let isSameLength = response.contentLength ?? length == length
         let new = Validators(response.fields, received: received)
         guard isSameLength, new.agree(with: stored.validators), !forbidsStoring(response),

@@ -144,6 +144,20 @@ import Testing
         lock.close()
     }
 
+    @Test func `a removal of another machine invalidates a value in memory whose entry was evicted`() throws {
+        try fixture.put("value", "key")
+        let generation = try #require(store.control.generation(of: key))
+        try evict()
+        #expect(store.control.isCurrent(generation) == true)
+        let removal = ChangeVersion(at: .now + .seconds(60), machine: 5)
+        try store.takeRemoval(removal, of: key)
+        #expect(store.control.isCurrent(generation) == false)
+        // The second time there is nothing to do.
+        let later = try #require(store.control.generation(of: key))
+        try store.takeRemoval(removal, of: key)
+        #expect(store.control.isCurrent(later) == true)
+    }
+
     // MARK: Without a control file
 
     @Test func `a value that was removed without a control file does not return`() throws {

@@ -54,6 +54,24 @@ import Testing
         #expect(try await place.fetch().cacheStatus.isHit)
     }
 
+    @Test func `a request with no-store neither continues a partial download nor leaves one`() async throws {
+        let body = noise(count: 1_000_000, seed: 3)
+        let place = try FetchFixture { request in
+            var answer = WebServer.Answer.resource(request, body, tag: "1", ["Cache-Control: max-age=60"])
+            answer.cut = 400_000
+            return answer
+        }
+        let unstored = { @Sendable (request: inout FetchRequest) in
+            request.fields = [("Cache-Control", "no-store")]
+        }
+        #expect(await place.failure("/", unstored)?.code == .truncated)
+        #expect(place.partials.isEmpty)
+        #expect(await place.failure()?.code == .truncated)
+        #expect(await place.failure("/", unstored)?.code == .truncated)
+        #expect(place.server.requests.allSatisfy { $0["Range"] == nil })
+        #expect(place.partials.count == 1)
+    }
+
     @Test func `a 304 leaves the partial download of another state of the body`() async throws {
         let body = noise(count: 1_000_000, seed: 3)
         let count = Locked(0)

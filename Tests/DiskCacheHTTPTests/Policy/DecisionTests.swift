@@ -198,6 +198,7 @@ import Testing
         ),
         Row("9111 5.2.1.4", stored: "ETag: \"a\"", mode: .reload, "CC: no-cache"),
         Row("9111 5.2.1.4", stored: "ETag: \"a\"", request: "CC: max-stale", mode: .reload, "CC: no-cache"),
+        Row("9111 5.2.1.5", request: "CC: no-store", mode: .reload, "CC: no-cache, no-store"),
     ]
 
     @Test(arguments: forwarded) func `a forwarded request has the right conditions`(_ row: Row) throws {

@@ -131,6 +131,7 @@ import Testing
     static let heads: [Row] = [
         Row("9111 4.3.5", stored: tag, request: "HEAD", response: "200 | \(tag)", "renewed 200"),
         Row("9111 4.3.5", stored: tag, request: "HEAD", response: "200 | ETag: \"b\"", "remove"),
+        Row("9111 5.2.1.5", stored: tag, request: "HEAD | CC: no-store", response: "200 | \(tag)", "pass"),
         Row("9111 4.3.5", stored: "200", request: "HEAD", response: "200 | \(tag)", "remove"),
         Row("9111 4.3.5", stored: tag, request: "HEAD", response: "200", "renewed 200"),
         Row("9111 4.3.5", stored: tag, request: "HEAD", response: "200 | Content-Length: 10", "renewed 200"),
