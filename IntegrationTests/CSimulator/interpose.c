@@ -82,6 +82,17 @@ static int unknown(const char *name) {
     return -1;
 }
 
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+// A sanitizer replaces the same functions in the programs that it is built into, with the tests among them. Then nothing
+// is simulated.
+bool simulator_is_available(void) { return false; }
+
+static void note_word(bool is_change) { (void)is_change; }
+
+#else
+
+bool simulator_is_available(void) { return true; }
+
 // Opening, reading, writing.
 
 #define MODE(flags) \
@@ -445,6 +456,8 @@ char *getcwd(char *buffer, size_t size) {
     if (!simulator_is_active()) return REAL(getcwd)(buffer, size);
     return strdup("/");
 }
+
+#endif
 
 // Threads.
 

@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 
 /// Runs of the product's own code in simulated processes: `Simulator`, see TESTING.md.
-@Suite(.takesTurns) struct SimulationTests {
+@Suite(.takesTurns, .enabled(if: try isSimulated, "a sanitizer leaves nothing to simulate"))
+struct SimulationTests {
     private func simulate(_ arguments: String...) throws -> (output: String, status: Int32) {
         try BuiltCommand.run(BuiltCommand.simulator, arguments)
     }
@@ -79,4 +80,9 @@ import Testing
         let (output, status) = try BuiltCommand.run(BuiltCommand.simulator, words)
         #expect(status == 64 && output.isEmpty)
     }
+}
+
+/// Whether the simulator can run.
+private var isSimulated: Bool {
+    get throws { try BuiltCommand.run(BuiltCommand.simulator, ["--runs", "0"]).status != 69 }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CSimulator
 import Foundation
 
 /// Runs the product under simulated schedules, kills and faults.
@@ -13,6 +14,10 @@ import Foundation
             exit(64)
         }
         if let text = options.answer { return print(text) }
+        guard simulator_is_available() else {
+            FileHandle.standardError.write(Data("Simulator: build it without a sanitizer\n".utf8))
+            exit(69)
+        }
         let isAlone =
             if options.walk != nil {
                 options.schedule != nil || options.isTracing

@@ -64,6 +64,9 @@ void simulator_set_handler(simulator_handler *handler);
 /// Starts a thread that is a simulated process, and runs `body` on it. Returns 0 or an errno.
 int simulator_start(int identifier, void (*body)(void *), void *context);
 
+/// Whether calls can be simulated: not in programs that are built with a sanitizer.
+bool simulator_is_available(void);
+
 /// Whether the calling thread is a simulated process whose calls go to the handler.
 bool simulator_is_active(void);
 
