@@ -8,6 +8,8 @@ package enum WireFault: String, Error, Sendable {
     case malformed
     /// The bytes exceed a limit of length, depth or number.
     case tooLong
+    /// A value is longer than this machine accepts; it may be sound.
+    case longValue
     /// The bytes do not match their digest.
     case wrongDigest
 }

@@ -104,12 +104,10 @@ extension SharedCache {
             isHolding = store.requestLocks.attempt(digest)
         }
         defer { if isHolding { store.requestLocks.release(digest) } }
-        if !isHolding {
-            guard deadline > .now else { return nil }
-            hasWaited = false
-        }
+        guard isHolding || deadline > .now else { return nil }
         // If another caller has received a value meanwhile, it is on this machine now.
-        guard !hasWaited, let absence = try store.absence(of: digest, now: now) else {
+        let hasOtherAsked = hasWaited && isHolding
+        guard !hasOtherAsked, let absence = try store.absence(of: digest, now: now) else {
             return storedMeanwhile(key, codec)
         }
         guard let value = tier.look(digest, until: deadline), selection.includes(value.record, of: key) else {

@@ -61,6 +61,7 @@ extension HTTPCachePolicy {
         forbidsStoring(CacheControl(response.fields), response.status)
     }
 
+    /// Does the same for the parts of a response.
     func forbidsStoring(_ control: CacheControl, _ status: Int) -> Bool {
         control.contains("no-store") && !control.contains("must-understand")
             && chosenLifetime(for: status) == nil

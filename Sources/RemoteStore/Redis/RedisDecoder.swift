@@ -111,7 +111,8 @@ package struct RedisDecoder: Sendable {
         switch kind {
         case UInt8(ascii: "$"), UInt8(ascii: "!"), UInt8(ascii: "="):
             // Version 2 encodes null as a string of length -1.
-            guard let length = try count(text, upTo: limits.longestBulk) else { return try scalar(.null) }
+            guard let length = try count(text, upTo: .max) else { return try scalar(.null) }
+            guard length <= limits.longestBulk else { throw .longValue }
             announced = (kind, length)
             return try bulkToken()
         case UInt8(ascii: "*"), UInt8(ascii: "~"), UInt8(ascii: "%"), UInt8(ascii: ">"), UInt8(ascii: "|"):

@@ -257,7 +257,7 @@ final class HTTPStore: RemoteClient {
             throw RemoteFailure(.full, "\(address.name): it is full: status 507")
         // The server is overloaded (429) or fails: a later request may succeed.
         case 408, 425, 429, 500...: break
-        // The session token of S3 has expired and may be renewed, or the server waited for the request in vain.
+        // The session token of S3 has expired and may be renewed, or S3 did not receive the request in time.
         case 400 where isSigned && Self.mayPass(response.body):
             throw RemoteFailure(.denied, "\(address.name): \(method): status 400")
         // S3 returns 403 for a missing object if the client may not list objects.

@@ -79,7 +79,7 @@ final class RedisConnection: @unchecked Sendable {
             return try decoder.next()
         } catch {
             throw RemoteFailure(
-                error == .tooLong ? .tooLong : .failed,
+                error == .longValue ? .tooLong : .failed,
                 "\(name): its answer is \(error.rawValue)",
                 isOutcomeUnknown: true
             )

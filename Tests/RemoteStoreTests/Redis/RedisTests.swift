@@ -98,13 +98,13 @@ import Testing
         limits.longestLine = 20
         limits.mostElements = 5
         limits.deepest = 3
-        #expect(fault("$11\r\n", limits) == .tooLong)
+        #expect(fault("$11\r\n", limits) == .longValue)
         #expect(fault("$10\r\n0123456789\r\n", limits) == nil)
         #expect(fault(String(repeating: "a", count: 21), limits) == .tooLong)
         #expect(fault("*6\r\n", limits) == .tooLong)
         #expect(fault("*1\r\n*1\r\n*1\r\n*1\r\n", limits) == .tooLong)
         #expect(fault("*3\r\n*2\r\n:1\r\n:1\r\n*2\r\n:1\r\n:1\r\n", limits) == .tooLong)
-        #expect(fault("$9223372036854775807\r\n") == .tooLong)
+        #expect(fault("$9223372036854775807\r\n") == .longValue)
         // The limits apply to each reply, not to their sum.
         #expect(fault(String(repeating: "*2\r\n:1\r\n:2\r\n", count: 100), limits) == nil)
     }

@@ -666,19 +666,25 @@ import Testing
         waitUntil("it is sent") { server.has("new") && again.directory.remote?.waiting == 0 }
     }
 
+    /// Returns a machine whose put of "new" was not sent before its clock was set back.
+    private func machineWithPendingPut(ahead seconds: TimeInterval) throws -> (SharedCache, Clock) {
+        let clock = Clock()
+        clock.advance(by: seconds)
+        let one = try machines.cache("one", server, now: { clock.now })
+        server.be(.denyingWrites)
+        try one.put("new", forKey: "key")
+        waitUntil("it is tried") { one.directory.activity.remoteErrors > 0 }
+        clock.advance(by: -seconds)
+        server.be(.usual)
+        return (one, clock)
+    }
+
     @Test func `a change from a clock that was ahead is not sent before other machines would take it`() throws
     {
         let other = try machines.cache("other", server)
         try other.put("old", forKey: "key")
         waitUntil("it is sent") { server.has("key") }
-        let clock = Clock()
-        clock.advance(by: 7200)
-        let one = try machines.cache("one", server, now: { clock.now })
-        server.be(.denyingWrites)
-        try one.put("new", forKey: "key")
-        waitUntil("it is tried") { one.directory.activity.remoteErrors > 0 }
-        clock.advance(by: -7200)
-        server.be(.usual)
+        let (one, clock) = try machineWithPendingPut(ahead: 7200)
         // This is later, and has to wait, too.
         try one.put("value", forKey: "later")
         try one.waitForPass()
@@ -689,20 +695,13 @@ import Testing
 
     @Test func `a value that is not valid yet after the clock was set back is not sent as a removal`() throws
     {
-        let clock = Clock()
-        clock.advance(by: 600)
-        let one = try machines.cache("one", server, now: { clock.now })
-        server.be(.denyingWrites)
-        try one.put("value", forKey: "key")
-        waitUntil("it is tried") { one.directory.activity.remoteErrors > 0 }
-        clock.advance(by: -600)
-        server.be(.usual)
+        let (one, clock) = try machineWithPendingPut(ahead: 600)
         // A removal is always valid, and is sent after the value.
         try one.remove(forKey: "other")
-        waitUntil("it is told") { server.hasRemoval(of: "other") }
+        waitUntil("the removal is sent") { server.hasRemoval(of: "other") }
         #expect(!server.hasRemoval(of: "key") && one.directory.remote?.waiting == 1)
         clock.advance(by: 600)
-        waitUntil("it is sent") { server.text("key") == "value" }
+        waitUntil("it is sent") { server.text("key") == "new" }
     }
 
     @Test func `a stopped process that asks for a key does not stop others from asking`() throws {
