@@ -9,32 +9,33 @@
             thumb = render()
             cache.put("user:1/thumb", thumb, ttl="7d", tags=["user:1"])
 
-Needs Python 3.8 and the command `diskcache`, nothing else. Keys are text, values are bytes. An object starts one
-process, which it talks to over two pipes (ServeProtocol.md describes the protocol). Any number of threads may use it,
-one after the other. After os.fork() the child makes an object of its own.
+Needs only Python 3.8 and the command `diskcache`. Keys are text, values are bytes. Each object starts one process and
+talks to it over a socket (ServeProtocol.md describes the protocol). Several threads may share an object; their calls
+take turns. After os.fork(), the child must create its own object.
 """
 import itertools
 import json
 import os
 import select
+import socket
 import subprocess
 import threading
 
 __all__ = ["DiskCache", "DiskCacheError", "Disconnected"]
 
-# Bytes of a line, of which the server takes no more.
+# The longest line that the server accepts, in bytes.
 LONGEST_LINE = 1 << 20
-# What a pipe holds, mostly: no read gives more.
+# The most bytes that one read returns. Shorter values are sent together with their request.
 PIECE = 1 << 16
-# What can be said about how long a value is valid, and about a value that is stored.
+# The terms that `touch` accepts, and those that `put` accepts.
 LIFETIME = frozenset(("ttl", "expiresAt", "renew"))
 TERMS = LIFETIME | {"staleFor", "tags", "etag", "lastModified", "contentType", "metadata", "ifAbsent"}
-# Requests that are sent before an answer is awaited: the server is never idle, and little waits in memory.
+# The number of requests that are sent before the first answer is read, so that the server is never idle.
 AHEAD = 64
 
 
 class DiskCacheError(Exception):
-    """What the cache could not do. `code` is a word for programs, such as "noSpace"."""
+    """A request failed. `code` is a word for programs, such as "noSpace"."""
 
     def __init__(self, code, message):
         super().__init__(message)
@@ -42,9 +43,9 @@ class DiskCacheError(Exception):
 
 
 class Disconnected(DiskCacheError):
-    """The server has ended, or can't be understood: this object is of no use any more.
+    """The server has exited, or its answers can't be parsed. The object can't be used any more.
 
-    Requests without an answer may have been done or not.
+    Requests without an answer may or may not have been carried out.
     """
 
     def __init__(self, message):
@@ -52,23 +53,24 @@ class Disconnected(DiskCacheError):
 
 
 class DiskCache:
-    """A cache directory. Calls raise DiskCacheError; what is not there, or not any more, is no error."""
+    """A cache directory. Calls raise DiskCacheError; a missing or expired value is not an error."""
 
     def __init__(self, directory=None, command="diskcache", options=()):
         """Starts the server.
 
-        directory: None for the command's own choice, $DISKCACHE_DIR for instance; made where it is missing.
+        directory: created if it is missing; None for the command's default, such as $DISKCACHE_DIR.
         command: the path of `diskcache`, or its name in $PATH.
-        options: of `diskcache serve`, such as ["--memory", "256M"].
+        options: options of `diskcache serve`, such as ["--memory", "256M"].
         """
         place = [] if directory is None else ["--dir", os.fspath(directory)]
-        self._process = subprocess.Popen(
-            [command, *place, "serve", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-        )
-        self._to = self._process.stdin.fileno()
-        self._from = self._process.stdout.fileno()
-        # So that it can read answers where the server takes no more requests before somebody does.
-        os.set_blocking(self._to, False)
+        # A socket, because `shutdown` also ends the connection in forked children that still have it open. With pipes,
+        # the server would run until the last of them has exited.
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            # In a session of its own, so that Ctrl-C in a terminal does not reach the server.
+            self._process = subprocess.Popen(
+                [command, *place, "serve", *options], stdin=theirs, stdout=theirs, start_new_session=True
+            )
         self._received = bytearray()
         self._lock = threading.Lock()
         self._owner = os.getpid()
@@ -84,20 +86,20 @@ class DiskCache:
     # One key
 
     def get(self, key, default=None, *, stale=False):
-        """The value of a key, or `default` where there is none.
+        """Returns the value of a key, or `default` if there is none.
 
-        stale: whether one that has expired will do, if it was stored with a stale period.
+        stale: whether to return an expired value within its stale period, too.
         """
         answer, value = self._request({"op": "get", "key": key, **_given(stale=stale or None)})
         return value if answer["found"] else default
 
     def put(self, key, value, **terms):
-        """Stores a value. Once this returns, every process gets it; it stays if this one or the server is killed.
+        """Stores a value. When this returns, all processes see the value, even if the server is killed afterward.
 
         terms: ttl and staleFor (seconds, or text like "15m"), expiresAt, renew, etag, lastModified, contentType, tags,
-        metadata; ifAbsent=True stores only where there is no value yet.
+        metadata; ifAbsent=True stores the value only if the key has none yet.
 
-        Returns whether it was stored.
+        Returns whether the value was stored.
         """
         return self._request({"op": "put", "key": key, **_terms(terms, TERMS)}, value)[0]["stored"]
 
@@ -109,69 +111,70 @@ class DiskCache:
         return self._request({"op": "has", "key": key})[0]["found"]
 
     def entry(self, key):
-        """What is known about a key, as a dictionary; None where it has no value."""
+        """Returns the metadata of a key's value as a dictionary, or None if there is no value."""
         return self._request({"op": "entry", "key": key})[0].get("entry")
 
     def touch(self, key, **terms):
-        """Counts as an access, or changes the expiration with ttl, expiresAt, renew; returns whether there is a value."""
+        """Counts as an access, or changes the expiration (ttl, expiresAt, renew). Returns whether there is a value."""
         return self._request({"op": "touch", "key": key, **_terms(terms, LIFETIME)})[0]["found"]
 
-    # Files, for values that are too long for memory
+    # Files, for values that are too large for memory
 
     def get_to_file(self, key, path):
-        """Copies a value to a file, which is replaced in one step; returns whether there was one."""
+        """Copies a value to a file, which is replaced atomically. Returns whether there was a value."""
         return self._request({"op": "get", "key": key, "file": os.path.abspath(path)})[0]["found"]
 
     def put_file(self, key, path, **terms):
         """Stores the contents of a file."""
         self._request({"op": "put", "key": key, "file": os.path.abspath(path), **_terms(terms, TERMS)})
 
-    # Many keys: the server works on one while the next is on its way
+    # Many keys: the server works on one request while the next is being sent
 
     def get_many(self, keys):
-        """The values of those of the keys that have one, in a dictionary."""
+        """Returns a dictionary of the keys that have values, with their values."""
         batches = list(_batches(keys))
         found = {}
         for batch, answers in zip(batches, self._exchange({"op": "get", "keys": batch} for batch in batches)):
-            # One for each key, and one that sums up.
+            # One answer for each key, and a summary, which `zip` leaves out.
             for key, (answer, value) in zip(batch, answers):
                 if answer["found"]:
                     found[key] = value
         return found
 
     def put_many(self, values, **terms):
-        """Stores the values of a dictionary, with the same terms for all.
+        """Stores the values of a dictionary, all with the same terms.
 
-        Where one of them can't be stored, the others are all the same.
+        If one of them can't be stored, the others are stored anyway, and then the error is raised.
         """
         terms = _terms(terms, TERMS)
         requests = ({"op": "put", "key": key, **terms} for key in values)
         self._exchange(requests, values.values())
 
     def remove_many(self, keys):
-        """Removes the values of keys; returns how many there were."""
+        """Removes the values of keys. Returns the number of removed values."""
         answers = self._exchange({"op": "remove", "keys": batch} for batch in _batches(keys))
         return sum(answer["removed"] for [(answer, _)] in answers)
 
-    # All of it
+    # The whole cache
 
     def remove_all(self, tag=None, prefix=None):
-        """Removes what has a tag, or the keys that begin with a prefix; without either everything."""
+        """Removes the values with a tag, or of the keys with a prefix. Without either, removes all values."""
         self._request({"op": "removeAll", **(_given(tag=tag, prefix=prefix) or {"all": True})})
 
     def stats(self, scan=False):
-        """What all processes have counted, as `diskcache stats --json`; with `scan` also what is there."""
+        """Returns the counters of all processes, as `diskcache stats --json` does; with `scan`, also the contents."""
         return self._request({"op": "stats", **_given(scan=scan or None)})[0]
 
     def close(self):
-        """Ends the server. What was put is stored already."""
+        """Ends the server. Everything that was put is already stored. Does nothing in a forked child."""
         if self._owner != os.getpid():
             return
         with self._lock:
             self._failure = self._failure or Disconnected("the cache was closed")
-            # Both, so that it does not wait for somebody to read its answers.
-            self._process.stdin.close()
-            self._process.stdout.close()
+            if self._socket.fileno() >= 0:
+                # In both directions, so that the server does not wait for its answers to be read.
+                self._socket.shutdown(socket.SHUT_RDWR)
+                self._socket.close()
             self._process.wait()
 
     def __enter__(self):
@@ -183,17 +186,17 @@ class DiskCache:
     # The protocol
 
     def _request(self, fields, value=None):
-        """The answer to one request, and the bytes that came with it."""
+        """Returns the answer to one request, and the bytes that follow it."""
         values = () if value is None else (value,)
         [[result]] = self._exchange([fields], values)
         return result
 
     def _exchange(self, requests, values=()):
-        """Sends requests, the first of them with these values; returns a list of answers for each.
+        """Sends the requests, the first of them with these values. Returns a list of answers for each request.
 
-        Raises the first error that was an answer, once all answers have come.
+        If some answers are errors, raises the first of these after all answers have arrived.
         """
-        # All of them before the first is sent: what can't be sent does not leave the others halfway.
+        # All are encoded before the first is sent, so that one that can't be encoded sends nothing.
         waiting = [_encoded(fields, value) for fields, value in itertools.zip_longest(requests, values)]
         if self._owner != os.getpid():
             raise Disconnected("the cache was opened before this process was forked: open it again")
@@ -209,8 +212,8 @@ class DiskCache:
                 while len(results) < len(waiting):
                     results.append(self._answers(errors))
             except BaseException as error:
-                # An interrupt, too, may have left half a request or half an answer.
-                self._failure = self._failure or Disconnected(f"a call was cut short ({error!r}): open the cache again")
+                # After an interrupt, half a request may have been sent, or half an answer read.
+                self._failure = self._failure or Disconnected(f"interrupted ({error!r}): open the cache again")
                 raise
         if errors:
             raise errors[0]
@@ -226,19 +229,18 @@ class DiskCache:
     def _write(self, rest):
         while rest:
             try:
-                rest = rest[os.write(self._to, rest) :]
+                rest = rest[self._socket.send(rest, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
-                # The server reads on once its answers are read.
+                # The server reads no more requests until its answers are read.
                 poll = select.poll()
-                poll.register(self._to, select.POLLOUT)
-                poll.register(self._from, select.POLLIN)
-                if any(number == self._from for number, _ in poll.poll()):
+                poll.register(self._socket, select.POLLIN | select.POLLOUT)
+                if any(events & select.POLLIN for _, events in poll.poll()):
                     self._receive()
             except OSError as error:
-                raise self._lost(f"the server takes no requests any more: {error}") from error
+                raise self._lost(f"the server accepts no more requests: {error}") from error
 
     def _answers(self, errors):
-        """The answers to one request."""
+        """Returns the answers to one request."""
         answers = []
         while True:
             answer = json.loads(self._line())
@@ -269,9 +271,13 @@ class DiskCache:
         return taken
 
     def _receive(self):
-        piece = os.read(self._from, PIECE)
+        try:
+            piece = self._socket.recv(PIECE)
+        except ConnectionError:
+            # The server was killed before it had read all requests.
+            piece = b""
         if not piece:
-            raise self._lost("the server has ended; it may have said why on standard error")
+            raise self._lost("the server has exited; see its standard error for the reason")
         self._received += piece
 
     def _lost(self, reason):
@@ -280,14 +286,14 @@ class DiskCache:
 
 
 def _encoded(fields, value):
-    """The line of a request, and its value as bytes."""
+    """Returns the line of a request, and its value as bytes."""
     if value is not None:
         value = memoryview(value).cast("B")
         fields = {**fields, "length": len(value)}
-    # A text that is no UTF-8, as of some file names, is refused here.
+    # A string that is not valid Unicode, as from some file names, raises an error here.
     line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     if len(line) > LONGEST_LINE:
-        raise ValueError(f"the request takes {len(line)} bytes, more than {LONGEST_LINE}")
+        raise ValueError(f"the request is too long: {len(line)} bytes, the limit is {LONGEST_LINE}")
     return line, value
 
 
@@ -296,18 +302,18 @@ def _given(**fields):
 
 
 def _terms(terms, names):
-    """The fields for these terms. The server ignores a field that it does not know, so a wrong name is refused here."""
+    """Returns the fields for these terms. A wrong name is an error here, because the server ignores unknown fields."""
     for name in terms:
         if name not in names:
-            raise TypeError(f"there is no term '{name}': the terms are {', '.join(sorted(names))}")
+            raise TypeError(f"unknown term '{name}': the terms are {', '.join(sorted(names))}")
     return _given(**terms)
 
 
 def _batches(keys):
-    """Lists of keys, each of which fits into a line with room to spare."""
+    """Yields lists of keys. The request for a list is at most about half as long as a line can be."""
     batch, size = [], 0
     for key in keys:
-        # No character takes more than six bytes in JSON; quotes and a comma.
+        # A character takes at most six bytes in JSON, quotes and comma three.
         length = len(key) * 6 + 3
         if batch and size + length > LONGEST_LINE // 2:
             yield batch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the client, with the command that $DISKCACHE names, else the `diskcache` in $PATH:
+"""Tests of the client, with the command in $DISKCACHE, or else the `diskcache` in $PATH:
 
     DISKCACHE=.build/debug/diskcache python3 Examples/python/test_diskcache_client.py
 """
@@ -36,7 +36,7 @@ class Case(unittest.TestCase):
 
 
 class Values(Case):
-    def test_bytes_come_back_as_they_went_in(self):
+    def test_a_get_returns_the_bytes_of_the_put(self):
         for length in (0, 1, 4096, 65_535, 65_536, 1_000_003):
             value = os.urandom(length)
             self.assertTrue(self.cache.put("k", value))
@@ -53,7 +53,7 @@ class Values(Case):
         for key in keys:
             self.assertEqual(self.cache.get(key), key.encode())
 
-    def test_a_key_that_is_no_text_changes_nothing(self):
+    def test_a_request_that_can_not_be_encoded_changes_nothing(self):
         with self.assertRaises(UnicodeEncodeError):
             self.cache.put("\udc80", b"")
         with self.assertRaises(ValueError):
@@ -62,13 +62,13 @@ class Values(Case):
             self.cache.put("k", "text")
         self.assertTrue(self.cache.put("k", b"still there"))
 
-    def test_other_processes_see_it_and_are_seen(self):
+    def test_the_client_and_other_processes_see_the_values_of_each_other(self):
         self.cache.put("k", b"from Python")
         self.assertEqual(self.command("get", "k").stdout, b"from Python")
         self.command("put", "k", input=b"from a shell")
         self.assertEqual(self.cache.get("k"), b"from a shell")
 
-    def test_terms_are_kept(self):
+    def test_the_terms_of_a_value_are_stored(self):
         self.cache.put("k", b"v", ttl=60, staleFor="1h", tags=["a", "b"], metadata={"x": "y"}, etag='"e"')
         entry = self.cache.entry("k")
         self.assertEqual(entry["size"], 1)
@@ -78,7 +78,7 @@ class Values(Case):
         self.assertIn("staleUntil", entry)
         self.assertIsNone(self.cache.entry("other"))
 
-    def test_a_misspelt_term_is_refused_and_nothing_stored(self):
+    def test_a_misspelt_term_is_an_error_and_nothing_is_stored(self):
         for call in (
             lambda: self.cache.put("k", b"v", tll=60),
             lambda: self.cache.put_many({"k": b"v"}, tag="t"),
@@ -89,7 +89,7 @@ class Values(Case):
                 call()
         self.assertNotIn("k", self.cache)
 
-    def test_what_has_expired_is_a_miss_but_for_who_takes_stale_values(self):
+    def test_an_expired_value_is_a_miss_unless_stale_values_are_accepted(self):
         self.cache.put("k", b"v", ttl=0, staleFor=3600)
         self.assertIsNone(self.cache.get("k"))
         self.assertEqual(self.cache.get("k", stale=True), b"v")
@@ -138,7 +138,7 @@ class Values(Case):
 
 class Many(Case):
     def test_many_values_in_both_directions_at_once(self):
-        # More than the pipes hold: who only sent would wait for good.
+        # More than the socket's buffers hold: a client that only sent would wait forever.
         values = {f"key {number}": os.urandom(number * 37) for number in range(500)}
         self.cache.put_many(values)
         self.assertEqual(self.cache.get_many(list(values) + ["other"]), values)
@@ -154,7 +154,7 @@ class Many(Case):
         self.assertEqual(self.cache.get_many([]), {})
         self.assertEqual(self.cache.remove_many([]), 0)
 
-    def test_threads_share_it(self):
+    def test_threads_share_an_object(self):
         wrong = []
 
         def work(number):
@@ -173,7 +173,7 @@ class Many(Case):
 
 
 class Failures(Case):
-    def test_an_error_names_its_code_and_the_cache_goes_on(self):
+    def test_an_error_has_a_code_and_the_cache_stays_usable(self):
         for call in (lambda: self.cache.get(""), lambda: self.cache.put("k", b"", ttl=-1)):
             with self.assertRaises(DiskCacheError) as caught:
                 call()
@@ -182,13 +182,13 @@ class Failures(Case):
             self.cache.get_many(["a", ""])
         self.assertTrue(self.cache.put("k", b"v"))
 
-    def test_of_many_the_others_are_stored(self):
+    def test_if_one_of_many_values_can_not_be_stored_the_others_are(self):
         small = self.open("--max-value", "10")
         with self.assertRaises(DiskCacheError):
             small.put_many({"a": b"1", "b": b"x" * 100_000, "c": b"3"})
         self.assertEqual(small.get_many("abc"), {"a": b"1", "c": b"3"})
 
-    def test_what_a_killed_server_has_answered_is_stored(self):
+    def test_values_are_stored_although_the_server_is_killed(self):
         self.cache.put("k", b"v")
         self.cache._process.send_signal(signal.SIGKILL)
         with self.assertRaises(Disconnected):
@@ -198,13 +198,13 @@ class Failures(Case):
             self.cache.get("k")
         self.assertEqual(self.open().get("k"), b"v")
 
-    def test_a_directory_that_is_none_is_an_error(self):
+    def test_a_file_in_place_of_the_directory_is_an_error(self):
         with open(os.path.join(self.place, "file"), "wb"):
             pass
         with self.assertRaises(Disconnected):
             DiskCache(os.path.join(self.place, "file"), COMMAND)
 
-    def test_a_child_of_fork_can_not_disturb_it(self):
+    def test_a_forked_child_can_not_use_the_connection_of_its_parent(self):
         child = os.fork()
         if child == 0:
             try:
@@ -217,6 +217,45 @@ class Failures(Case):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 42)
         self.assertTrue(self.cache.put("k", b"v"))
 
+    def test_closing_does_not_wait_for_a_forked_child(self):
+        end, keep = os.pipe()
+        child = os.fork()
+        if child == 0:
+            # Has the connection open until the parent has closed the cache, or has died.
+            os.close(keep)
+            os.read(end, 1)
+            os._exit(0)
+        # Without it, a failure would wait forever.
+        signal.alarm(60)
+        self.cache.close()
+        signal.alarm(0)
+        self.assertEqual(self.cache._process.returncode, 0)
+        os.close(end)
+        os.close(keep)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_an_interrupt_from_the_terminal_does_not_reach_the_server(self):
+        program = """
+import signal, sys
+from diskcache_client import DiskCache
+with DiskCache(sys.argv[1], sys.argv[2]) as cache:
+    cache.put("k", b"v")
+    try:
+        print("ready", flush=True)
+        signal.pause()
+    except KeyboardInterrupt:
+        # Each of these fails if the server has received the signal.
+        for turn in range(1000):
+            assert cache.get("k") == b"v"
+"""
+        words = [sys.executable, "-c", program, self.directory, COMMAND]
+        here = os.path.dirname(os.path.abspath(__file__))
+        with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True, cwd=here) as process:
+            self.assertEqual(process.stdout.readline(), b"ready\n")
+            # A terminal sends the signal to all processes of the group.
+            os.killpg(process.pid, signal.SIGINT)
+            self.assertEqual(process.wait(), 0)
+
     def test_closing_ends_the_server(self):
         self.cache.close()
         self.assertEqual(self.cache._process.returncode, 0)
@@ -226,7 +265,7 @@ class Failures(Case):
 
 
 def rates(rounds=5):
-    """Gets of 4 KiB in a second: a process for each; one request after the other; many at once. The best of some rounds."""
+    """Returns gets of 4 KiB per second: a process for each, a request for each, many at once. Best of some rounds."""
     best = {"processes": 0.0, "requests": 0.0, "batches": 0.0}
     with tempfile.TemporaryDirectory(dir=os.environ.get("DISKCACHE_TEST_DIR")) as place:
         keys = [f"key {number}" for number in range(500)]
