@@ -37,6 +37,11 @@ extension SharedCache {
         }
     }
 
+    /// Counts `length` bytes of `partial` as used before they are written, without making space for them.
+    package func count(_ length: Int, in partial: PartialFile) {
+        core.store.count(length, in: partial)
+    }
+
     /// Whether the file system has space for this many more bytes in `file` without going below the minimum of free space.
     ///
     /// True if that cannot be determined, so that the caller tries the write. One system call for 1 MiB or more, otherwise

@@ -6,7 +6,8 @@ package import Platform
 ///
 /// Each key has at most one, in `tmp/`. One process at a time holds it, with flock(2). If that process dies, the next one
 /// can resume the download. A note in an extended attribute identifies the body whose first bytes the file contains.
-/// Without extended attributes no download can be resumed.
+/// Without extended attributes no download can be resumed, and none is resumed after a restart of the machine: after a
+/// power failure the file may have the right length and the wrong bytes.
 ///
 /// The usage counts the file before it grows (``Store/reserve(_:of:in:now:)``). If no process holds the file, a sweep
 /// deletes it after an hour; an explicit collection does so at once, and so does a sweep that needs room.
@@ -14,7 +15,7 @@ package final class PartialFile: Sendable {
     /// The bytes for which room is reserved in advance: twice the maximum that the transport delivers at a time.
     package static let longestPiece = 128 << 10
     /// The maximum length of a note in bytes; the note must fit in a block with other attributes.
-    package static let longestNote = 3000
+    package static let longestNote = 2984
     private static let note: StaticString = "user.dcp"
     /// How long a caller waits for sweeps that check the file.
     private static let patience = Duration.seconds(1)
@@ -103,8 +104,7 @@ package final class PartialFile: Sendable {
         return try describing("look at", "\(directory.path)/\(StoreLayout.temporaries)") { () throws(Errno) in
             try ifExists { () throws(Errno) -> (length: Int64, note: [UInt8]?) in
                 let file = try TemporaryArea(of: directory).directory.open(name, .readOnly)
-                let noted: [UInt8]?? = bestEffort { () throws(Errno) in try file.attribute(Self.note) }
-                return (length: try file.status().size, note: noted ?? nil)
+                return (length: try file.status().size, note: note(of: file))
             }
         }
     }
@@ -116,10 +116,22 @@ package final class PartialFile: Sendable {
         Int(try file.status().size)
     }
 
-    /// The note from the beginning of the download; nil if there is none or the file system has no attributes.
-    package var noted: [UInt8]? {
-        let noted: [UInt8]?? = bestEffort { () throws(Errno) in try file.attribute(Self.note) }
-        return noted ?? nil
+    /// The note from the beginning of the download; nil if there is none, if it was written before the machine was
+    /// restarted, or if the file system has no attributes.
+    package var noted: [UInt8]? { Self.note(of: file) }
+
+    private static func note(of file: borrowing FileDescriptor) -> [UInt8]? {
+        let stored: [UInt8]?? = bestEffort { () throws(Errno) in try file.attribute(note) }
+        guard let stored, let stored, let boot, stored.starts(with: boot) else { return nil }
+        return Array(stored.dropFirst(boot.count))
+    }
+
+    /// The beginning of each note: the identity of the boot; nil if that is unknown.
+    private static let boot: [UInt8]? = BootIdentity.current.map { (high, low) in
+        var bytes: [UInt8] = []
+        bytes.append(high, width: 8)
+        bytes.append(low, width: 8)
+        return bytes
     }
 
     /// Removes the bytes and the note.
@@ -167,9 +179,9 @@ package final class PartialFile: Sendable {
 
     /// Writes the note of an empty file, before its first bytes; returns false if the note can't be written.
     package func begin(noting bytes: [UInt8]) -> Bool {
-        guard bytes.count <= Self.longestNote else { return false }
+        guard bytes.count <= Self.longestNote, let boot = Self.boot else { return false }
         let isNoted = bestEffort { () throws(Errno) -> Bool in
-            try file.setAttribute(Self.note, to: bytes.span)
+            try file.setAttribute(Self.note, to: (boot + bytes).span)
             return true
         }
         return isNoted ?? false

@@ -80,6 +80,11 @@ extension Store {
         return length
     }
 
+    /// Counts `length` bytes of `partial` as used before they are written, without making space for them.
+    package func count(_ length: Int, in partial: PartialFile) {
+        partial.count(max(partial.counted, directory.allocation(of: length)))
+    }
+
     /// Writes the record for an existing object; returns false if no object has these bytes.
     private func putWithoutBytes(_ record: Record, for key: Digest) throws(CacheError) -> Bool {
         var write = try EntryWrite(record, for: key, in: self)

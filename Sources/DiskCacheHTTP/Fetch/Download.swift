@@ -54,6 +54,10 @@ final class Download: Sendable {
         var failure: Errno?
     }
 
+    /// The longest body that is received into the file although it may not be stored, so that the next attempt can still
+    /// use the file.
+    private static let longestUnstored = 1 << 20
+
     /// The descriptor to which the body is written, at the end of the file.
     let number: Int32
     /// The file that can become an object; nil if the body has an unnamed file, or if there is no room to store it.
@@ -93,15 +97,16 @@ final class Download: Sendable {
     /// Returns the fields that make `request` continue the partial body; if none can, clears the file and returns no
     /// fields.
     ///
-    /// If the caller's own request is conditional, the partial body is kept but not continued. If only the cache's
-    /// request is, both are possible: the server evaluates If-None-Match before Range (RFC 9110, section 13.2.2).
+    /// If the caller's own request is conditional or has a range, the partial body is kept but not continued. If only the
+    /// cache's request is conditional, both are possible: the server evaluates If-None-Match before Range (RFC 9110,
+    /// section 13.2.2).
     func prepare(_ request: HTTPRequest) throws(Errno) -> HTTPFields {
         state.withLock { $0 = State() }
         guard let partial, let beginning = try beginning(of: partial) else {
             try clear()
             return [:]
         }
-        if terms.request.isConditional { return [:] }
+        if terms.request.isConditional || request.fields.contains("Range") { return [:] }
         guard let fields = beginning.resumingFields else {
             try clear()
             return [:]
@@ -151,6 +156,8 @@ final class Download: Sendable {
             case .append(let expected):
                 let disposition = keep(expected, response)
                 if case .stop = disposition { return .stop }
+                let fields = StoredFields.updated(beginning.fields, with: response.fields)
+                if storableVariant(of: HTTPResponse(200, fields)) == nil { doNotStore() }
                 return reserve(expected.held + 1, written: expected.held) ? disposition : .stop
             case .complete: return .stop
             default:
@@ -176,11 +183,16 @@ final class Download: Sendable {
         if isStorable {
             note(response, requested: requested, now: now)
         } else if (200..<300).contains(response.status), response.status != 206 {
-            // No other response to this request follows, so the file needs no name.
-            isKept.withLock { $0 = false }
-            if case .partial(let partial) = place { partial.discard() }
+            // No other response to this request follows.
+            doNotStore()
         }
         return reserve(1, written: 0) ? disposition : .stop
+    }
+
+    /// Takes the file's name away: the body is returned, but not stored.
+    private func doNotStore() {
+        isKept.withLock { $0 = false }
+        if case .partial(let partial) = place { partial.discard() }
     }
 
     /// Returns whether the transfer may continue after `received` bytes of the body.
@@ -194,19 +206,29 @@ final class Download: Sendable {
 
     /// Reserves space for `length` bytes of the body, and for some more; returns false if the disk is full.
     ///
-    /// If the limits do not allow the body to be stored, the file loses its name, and the body is only returned.
+    /// If the limits do not allow the body to be stored, the file loses its name, and the body is only returned. So does
+    /// the file of a long body that may not be stored: nothing is evicted for it.
     private func reserve(_ length: Int, written: Int) -> Bool {
         let expected = state.withLock { $0.expected }
         let total = expected.flatMap { body in body.total ?? body.added.map { body.held + $0 } }
-        if isStorable, let partial {
+        if let partial, !isStorable {
+            let most = Self.longestUnstored
+            if max(length, total ?? 0) <= most {
+                let reserved = total ?? most
+                cache.count(reserved, in: partial)
+                state.withLock { $0.reserved = reserved }
+                return true
+            }
+            doNotStore()
+        }
+        if let partial {
             do throws(CacheError) {
                 let left = terms.deadline.map { max(.zero, $0 - .now) }
                 let reserved = try cache.reserve(length, of: total, in: partial, within: left)
                 state.withLock { $0.reserved = reserved }
                 return true
             } catch {
-                isKept.withLock { $0 = false }
-                partial.discard()
+                doNotStore()
             }
         }
         let goal = PartialFile.reservation(for: length, of: total)

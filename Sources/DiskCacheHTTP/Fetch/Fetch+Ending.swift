@@ -23,7 +23,10 @@ extension Fetch {
             await context.blocking { () throws(Never) in download.abandon() }
             var stale = CacheStatus(staleAfter: error)
             stale.forwardStatus = course.status
-            if let served = try await serve(answer, found.stored, stale) { return served }
+            if var served = try await serve(answer, found.stored, stale) {
+                served.replaced = error
+                return served
+            }
             let words = "\(asked.url.place): status \(course.status ?? 0)"
             throw error ?? FetchError(.other, words, status: course.status)
         case .renew(let response, let answer):
@@ -101,10 +104,12 @@ extension Fetch {
 
     /// Removes the stored responses that the response to an unsafe request invalidates.
     func invalidate(_ response: HTTPResponse) {
-        do throws(CacheError) {
-            for url in limits.policy.invalidated(by: response, to: asked) { try responses.invalidate(url) }
-        } catch {
-            responses.cache.count(.cacheFailure)
+        for url in limits.policy.invalidated(by: response, to: asked) {
+            do throws(CacheError) {
+                try responses.invalidate(url)
+            } catch {
+                responses.cache.count(.cacheFailure)
+            }
         }
     }
 
@@ -157,6 +162,11 @@ extension Fetch {
             served.digest = "sha256:\(stored.entry.digest)"
         }
         served.cacheStatus.timeToLive = terms.fresh
+        if let stored, asked.fields.contains("Range") {
+            let (policy, now) = (limits.policy, responses.date)
+            let answer = policy.answer(asked, from: stored.response, now: now, isValidated: true)
+            if let answer, let part = try await serve(answer, stored, served.cacheStatus) { return part }
+        }
         return served
     }
 

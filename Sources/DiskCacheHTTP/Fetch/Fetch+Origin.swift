@@ -21,7 +21,8 @@ extension Fetch {
             longestPause: context.options.longestRetryPause
         )
         var course = FetchStateMachine(inquiry, forwarded)
-        let download = try await makeDownload(responses.flightKey(asked, found.choice, hasher))
+        let key = responses.flightKey(asked, found.choice, hasher)
+        let download = try await makeDownload(key, for: forwarded.request)
         do {
             while true {
                 switch course.action {
@@ -34,15 +35,17 @@ extension Fetch {
             }
         } catch {
             await context.blocking { () throws(Never) in
-                // The origin server has carried out the request, even if the body of its response was not received.
-                if let head = download.head { invalidate(head) }
+                // The origin server may have carried out the request, even if no response, or only a part of one, was
+                // received.
+                let isSent = (error as? FetchError)?.isBeforeRequest != true
+                if let head = download.head ?? (isSent ? HTTPResponse(200, [:]) : nil) { invalidate(head) }
                 download.abandon(after: error)
             }
             throw error
         }
     }
 
-    private func makeDownload(_ key: String) async throws -> Download {
+    private func makeDownload(_ key: String, for forwarded: HTTPRequest) async throws -> Download {
         let terms = Download.Terms(
             policy: limits.policy,
             request: asked,
@@ -51,7 +54,8 @@ extension Fetch {
             deadline: limits.deadline
         )
         let responses = responses
-        let isGet = asked.method == "GET" && !asked.fields.contains("Range")
+        // To validate a stored response, the request is sent without its range.
+        let isGet = asked.method == "GET" && !forwarded.fields.contains("Range")
         let isStorable = isGet && !CacheControl(asked.fields).contains("no-store")
         return try await context.blocking { () throws -> Download in
             var partial: PartialFile?
@@ -119,8 +123,10 @@ extension Fetch {
         if !request.fields.contains("User-Agent") {
             call.fields.append(HeaderField("User-Agent", "diskcache"))
         }
-        if let body = self.request.body, request.method != "GET", request.method != "HEAD" {
-            call.body = body
+        if request.method != "GET", request.method != "HEAD" {
+            // An empty body is sent as Content-Length: 0 (RFC 9110, section 8.6).
+            let hasContent = ["POST", "PUT", "PATCH"].contains(request.method)
+            call.body = self.request.body ?? (hasContent ? Data() : nil)
         }
         call.output = .descriptor(download.number)
         call.mostBytes = Int64(limits.mostBytes)

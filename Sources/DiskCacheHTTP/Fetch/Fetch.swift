@@ -11,6 +11,8 @@ struct Fetch: Sendable {
     enum FlightOutcome: Sendable {
         /// This caller has sent the request to the origin server, and got this answer.
         case served(Served)
+        /// This caller got a stale response in place of an error, which applies to all callers with these terms.
+        case replaced(Served, FetchError, terms: String?)
         /// The response is now stored.
         case arrived
         /// The response can't be shared; this caller must send a separate request.
@@ -58,7 +60,7 @@ struct Fetch: Sendable {
         while true {
             // Stored responses are removed as fast as they are stored: give up on them.
             if progress.losses > 8 { found = Found() }
-            if progress.hasWaited, let served = try await arrived(found, progress) { return served }
+            if progress.hasWaited, let served = try await arrived(found, &progress) { return served }
             let stored = found.stored
             let decision = limits.policy.decide(
                 asked,
@@ -139,9 +141,14 @@ struct Fetch: Sendable {
     }
 
     /// Returns the answer from a response that was stored since the start, or nil if there is none.
-    private func arrived(_ found: Found, _ progress: Progress) async throws -> Served? {
+    private func arrived(_ found: Found, _ progress: inout Progress) async throws -> Served? {
         guard let stored = found.stored, stored.response.issue != progress.first?.issue else { return nil }
         let (policy, now) = (limits.policy, responses.date)
+        if policy.forbidsStoring(stored.response.control, stored.response.status) {
+            // It was stored for a caller that has chosen its lifetime.
+            progress.isAlone = true
+            return nil
+        }
         guard let answer = policy.answer(asked, from: stored.response, now: now, isValidated: true) else {
             return nil
         }
@@ -177,7 +184,7 @@ struct Fetch: Sendable {
         let key = responses.flightKey(asked, found.choice, hasher)
         watched.value.withLock { $0 = key }
         switch try await lead(key, &progress) {
-        case .served(let served): return served
+        case .served(let served), .replaced(let served, _, _): return served
         case .arrived:
             progress.hasWaited = true
             progress.arrivals += 1
@@ -242,7 +249,9 @@ struct Fetch: Sendable {
         )
         guard case .forward(let forwarded) = decision else { return .arrived }
         do {
-            return .served(try await exchange(forwarded, found))
+            let served = try await exchange(forwarded, found)
+            guard let error = served.replaced else { return .served(served) }
+            return .replaced(served, error, terms: limits.terms(sharing: error))
         } catch let error as FetchError {
             return .failed(error, terms: limits.terms(sharing: error))
         }
@@ -263,8 +272,9 @@ extension Fetch.FlightOutcome {
     func followed(with terms: String) -> Fetch.FlightOutcome {
         switch self {
         case .served(let served): served.cacheStatus.isStored ? .arrived : .alone
+        case .replaced(_, let error, terms): .failed(error, terms: terms)
         case .failed(_, terms): self
-        case .failed: .again
+        case .replaced, .failed: .again
         case .arrived, .alone, .again: self
         }
     }

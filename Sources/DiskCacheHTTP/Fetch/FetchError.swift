@@ -52,6 +52,8 @@ public struct FetchError: Error, Sendable, Equatable {
     public let status: Int?
     /// The cause, if a write failed; otherwise nil.
     package let cause: Errno?
+    /// Whether the caller's time limit prevented a further attempt.
+    var isCutShort = false
 
     init(_ code: Code, _ message: String, status: Int? = nil, cause: Errno? = nil) {
         self.code = code
@@ -98,6 +100,14 @@ extension FetchError {
     var tellsOfServer: Bool {
         switch code {
         case .unreachable, .timedOut, .truncated, .protocolViolation, .tls, .libraryMissing, .other: true
+        default: false
+        }
+    }
+
+    /// Whether an error of this kind occurs before any of the request is sent.
+    var isBeforeRequest: Bool {
+        switch code {
+        case .invalidURL, .invalidRequest, .unreachable, .tls, .libraryMissing: true
         default: false
         }
     }

@@ -67,9 +67,8 @@ struct FetchLimits: Sendable {
     /// Returns the terms of the callers whose downloads would fail in the same way; nil if only this one's would.
     func terms(sharing error: FetchError) -> String? {
         // Others may have other fields.
-        if error.code == .invalidRequest || left == .zero { return nil }
-        // With a time limit, this caller may have tried less often than others would.
-        return deadline != nil && error.mayPass ? nil : terms
+        if error.code == .invalidRequest || error.isCutShort || left == .zero { return nil }
+        return terms
     }
 
     /// The time left until the deadline; nil without a deadline.

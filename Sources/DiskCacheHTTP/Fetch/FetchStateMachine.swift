@@ -56,6 +56,8 @@ struct FetchStateMachine: Sendable {
     /// The status code of the last response.
     private(set) var status: Int?
     private var attempts = 0
+    /// Whether the time limit left no time for a further attempt.
+    private var isCutShort = false
     private var hasBegunAnew = false
 
     init(_ inquiry: Inquiry, _ forwarded: ForwardedRequest) {
@@ -117,6 +119,8 @@ struct FetchStateMachine: Sendable {
         } else if error.mayPass, let pause = nextPause(asked: nil, at: moment) {
             action = .pause(pause)
         } else {
+            var error = error
+            error.isCutShort = isCutShort
             action = .finish(.fail(error))
         }
     }
@@ -161,7 +165,10 @@ struct FetchStateMachine: Sendable {
         let span = min(Duration.milliseconds(200 << min(attempts, 6)), .seconds(10))
         let pause = max(asked ?? .zero, span * (0.5 + moment.jitter / 2))
         if pause > max(inquiry.longestPause, .seconds(10)) { return nil }
-        if let left = moment.left, pause >= left { return nil }
+        if let left = moment.left, pause >= left {
+            isCutShort = true
+            return nil
+        }
         attempts += 1
         return pause
     }

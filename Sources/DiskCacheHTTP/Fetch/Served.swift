@@ -14,6 +14,8 @@ struct Served: Sendable {
     /// The age in seconds.
     var age: Int?
     var cacheStatus = CacheStatus()
+    /// The error that a stale response replaces.
+    var replaced: FetchError?
     /// Whether the response is stale and must be revalidated in the background.
     var needsRevalidation = false
 

@@ -230,7 +230,12 @@ extension ResponseStore {
     func invalidate(_ url: HTTPURL) throws(CacheError) {
         var terms = PutOptions(expires: .after(.seconds(3600)), onAccess: .keep)
         terms.staysHere = true
-        try cache.put(Choice.invalidated.data, forKey: key(url), options: terms)
+        do throws(CacheError) {
+            try cache.put(Choice.invalidated.data, forKey: key(url), options: terms)
+        } catch {
+            // A removal needs no space. Without the choice, no stored response is found.
+            try cache.remove(forKey: key(url))
+        }
     }
 
     /// The freshness lifetime and the tags of a response.

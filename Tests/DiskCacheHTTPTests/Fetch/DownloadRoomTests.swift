@@ -117,6 +117,46 @@ import Testing
         #expect(place.partials.isEmpty)
     }
 
+    @Test(arguments: [206, 302, 404, 500])
+    func `a long body that may not be stored loses its name, a short one is counted`(status: Int) throws {
+        let place = try place { _ in WebServer.Answer() }
+        let terms = Download.Terms(
+            policy: HTTPCachePolicy(),
+            request: try HTTPRequest(place.request()),
+            hasher: CredentialHasher(key: Data()),
+            mostBytes: .max
+        )
+        let download = try Download(try place.cache.partialFile(forKey: "k"), in: place.cache, terms)
+        let now = HTTPDate(seconds: 1_700_000_000)
+        #expect(try download.prepare(terms.request).lines.isEmpty)
+        let before = try size(place)
+        func used() throws -> Int64? { try place.cache.directory.totals()?.usage.bytes }
+        let usedBefore = try #require(try used())
+        let response = HTTPResponse(status, ["Cache-Control": "no-store"])
+        _ = download.disposition(response, requested: now, now: now)
+        #expect(place.partials.count == 1)
+        #expect(try used() == usedBefore + 1 << 20)
+        #expect(download.mayGrow(2 << 20))
+        #expect(place.partials.isEmpty && download.partial == nil)
+        #expect(try used() == usedBefore)
+        #expect(try size(place) == before)
+    }
+
+    @Test func `the rest of a body that may no longer be stored evicts nothing`() async throws {
+        let body = noise(count: 16 << 20, seed: 2)
+        let place = try place { request in
+            if request["Range"] == nil { return Self.cut("", sent: 1 << 20, of: "16777216") }
+            return WebServer.Answer.resource(request, body, tag: "a", ["Cache-Control: no-store"])
+        }
+        #expect(await place.failure()?.code == .truncated)
+        try await place.cache.put(Data(count: 8 << 20), forKey: "a")
+        let response = try await place.fetch()
+        #expect(response.length == 16 << 20 && !response.cacheStatus.isStored)
+        #expect(place.partials.isEmpty)
+        // Not from the memory of this process.
+        #expect(try await SharedCache(at: place.cache.path).get(forKey: "a") != nil)
+    }
+
     @Test func `after an error that may not be stored a retry is stored`() async throws {
         let count = Locked(0)
         let place = try place { _ in

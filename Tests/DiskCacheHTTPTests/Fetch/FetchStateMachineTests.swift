@@ -57,7 +57,9 @@ import Testing
     @Test func `there is no retry without enough time, for unsafe methods or for lasting errors`() throws {
         var late = try course()
         late.failed(down, at: moment(left: .milliseconds(100)))
-        #expect(late.action == .finish(.fail(down)))
+        var cutShort = down
+        cutShort.isCutShort = true
+        #expect(late.action == .finish(.fail(cutShort)))
         var post = try course("POST")
         post.failed(down, at: moment())
         #expect(post.action == .finish(.fail(down)))

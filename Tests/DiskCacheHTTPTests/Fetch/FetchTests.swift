@@ -177,6 +177,23 @@ import Testing
         #expect(place.server.requests.count == 1)
     }
 
+    @Test func `a response that was received for a range is stored whole`() async throws {
+        let version = Locked(1)
+        let place = try FetchFixture { request in
+            let number = version.withLock { $0 }
+            let body = Data("\(number)123456789".utf8)
+            return WebServer.Answer.resource(request, body, tag: "\(number)", ["Cache-Control: max-age=9"])
+        }
+        _ = try await place.fetch()
+        version.withLock { $0 = 2 }
+        place.clock.advance(by: 60)
+        // Sent without the range, to validate the stored response.
+        let response = try await place.fetch { $0.fields = [("Range", "bytes=0-1")] }
+        #expect(response.status == 206 && response.text == "21" && response.cacheStatus.isStored)
+        #expect(try await place.fetch { $0.fields = [("Range", "bytes=8-")] }.text == "89")
+        #expect(place.server.requests.count == 2)
+    }
+
     @Test func `HEAD is answered from a stored GET response`() async throws {
         let place = try FetchFixture { _ in
             WebServer.Answer(200, ["Cache-Control: max-age=9"], Data("abc".utf8))

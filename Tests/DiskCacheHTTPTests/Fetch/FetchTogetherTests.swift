@@ -11,16 +11,22 @@ import Testing
 /// Concurrent fetches of the same response.
 @Suite(.takesTurns) struct FetchTogetherTests {
     /// Starts `count` concurrent fetches of the same response and returns the successful ones.
-    private func crowd(_ place: FetchFixture, _ count: Int, _ gate: Gate) async throws -> [FetchResponse] {
-        await withThrowingTaskGroup(of: FetchResponse.self) { group in
+    private func crowd(
+        _ place: FetchFixture,
+        _ count: Int,
+        _ gate: Gate,
+        _ change: (inout FetchRequest) -> Void = { _ in }
+    ) async throws -> [FetchResponse] {
+        let earlier = place.server.requests.count
+        return await withThrowingTaskGroup(of: FetchResponse.self) { group in
             for _ in 0..<count {
-                let request = place.request()
+                let request = place.request("/", change)
                 group.addTask { [http = place.http] in try await http.fetch(request) }
             }
             group.addTask { [server = place.server, cache = place.cache] in
                 // All but the leader wait.
                 await waitUntil("they have come together") {
-                    server.requests.count == 1 && cache.directory.activity.waits >= count - 1
+                    server.requests.count == earlier + 1 && cache.directory.activity.waits >= count - 1
                 }
                 gate.open()
                 throw CancellationError()
@@ -76,6 +82,53 @@ import Testing
         #expect(place.server.requests.count == 1)
     }
 
+    @Test func `concurrent fetches with a time limit share an error`() async throws {
+        let gate = Gate()
+        let place = try FetchFixture { _ in
+            gate.wait()
+            return WebServer.Answer(200, [], Data(count: 10), cut: 5)
+        }
+        #expect(try await crowd(place, 8, gate) { $0.timeLimit = .seconds(3600) }.isEmpty)
+        #expect(place.server.requests.count == 1)
+    }
+
+    @Test func `concurrent fetches share an error that a stale response replaces`() async throws {
+        let gate = Gate()
+        let place = try FetchFixture { request in
+            if request.path == "/" && request["If-None-Match"] == nil {
+                return WebServer.Answer(200, ["Cache-Control: max-age=60", "ETag: \"1\""], Data("a".utf8))
+            }
+            gate.wait()
+            return WebServer.Answer(200, [], Data(count: 10), cut: 5)
+        }
+        _ = try await place.fetch()
+        place.clock.advance(by: 120)
+        let responses = try await crowd(place, 8, gate) { $0.staleIfError = .seconds(3600) }
+        #expect(responses.map(\.text) == Array(repeating: "a", count: 8))
+        #expect(place.server.requests.count == 2)
+    }
+
+    @Test func `a no-store response that one caller stores is not for those who wait with it`() async throws {
+        let gate = Gate()
+        let count = Locked(0)
+        let place = try FetchFixture { _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if number == 1 { gate.wait() }
+            return WebServer.Answer(200, ["Cache-Control: no-store"], Data("\(number)".utf8))
+        }
+        async let first = place.fetch { $0.timeToLive = .seconds(60) }
+        await waitUntil("the first asks") { place.server.requests.count == 1 }
+        async let second = place.fetch()
+        await waitUntil("the second waits") { place.cache.directory.activity.waits >= 1 }
+        gate.open()
+        let responses = try await [first, second]
+        #expect(responses.map(\.text) == ["1", "2"])
+        #expect(responses.map(\.cacheStatus.isStored) == [true, false])
+    }
+
     static let limits: [(String, @Sendable (inout FetchRequest) -> Void, FetchError.Code)] = [
         ("bytes", { $0.maximumSize = 10 }, .tooLarge),
         ("time", { $0.timeLimit = .milliseconds(300) }, .timedOut),
@@ -116,16 +169,23 @@ import Testing
     }
 
     @Test func `an error is shared only if others would get it, too`() throws {
-        func terms(_ code: FetchError.Code, _ limit: Duration? = nil) throws -> String? {
+        func terms(
+            _ code: FetchError.Code,
+            _ limit: Duration? = nil,
+            isCutShort: Bool = false
+        ) throws -> String? {
             var request = FetchRequest("http://a/")
             request.timeLimit = limit
-            return try FetchLimits(request, HTTPCacheOptions()).terms(sharing: FetchError(code, ""))
+            var error = FetchError(code, "")
+            error.isCutShort = isCutShort
+            return try FetchLimits(request, HTTPCacheOptions()).terms(sharing: error)
         }
         #expect(try terms(.unreachable) != nil && terms(.tls) != nil)
         // A field that can't be sent.
         #expect(try terms(.invalidRequest) == nil)
         // There was no time for the retries.
-        #expect(try terms(.unreachable, .seconds(3600)) == nil && terms(.tls, .seconds(3600)) != nil)
+        #expect(try terms(.unreachable, .seconds(3600), isCutShort: true) == nil)
+        #expect(try terms(.unreachable, .seconds(3600)) != nil)
         #expect(try terms(.tls, .zero) == nil)
     }
 

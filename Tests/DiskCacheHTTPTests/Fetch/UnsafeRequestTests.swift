@@ -40,10 +40,9 @@ import Testing
         #expect(try await !isStored(place))
     }
 
-    @Test(arguments: methods) func `a response without its whole body invalidates, too`(method: String)
-        async throws
-    {
-        let place = try place(WebServer.Answer(200, [], Data(count: 1000), cut: 10))
+    @Test(arguments: methods, [0, 10])
+    func `a response without its whole body invalidates, too`(method: String, sent: Int) async throws {
+        let place = try place(WebServer.Answer(200, [], Data(count: 1000), cut: sent))
         _ = try await place.fetch()
         let failure = await place.failure {
             $0.method = method
@@ -66,6 +65,32 @@ import Testing
             #expect(failure?.code == .tooLarge || failure?.code == .digestMismatch)
             #expect(try await !isStored(place))
         }
+    }
+
+    @Test func `a full cache does not prevent that`() async throws {
+        let place = try place(WebServer.Answer(201, ["Location: /b"]))
+        for path in ["/", "/b"] { _ = try await place.fetch(path) }
+        _ = try await place.cache.blocking { cache in
+            try cache.directory.updateLimits { $0.maximumValueSize = ByteCount(1) }
+        }
+        #expect(try await place.fetch { $0.method = "POST" }.status == 201)
+        for path in ["/", "/b"] {
+            #expect(try await place.fetch(path) { $0.mode = .onlyIfCached }.status == 504)
+        }
+    }
+
+    @Test func `a request that was not sent leaves the stored response`() async throws {
+        let place = try place(WebServer.Answer(200))
+        _ = try await place.fetch()
+        place.server.stop()
+        #expect(await place.failure { $0.method = "POST" }?.code == .unreachable)
+        #expect(try await isStored(place))
+    }
+
+    @Test func `a request without a body states its length if the method has one`() async throws {
+        let place = try place(WebServer.Answer(200))
+        for method in Self.methods { _ = try await place.fetch { $0.method = method } }
+        #expect(place.server.requests.map { $0["Content-Length"] } == ["0", "0", "0", nil])
     }
 
     @Test func `an error leaves the stored response`() async throws {

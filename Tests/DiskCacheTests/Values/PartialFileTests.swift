@@ -50,6 +50,18 @@ import Testing
         #expect(leftovers.isEmpty)
     }
 
+    @Test func `no download is continued after a restart of the machine`() throws {
+        let partial = try partial("val")
+        var note = try #require(try partial.file.attribute("user.dcp"))
+        note[0] ^= 1
+        try partial.file.setAttribute("user.dcp", to: note.span)
+        #expect(partial.noted == nil)
+        let state = try cache.partialState(forKey: "key")
+        #expect(state?.length == 3 && state?.note == nil)
+        try partial.clear()
+        #expect(try partial.file.attribute("user.dcp") == nil)
+    }
+
     @Test func `one download at a time has the partial file, and the next continues it`() throws {
         var first: PartialFile? = try partial("val")
         #expect(try cache.partialFile(forKey: "key") == nil)
