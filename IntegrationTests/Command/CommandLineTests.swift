@@ -169,6 +169,17 @@ import Testing
         #expect(try tool.run("get", "k").output == "1")
     }
 
+    @Test func `put --if-absent succeeds although the value has expired at once`() throws {
+        let run = try tool.run("put", "k", "--if-absent", "--ttl", "0", "--json", input: Data("1".utf8))
+        #expect(run.status == 0 && run.outputData.isEmpty && run.errorData.isEmpty)
+    }
+
+    @Test func `incr counts although its key is the only one that the limit allows`() throws {
+        #expect(try tool.run("config", "set", "max-entries", "1").status == 0)
+        let counts = try (1...5).map { _ in try tool.run("incr", "a").output }
+        #expect(counts == ["1\n", "2\n", "3\n", "4\n", "5\n"])
+    }
+
     @Test func `has reports whether get would find a value, and prints nothing`() throws {
         try put("k", "1")
         try put("old", "2", "--ttl", "0", "--stale", "1h")

@@ -48,16 +48,8 @@ import Testing
         let cache = try tool.cache()
         let name = String(repeating: "name", count: 200)
         for number in 0..<200 { try cache.put("value", forKey: "\(name) \(number)") }
-        // The reader begins once the pipe is full (FIONREAD), so that the writer has to wait.
         let run = try tool.shell(
-            Self.nonBlocking + """
-                nonblocking "$TOOL" ls </dev/null | {
-                    perl -e 'my $count = pack("i", 0);
-                        do { select(undef, undef, undef, 0.01); ioctl(STDIN, 0x541B, $count) or die }
-                        until unpack("i", $count) >= 61440'
-                    cat
-                }
-                """
+            Self.nonBlocking + Self.lateReader + #"nonblocking "$TOOL" ls </dev/null | late"#
         )
         #expect(run.error.isEmpty, "\(run.error)")
         #expect(run.lines.count == 200)
@@ -78,5 +70,42 @@ import Testing
         )
         #expect(run.error.isEmpty, "\(run.error)")
         #expect(run.output.hasSuffix("value"), "\(run.output)")
+    }
+
+    /// A shell function that copies its input once the pipe is full (FIONREAD), so that the writer has to wait.
+    private static let lateReader = """
+        late() {
+            perl -e 'my $count = pack("i", 0);
+                do { select(undef, undef, undef, 0.01); ioctl(STDIN, 0x541B, $count) or die }
+                until unpack("i", $count) >= 61440'
+            cat
+        }
+
+        """
+
+    @Test func `answers of serve pass completely through a non-blocking pipe`() throws {
+        let value = Data(repeating: UInt8(ascii: "v"), count: 1 << 20)
+        try tool.cache().put(value, forKey: "key")
+        let run = try tool.shell(
+            Self.nonBlocking + Self.lateReader + #"""
+                printf '{"op":"get","key":"key"}\n' | nonblocking "$TOOL" serve | late
+                """#
+        )
+        #expect(run.error.isEmpty, "\(run.error)")
+        let isWhole = run.outputData.suffix(value.count) == value
+        #expect(isWhole && run.outputData.count > value.count)
+    }
+
+    @Test func `a fetched body passes completely through a non-blocking pipe`() throws {
+        let value = Data(repeating: UInt8(ascii: "v"), count: 1 << 20)
+        let server = try WebServer { _ in WebServer.Answer(200, ["Cache-Control: max-age=60"], value) }
+        defer { server.stop() }
+        let run = try tool.shell(
+            Self.nonBlocking + Self.lateReader
+                + "nonblocking \"$TOOL\" fetch '\(server.url("/"))' </dev/null | late"
+        )
+        #expect(run.error.isEmpty, "\(run.error)")
+        let isWhole = run.outputData == value
+        #expect(isWhole)
     }
 }

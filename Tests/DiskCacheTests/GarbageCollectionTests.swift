@@ -156,6 +156,21 @@ import Testing
         #expect(try cache.contains(forKey: "key 2") == isDryRun)
     }
 
+    @Test func `the event log counts with its maximum size, because it grows between collections`() throws {
+        let fixture = try CacheFixture()
+        let (cache, store) = (fixture.cache, fixture.cache.core.store)
+        _ = try cache.directory.collect()
+        let before = store.overhead
+        try cache.directory.updateLimits { $0.eventLogSize = .mebibytes(4) }
+        for _ in 0..<2 {
+            _ = try cache.directory.collect()
+            #expect(store.overhead - before == 4 << 20)
+            try cache.put("v", forKey: "k")
+            try cache.remove(forKey: "k")
+            #expect(fixture.directory.files(below: "cache").contains("events"))
+        }
+    }
+
     @Test func `the digest is reported if the key is not stored`() throws {
         let fixture = try CacheFixture { $0.keyNames = .hashedOnly }
         try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .expired))

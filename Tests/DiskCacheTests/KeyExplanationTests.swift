@@ -23,14 +23,18 @@ import Testing
         fixture.cache.paths(of: try #require(try fixture.cache.entry(forKey: key)))
     }
 
-    @Test func `a value expired by a rule is a miss for every call, even if the clock is set back`()
+    @Test(arguments: [true, false])
+    func `a value expired by a rule is a miss for every call, even if the clock is set back`(hasTag: Bool)
         throws
     {
         let fixture = try CacheFixture()
         let cache = fixture.cache
-        try cache.put("value", forKey: "key", options: PutOptions(expires: .days(2), tags: ["tag"]))
+        let options = PutOptions(expires: .days(2), tags: hasTag ? ["tag"] : [])
+        try cache.put("value", forKey: "key", options: options)
         fixture.clock.advance(by: 7200)
-        try cache.expireAll(.tagged("tag"), staleFor: .seconds(86_400))
+        try cache.expireAll(hasTag ? .tagged("tag") : .all, staleFor: .seconds(86_400))
+        // Records without tags are remembered.
+        #expect(try fixture.text("key", allowingStale: true) == "value")
         fixture.clock.advance(by: -3600)
         #expect(try fixture.text("key") == nil && fixture.text("key", allowingStale: true) == "value")
         #expect(try cache.directory.explanation(forKey: "key").state == .stale)

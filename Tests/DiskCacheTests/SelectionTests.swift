@@ -32,6 +32,26 @@ import Testing
         (.glob("*/2"), ["a/2", "b/2"]), (.glob("[!a]/?"), ["b/1", "b/2"]), (.glob("a"), []),
     ]
 
+    @Test(arguments: [KeySelection.prefix("a/"), .glob("a/*")])
+    func `recorded absences expire with values`(selection: KeySelection) async throws {
+        let fixture = try filled()
+        let cache = fixture.cache
+        func isComputed() async throws -> Bool {
+            let isCalled = Locked(false)
+            let hit = try await cache.hit(forKey: "a/3") { _ in
+                isCalled.withLock { $0 = true }
+                return .nothing(for: .seconds(3600))
+            }
+            #expect(hit == nil)
+            return isCalled.withLock { $0 }
+        }
+        #expect(try await isComputed())
+        #expect(try await !isComputed())
+        try await cache.blocking { try $0.expireAll(selection) }
+        #expect(try await isComputed())
+        withExtendedLifetime(fixture) {}
+    }
+
     @Test(arguments: [CacheConfiguration.Writing.through, .behind])
     func `listing, statistics and removal of a selection cover the same keys`(
         writing: CacheConfiguration.Writing

@@ -24,6 +24,23 @@ import Testing
         #expect(try fixture.text("k") == nil)
     }
 
+    @Test func `a stale hit does not revive a sliding value that a rule has expired`() throws {
+        let fixture = try CacheFixture()
+        let cache = fixture.cache
+        try cache.put("v", forKey: "k", options: PutOptions(expires: .seconds(600), onAccess: .renew))
+        for _ in 0..<3 {
+            fixture.clock.advance(by: 480)
+            #expect(try fixture.text("k") == "v")
+        }
+        fixture.clock.advance(by: 360)
+        try cache.expireAll(.prefix("k"), staleFor: .seconds(3600))
+        fixture.clock.advance(by: 120)
+        #expect(try fixture.text("k", allowingStale: true) == "v")
+        fixture.clock.advance(by: 60)
+        #expect(try fixture.text("k") == nil)
+        #expect(try !cache.contains(forKey: "k"))
+    }
+
     @Test func `a put does not count as an access of its value`() throws {
         let fixture = try CacheFixture()
         fixture.clock.advance(by: 0.0004567)

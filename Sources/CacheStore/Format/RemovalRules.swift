@@ -222,8 +222,9 @@ extension Record {
             case .expire(let period):
                 let time = record.idleLifetime == nil ? Timestamp.distantPast : try accessed()
                 let expiry = record.expiry(accessed: time, now: rule.moment)
-                // A value that had already expired stays unchanged, so that its stale period does not become longer.
-                if let expiry, expiry <= rule.moment { continue }
+                // A value that had already expired stays unchanged, so that its stale period does not become longer. An
+                // access after the rule says nothing about earlier ones, which may have kept the value fresh.
+                if let expiry, expiry <= rule.moment, time <= rule.moment { continue }
                 // If the rule replaces several merged rules, the value may be newer than `moment` and may have expired
                 // since.
                 let isLater = created > rule.moment || followedRule != 0

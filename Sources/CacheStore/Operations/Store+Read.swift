@@ -194,6 +194,9 @@ extension Store {
         _ known: Timestamp?
     ) -> Timestamp? {
         let record = entry.record
+        // As for all stale values with a sliding expiration: an access could make them fresh again. The record that rules
+        // have changed is not remembered either, because a clock that is set back must not make it fresh.
+        if entry.stored?.isChangedByRules ?? false { return record.expires }
         if let idleLifetime = record.idleLifetime {
             return noteSlidingHit(key, record, idleLifetime, entry.isStale, now)
         }

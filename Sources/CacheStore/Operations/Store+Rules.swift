@@ -68,8 +68,8 @@ extension Store {
         return try rewrite(record, for: key, ifStill: stored, now: now, keeping: status.accessed) != .conflict
     }
 
-    /// Expires one entry at `now`, if it has not expired; returns false if the entry has changed meanwhile and the caller
-    /// must try again.
+    /// Expires one entry, also one that records an absence, at `now`, if it has not expired; returns false if the entry
+    /// has changed meanwhile and the caller must try again.
     ///
     /// - Parameter isMeant: returns whether to expire the entry.
     package func expire(
@@ -78,9 +78,8 @@ extension Store {
         now: Timestamp,
         where isMeant: (Record) -> Bool
     ) throws(CacheError) -> Bool {
-        guard let live = try liveEntry(key, now: now, allowingStale: false), isMeant(live.record) else {
-            return true
-        }
+        try unpack(key)
+        guard let live = try present(key, now, false, nil), isMeant(live.record) else { return true }
         var record = live.record
         record.expire(at: now, staleFor: period)
         return try rewrite(record, for: key, ifStill: live.stored, now: now) != .conflict

@@ -332,7 +332,7 @@ extension Store {
     // MARK: Values that can never fit
 
     /// The length of the longest value that the limits allow.
-    var longestValue: Int64? {
+    package var longestValue: Int64? {
         let limits = configuration.limits
         let room = limits.maximumSize.map { max(0, $0.bytes - overhead) }
         guard let most = limits.maximumValueSize?.bytes else { return room }

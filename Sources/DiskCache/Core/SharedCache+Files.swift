@@ -53,6 +53,9 @@ extension SharedCache {
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
+    /// The length in bytes of the longest value that the limits allow; nil if they allow any.
+    package var longestValue: Int64? { core.store.longestValue }
+
     /// Runs a collection because the disk is full; returns false if it freed nothing.
     package func makeSpace(_ bytes: Int) -> Bool {
         core.store.makeSpace(Int64(bytes), now: now)

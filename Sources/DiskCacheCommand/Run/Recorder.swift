@@ -17,12 +17,17 @@ struct Recorder: ~Copyable {
 
     private var buffer = RecordingFormat.header
     private var file: FileDescriptor?
-    private(set) var failure: Errno?
+    /// The number of bytes in the file.
+    private var written = 0
+    private var failure: (any Error)?
     private let cache: SharedCache
+    /// The length in bytes that the limits allow; nil if they allow any.
+    private let most: Int64?
 
     /// Creates a recorder whose file is in the directory of `cache`, so that the cache can adopt it without copying.
     init(in cache: SharedCache) {
         self.cache = cache
+        most = cache.longestValue
     }
 
     /// Records output of the command.
@@ -34,12 +39,19 @@ struct Recorder: ~Copyable {
     }
 
     private mutating func flush() {
-        do throws(Errno) {
+        do {
+            if let most, Int64(written + buffer.count) > most {
+                let detail = "it is longer than \(most) bytes, the most that the limits allow"
+                throw CacheError(.valueTooLarge, to: "store the output in", path: cache.path, detail: detail)
+            }
             if file == nil { file = try FileDescriptor.unnamed(in: cache.path) }
             let end = ContinuousClock.now + Self.roomPatience
             try file?.writeAll(buffer.span) { [cache] in ContinuousClock.now < end && cache.makeSpace($0) }
+            written += buffer.count
         } catch {
             failure = error
+            // Nothing reads it anymore, so it need not take space while the command runs.
+            file = nil
         }
         buffer.removeAll(keepingCapacity: true)
     }

@@ -10,12 +10,14 @@ struct RunKey: Equatable {
     /// The command and its arguments, as bytes.
     var words: [[UInt8]]
     /// Values of environment variables by name; nil for a variable that is not set.
-    var environment: [String: [UInt8]?] = [:]
+    ///
+    /// Names and paths are bytes here, because a `String` equals others with the same characters and other bytes.
+    var environment: [[UInt8]: [UInt8]?] = [:]
     var workingDirectory: [UInt8]?
     /// Modification times by path; nil for a file that doesn't exist.
-    var modified: [String: Timestamp?] = [:]
+    var modified: [[UInt8]: Timestamp?] = [:]
     /// Digests of contents by path; nil for a file that doesn't exist.
-    var contents: [String: Digest?] = [:]
+    var contents: [[UInt8]: Digest?] = [:]
 
     /// The key: `run:`, 128 bits of a digest of all inputs, and the readable command for users who list keys.
     var text: String {
@@ -31,20 +33,24 @@ struct RunKey: Equatable {
             bytes += Array("\(kind)\(part.count):".utf8) + part
         }
         for word in words { add("w", word) }
-        for (name, value) in environment.sorted(by: { $0.key < $1.key }) {
-            add("e", Array(name.utf8))
+        for (name, value) in Self.sorted(environment) {
+            add("e", name)
             if let value { add("v", value) }
         }
         if let workingDirectory { add("d", workingDirectory) }
-        for (path, moment) in modified.sorted(by: { $0.key < $1.key }) {
-            add("f", Array(path.utf8))
+        for (path, moment) in Self.sorted(modified) {
+            add("f", path)
             if let moment { add("t", Array(String(moment.nanoseconds).utf8)) }
         }
-        for (path, digest) in contents.sorted(by: { $0.key < $1.key }) {
-            add("h", Array(path.utf8))
+        for (path, digest) in Self.sorted(contents) {
+            add("h", path)
             if let digest { add("c", Array(digest.description.utf8)) }
         }
         return bytes
+    }
+
+    private static func sorted<Value>(_ inputs: [[UInt8]: Value]) -> [(key: [UInt8], value: Value)] {
+        inputs.sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
 
     /// The maximum length in bytes of the readable part, long enough to recognize a command.
@@ -89,7 +95,8 @@ extension RunKey {
                 let advice = "give one name alone, and repeat --env for others"
                 throw .usage("run: --env: \"\(name)\" is not the name of a variable: \(advice)")
             }
-            environment.updateValue(CurrentProcess.environmentBytes(name), forKey: name)
+            let value = CurrentProcess.environmentBytes(name)
+            environment.updateValue(value, forKey: Array(name.utf8))
         }
         if arguments.has("cwd") {
             do throws(Errno) {
@@ -98,7 +105,9 @@ extension RunKey {
                 throw Failure(.inputOutput, "--cwd: \(error): change to a directory that exists")
             }
         }
-        for path in arguments.all("modtime") { modified.updateValue(try Self.time(of: path), forKey: path) }
+        for path in arguments.all("modtime") {
+            modified.updateValue(try Self.time(of: path), forKey: Array(path.utf8))
+        }
         var pipes = 0
         for path in arguments.all("hash") {
             var name = path
@@ -107,7 +116,7 @@ extension RunKey {
                 pipes += 1
                 name = "<(\(pipes))"
             }
-            contents.updateValue(try Self.digest(of: path, isPipe: name != path), forKey: name)
+            contents.updateValue(try Self.digest(of: path, isPipe: name != path), forKey: Array(name.utf8))
         }
     }
 

@@ -62,23 +62,21 @@ enum PutCommand: Command {
         // Before the cache is opened, so that no directory is created if the file is missing.
         let input = try open(arguments.operands.dropFirst().first)
         let cache = try arguments.openCache(sharing: true)
-        let stored: CacheEntry
+        var stored: CacheEntry?
         if arguments.has("if-absent") {
             // Checked before the whole value is read into memory; `putIfAbsent` detects a value that is stored later.
             if try cache.contains(forKey: key) { return .miss }
             let data = try contents(input)
             if let digest { try check(Digest(of: data), is: digest) }
-            guard try cache.putIfAbsent(data, forKey: key, options: terms),
-                // Accepts a stale entry, because the new value may already have expired.
-                let entry = try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
-            else { return .miss }
-            stored = entry
+            guard try cache.putIfAbsent(data, forKey: key, options: terms) else { return .miss }
+            // For --json. There is none if the value has expired, or was removed, in the meantime.
+            stored = try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
         } else if let digest {
             stored = try put(input, with: digest, cache, key, terms)
         } else {
             stored = try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms)
         }
-        try arguments.print("", json: stored.json)
+        if let stored { try arguments.print("", json: stored.json) }
         return .done
     }
 

@@ -139,6 +139,11 @@ import Testing
         let alive = try #require(try applied(rules, value, accessed: begin - .seconds(10)))
         #expect(alive.expires == begin && alive.idleLifetime == nil && alive.staleFor == .seconds(60))
         #expect(try applied(rules, value, accessed: begin - .seconds(60)) == value)
+        // Noted late, by a process that read the value before the rule.
+        for delay in [1, 120] {
+            let accessed = try applied(rules, value, accessed: begin + .seconds(delay))
+            #expect(accessed?.expires == begin && accessed?.idleLifetime == nil)
+        }
     }
 
     @Test func `the first of several rules that ends a value counts`() throws {

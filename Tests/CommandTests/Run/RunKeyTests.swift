@@ -31,6 +31,9 @@ import Testing
         RunKey(words: ["a", "b"], contents: ["f": Digest(ofKey: "2")]),
         RunKey(words: ["a", "b"], contents: ["g": Digest(ofKey: "2")]),
         RunKey(words: ["ü"]), RunKey(words: ["u\u{308}"]),
+        RunKey(words: ["a"], contents: ["ü": Digest(ofKey: "1"), "u\u{308}": Digest(ofKey: "2")]),
+        RunKey(words: ["a"], contents: ["ü": Digest(ofKey: "1"), "u\u{308}": Digest(ofKey: "3")]),
+        RunKey(words: ["a"], contents: ["ü": Digest(ofKey: "3"), "u\u{308}": Digest(ofKey: "2")]),
     ]
 
     @Test func `runs that differ in any part have different keys`() {
@@ -40,9 +43,8 @@ import Testing
     }
 
     @Test func `the key does not depend on the order of the environment variables`() {
-        let names: [(String, [UInt8]?)] = [("A", [1]), ("B", nil), ("C", [3])]
-        let one = RunKey(words: ["x"], environment: Dictionary(uniqueKeysWithValues: names))
-        let other = RunKey(words: ["x"], environment: Dictionary(uniqueKeysWithValues: names.reversed()))
+        let one = RunKey(words: ["x"], environment: ["A": [1], "B": nil, "C": [3]])
+        let other = RunKey(words: ["x"], environment: ["C": [3], "B": nil, "A": [1]])
         #expect(one.text == other.text)
     }
 
@@ -76,17 +78,21 @@ extension RunKey {
     /// Makes the key of a run whose words are text.
     fileprivate init(
         words: [String],
-        environment: [String: [UInt8]?] = [:],
+        environment: KeyValuePairs<String, [UInt8]?> = [:],
         workingDirectory: [UInt8]? = nil,
-        modified: [String: Timestamp?] = [:],
-        contents: [String: Digest?] = [:]
+        modified: KeyValuePairs<String, Timestamp?> = [:],
+        contents: KeyValuePairs<String, Digest?> = [:]
     ) {
         self.init(
             words: words.map { Array($0.utf8) },
-            environment: environment,
+            environment: Self.named(environment),
             workingDirectory: workingDirectory,
-            modified: modified,
-            contents: contents
+            modified: Self.named(modified),
+            contents: Self.named(contents)
         )
+    }
+
+    private static func named<Value>(_ pairs: KeyValuePairs<String, Value>) -> [[UInt8]: Value] {
+        Dictionary(uniqueKeysWithValues: pairs.map { (Array($0.key.utf8), $0.value) })
     }
 }

@@ -1,11 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCache
+import FoundationEssentials
+import Platform
 import TestSupport
 import Testing
 
 @testable import DiskCacheCommand
 
 @Suite(.takesTurns) struct RunRecordingTests {
+    /// Returns the total length of the open files in `directory` that have no name.
+    private static func unnamedBytes(in directory: String) throws -> Int {
+        let descriptors = "/proc/self/fd"
+        return try FileManager.default.contentsOfDirectory(atPath: descriptors).reduce(0) { sum, name in
+            let path = descriptors + "/" + name
+            // Other threads close descriptors.
+            guard let target = try? FileManager.default.destinationOfSymbolicLink(atPath: path),
+                target.hasPrefix(directory), target.hasSuffix(" (deleted)")
+            else { return sum }
+            return sum + Int(try FileStatus.of(path).size)
+        }
+    }
+
+    @Test func `output that the limits do not allow takes no space, and the result is not stored`() throws {
+        let directory = try TemporaryDirectory()
+        let cache = try SharedCache(at: directory.path + "/cache")
+        try cache.directory.updateLimits { $0.maximumValueSize = .mebibytes(1) }
+        var recorder = Recorder(in: cache)
+        let piece = [UInt8](repeating: 1, count: 64 << 10)
+        for _ in 0..<15 { recorder.add(piece, of: .output) }
+        #expect(try Self.unnamedBytes(in: directory.path) > 256 << 10)
+        for _ in 0..<3 { recorder.add(piece, of: .output) }
+        #expect(try Self.unnamedBytes(in: directory.path) == 0)
+        var code: CacheError.Code?
+        do {
+            try recorder.store(0, forKey: "k", options: PutOptions())
+        } catch {
+            code = (error as? CacheError)?.code
+        }
+        #expect(code == .valueTooLarge)
+        #expect(try !cache.contains(forKey: "k"))
+    }
+
     typealias Piece = (stream: OutputStream, bytes: [UInt8])
 
     static let pieces: [Piece] = [

@@ -146,6 +146,39 @@ import Testing
         #expect(files.isEmpty)
     }
 
+    @Test func `a call that may wait gives way to a waiter, and one that may not tries once more`() throws {
+        let lock = try cache.namedLock("name", permits: 1)
+        let held = try #require(try lock.attempt())
+        #expect(try other.namedLock("name", permits: 1).attempt(givesWay: true, waits: true).permit == nil)
+        held.release()
+        // The other caller is about to try again.
+        var patient = LockWait(within: .seconds(3600))
+        if case .pause = try patient.attempt(lock) {} else { Issue.record("it has not given way") }
+        guard case .acquired(let permit) = try patient.attempt(lock) else {
+            Issue.record("it gives way more than once")
+            return
+        }
+        permit.abandon()
+        // A collection that looks at the file of a dead holder locks it, for a few system calls.
+        let looking = try FileDescriptor(opening: "\(cache.path)/locks/\(files[0])", .readOnly)
+        #expect(try looking.tryLock(.shared))
+        let calls = Locked<Int>.Box(0)
+        let kept = Locked<FileDescriptor?>.Box(looking)
+        let step = try SystemCall.withFaults { call in
+            guard call == .lock else { return nil }
+            let count = calls.value.withLock { count in
+                count += 1
+                return count
+            }
+            if count == 2 { kept.value.withLock { $0 = nil } }
+            return nil
+        } _: {
+            var hasty = LockWait(within: .zero)
+            return try hasty.attempt(lock)
+        }
+        if case .acquired = step {} else { Issue.record("it takes the collection for a holder: \(step)") }
+    }
+
     @Test func `a lock call waits for its time limit and not much longer`() throws {
         let lock = try cache.lock("name")
         let limit = Duration.milliseconds(30)
