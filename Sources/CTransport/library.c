@@ -34,6 +34,7 @@ const ctransport_library *ctransport_open(const char *name, char *reason, size_t
         {"curl_easy_setopt", (void **)&library->easy_setopt},
         {"curl_easy_getinfo", (void **)&library->easy_getinfo},
         {"curl_easy_strerror", (void **)&library->easy_strerror},
+        {"curl_getdate", (void **)&library->getdate},
         {"curl_slist_append", (void **)&library->slist_append},
         {"curl_slist_free_all", (void **)&library->slist_free_all},
         {"curl_share_init", (void **)&library->share_init},
@@ -71,4 +72,8 @@ const ctransport_library *ctransport_open(const char *name, char *reason, size_t
         }
     }
     return library;
+}
+
+int64_t ctransport_date(const ctransport_library *library, const char *text) {
+    return library->getdate(text, NULL);
 }

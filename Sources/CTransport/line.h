@@ -109,6 +109,7 @@ struct ctransport_library {
     int (*easy_setopt)(void *, int, ...);
     int (*easy_getinfo)(void *, int, ...);
     const char *(*easy_strerror)(int);
+    time_t (*getdate)(const char *, const time_t *);
     void *(*slist_append)(void *, const char *);
     void (*slist_free_all)(void *);
     void *(*share_init)(void);

@@ -25,4 +25,10 @@ struct LibCurl: Sendable {
         }
         unsafe self.functions = functions
     }
+
+    /// Returns an HTTP date (RFC 9110, section 5.6.7) in seconds since the beginning of 1970; nil for any other text.
+    func seconds(ofDate text: String) -> Int64? {
+        let seconds = unsafe ctransport_date(functions, text)
+        return seconds < 0 ? nil : seconds
+    }
 }

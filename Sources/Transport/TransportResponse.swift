@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import FoundationEssentials
+package import Platform
 
 /// A response.
 package struct TransportResponse: Sendable {
@@ -21,6 +22,14 @@ package struct TransportResponse: Sendable {
     package func values(_ name: String) -> [String] {
         let name = name.lowercased()
         return fields.lazy.filter { $0.isNamed(name) }.map(\.value)
+    }
+
+    /// When the server sent the response, by its own clock; nil if it does not say.
+    package var date: Timestamp? {
+        guard let text = values("date").first, let library = try? LibCurl.system.get(),
+            let seconds = library.seconds(ofDate: text)
+        else { return nil }
+        return Timestamp(nanoseconds: 0) + .seconds(seconds)
     }
 
     /// Why the body can't be read as the server meant it; nil if it can.

@@ -68,6 +68,7 @@ struct VersionModelTests {
         isFarAhead: true
     )
     static let levels = Case(testDescription: "two levels", levels: 2)
+    static let threeChanges = Case(testDescription: "three changes", changes: (2, 1))
     static let usual = [
         fullDisk, fullTable, fullTableOfOne, removedAll, lateRequests, conditions, modes, lostFiles, farClock,
         levels,
@@ -81,7 +82,7 @@ struct VersionModelTests {
         Case(testDescription: "plain server, lost value", server: .plain, budget: .init(lostValues: 1)),
     ]
     static let large = [
-        Case(testDescription: "three changes", changes: (2, 1)),
+        threeChanges,
         Case(testDescription: "lost value, late request", budget: .init(lateRequests: 1, lostValues: 1)),
         Case(testDescription: "lost files, later time", budget: .init(losses: 1, ticks: 1)),
         Case(testDescription: "files lost twice", budget: .init(losses: 2)),
@@ -164,6 +165,7 @@ extension VersionModel.Mistake {
             .unstoredForgotten, .olderEntryStays, .clockNotMoved, .wallClockOnly, .plainNotRead,
             .removalDeletes:
             VersionModelTests.fullDisk
+        case .clockNotMovedBySender: VersionModelTests.threeChanges
         case .floorNotRaised: VersionModelTests.fullTable
         case .olderEntrySent: VersionModelTests.fullTableOfOne
         case .removalHidden: VersionModelTests.fullTableLater

@@ -22,6 +22,9 @@ typedef struct ctransport_line ctransport_line;
 const ctransport_library *_Nullable ctransport_open(
     const char *_Nonnull name, char *_Nonnull reason, size_t capacity);
 
+/// Returns an HTTP date (RFC 9110, section 5.6.7) in seconds since the beginning of 1970; -1 for any other text.
+int64_t ctransport_date(const ctransport_library *_Nonnull library, const char *_Nonnull text);
+
 /// Creates a line without connections; returns NULL if there is no memory or no descriptor.
 ctransport_line *_Nullable ctransport_line_make(const ctransport_library *_Nonnull library);
 /// Ends the present transfer, closes the line's connections and frees the line.

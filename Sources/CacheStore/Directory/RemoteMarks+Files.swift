@@ -13,7 +13,8 @@ extension RemoteMarks {
             try root.open(StoreLayout.versions, .readOnly).read(VersionFileHeader.byteCount)
         }
         if let header = bytes.flatMap({ VersionFileHeader($0) }), !header.isUnsettled {
-            (clock, cleared) = (header.limit, header.cleared)
+            cleared = header.cleared(at: .now)
+            clock = max(header.limit, cleared)
         } else if bytes != nil || notesChanges {
             clock = .uncertain(at: .now)
         }

@@ -21,7 +21,7 @@ package struct ChangeVersion: Sendable, Hashable, Comparable {
     package static let highest = ChangeVersion(rawValue: .max)
 
     /// How far versions of a machine may be ahead of the clock of another machine that takes them.
-    static let furthestAhead: Duration = .seconds(3600)
+    package static let furthestAhead: Duration = .seconds(3600)
     /// How far ahead of the time of day a clock is set that can't be restored.
     ///
     /// Versions that were taken from other machines may be ahead by ``furthestAhead``. The rest is for changes of the time of
@@ -42,7 +42,7 @@ package struct ChangeVersion: Sendable, Hashable, Comparable {
     }
 
     /// Creates a version; times before 1970 and after 2112 become the first and the last one.
-    init(at moment: Timestamp, machine: UInt64) {
+    package init(at moment: Timestamp, machine: UInt64) {
         let microseconds = UInt64(max(0, moment.nanoseconds / 1000))
         self.init(microseconds: min(microseconds, Self.latestMicrosecond), machine: machine)
     }

@@ -34,6 +34,12 @@ extension Store {
         }
     }
 
+    /// Takes back the record of a change that was noted with this version, but not made.
+    func withdrawNote(of key: Digest, _ version: ChangeVersion) {
+        guard control.notesChanges else { return }
+        noteForOthers(OutboxRecord(number: version.rawValue, entry: key, work: .done))
+    }
+
     /// Sets whether writers record their changes for remote stores; from now on changes have versions.
     ///
     /// The sender calls this in each round, because the directory or the control file may have been replaced. It costs two
@@ -163,13 +169,11 @@ extension Store {
         guard StoredEntry.areSame(stored, absence.stored), isCurrent(absence),
             try takes(record.version, of: key, replacing: stored, under: lock)
         else { return false }
-        guard let stored else {
-            versions.remember(record.version, of: key, isRemoval: false, under: lock)
-            return true
-        }
+        if stored == nil, try versions.latest(of: key, under: lock) == (record.version, true) { return true }
+        // Also if there is no entry: processes may have an older value in memory.
         let change = try control.beginChange(of: key, publishes: false)
         versions.remember(record.version, of: key, isRemoval: false, under: lock)
-        if try entries.delete(key, under: lock), let record = stored.record {
+        if let stored, try entries.delete(key, under: lock), let record = stored.record {
             control.noteRemoval(of: record)
         }
         change.end()

@@ -7,11 +7,7 @@ extension Store {
     /// The mode in which a change locks the stripe of its key, unless it needs to be alone for another reason.
     ///
     /// Changes that draw versions are made one at a time: a change with a later version is made later.
-    var modeOfChange: LockMode {
-        // A control file that is made from now on takes what this writes into the file of versions.
-        if control.words == nil { versions.refuseWithoutControl() }
-        return versions.areInUse ? .exclusive : .shared
-    }
+    var modeOfChange: LockMode { versions.areInUse ? .exclusive : .shared }
 
     /// Records a removal of `key`, before its entry is deleted, for the remote stores and in the memory of versions.
     ///
@@ -84,6 +80,7 @@ extension Store {
     ///
     /// One load in a directory that has never used remote stores, and four system calls in others.
     func rememberVersion(of key: Digest, under lock: borrowing StripeLock) throws(CacheError) {
+        if control.words == nil { versions.noteUnversioned() }
         guard versions.areInUse, let bytes = try entries.recordBytes(key) else { return }
         // The version of a damaged record is not known, but not later than this one.
         let record = Record(decoding: bytes, for: key)

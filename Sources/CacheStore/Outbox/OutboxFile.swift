@@ -153,14 +153,17 @@ package final class OutboxFile: Sendable {
 
     private func read(_ name: RelativePath, from offset: Int64) throws(Errno) -> Part? {
         try ifExists { () throws(Errno) -> Part in
-            let file = try directory.root.open(name, .readOnly)
-            let status = try file.status()
-            let count = max(0, min(status.size, 2 * Self.longest) - offset)
-            let bytes = try count == 0 ? [] : file.read(Int(count), at: Int(offset))
-            let beginning =
-                try offset == 0 ? Array(bytes.prefix(OutboxRecord.size)) : file.read(OutboxRecord.size, at: 0)
-            return Part(mark: Mark(status), beginning: beginning, bytes: bytes)
+            try Self.read(try directory.root.open(name, .readOnly), from: offset)
         }
+    }
+
+    private static func read(_ file: borrowing FileDescriptor, from offset: Int64) throws(Errno) -> Part {
+        let status = try file.status()
+        let count = max(0, min(status.size, 2 * longest) - offset)
+        let bytes = try count == 0 ? [] : file.read(Int(count), at: Int(offset))
+        let beginning =
+            try offset == 0 ? Array(bytes.prefix(OutboxRecord.size)) : file.read(OutboxRecord.size, at: 0)
+        return Part(mark: Mark(status), beginning: beginning, bytes: bytes)
     }
 
     // MARK: Sending
@@ -172,6 +175,9 @@ package final class OutboxFile: Sendable {
     /// file does not exist.
     package func replace(by records: [UInt8], readUpTo offset: Int64) throws(Errno) {
         try unlinkPredecessor()
+        let before = try ifExists { () throws(Errno) in try directory.root.open(StoreLayout.outbox, .readOnly)
+        }
+        guard let before else { return }
         do throws(Errno) {
             let isThere = try ifExists { () throws(Errno) -> Bool in
                 try directory.root.link(StoreLayout.outbox, as: StoreLayout.olderOutbox)
@@ -179,30 +185,36 @@ package final class OutboxFile: Sendable {
             }
             guard isThere == true else { return }
         } catch {
-            // This file system has no links. A file with pending changes stays. Otherwise it becomes empty: records that
-            // are appended at this moment are lost, which is better than a file that is full forever.
-            guard error.leavesCopy, records.isEmpty else { throw error }
-            return try directory.root.open(StoreLayout.outbox, .writeOnly).truncate(to: 0)
+            // This file system has no links. If the process is killed before the records are carried over, they are lost.
+            guard error.leavesCopy else { throw error }
         }
         let header = OutboxRecord(number: OutboxRecord.freshNumber(), .follows(upTo: offset))
         let bytes = header.encoded() + records
         let file = try TemporaryFile(in: directory, mode: FileMode.file)
         try file.file.writeAll(bytes.span)
         try file.rename(to: directory.root, StoreLayout.outbox)
-        try carryOver()
+        try carryOver { (offset) throws(Errno) in
+            OutboxRecord.all(in: try Self.read(before, from: offset).bytes).records
+        }
     }
 
     /// Appends the records of the replaced file that this file does not contain yet; does nothing if they were appended.
     ///
     /// The caller holds the sender's lock.
     package func carryOver() throws(Errno) {
+        try carryOver { (offset) throws(Errno) in try readPredecessor(from: offset) ?? [] }
+    }
+
+    private func carryOver(
+        _ lateRecords: (_ offset: Int64) throws(Errno) -> [OutboxRecord]
+    ) throws(Errno) {
         guard let part = try read(from: 0) else { return }
         let records = OutboxRecord.all(in: part.bytes).records
         guard let header = records.first, case .follows(let offset) = header.work else { return }
         let mark = OutboxRecord(number: header.number, .carried)
         if !records.contains(mark) {
             // This finds all records that were appended before the rename; later appenders find the new file.
-            let late = try readPredecessor(from: offset) ?? []
+            let late = try lateRecords(offset)
             let bytes = OutboxRecord.net(late).flatMap { $0.encoded() } + mark.encoded()
             try directory.root.open(StoreLayout.outbox, Self.opening).writeAll(bytes.span)
         }

@@ -10,6 +10,7 @@ import Platform
 /// bytes  16… 23  the limit of the clock: no version drawn on this machine is later
 /// bytes  24… 31  floor: at least each version that was lost with an earlier file; all ones until it is known
 /// bytes  32… 39  values of servers are taken only if their version is higher
+/// bytes  40… 47  1 while changes are made without a control file, and so without versions; otherwise 0
 /// then 0 up to
 /// byte      256  the buckets (VersionBucket): first those of the keys of the first stripe, and so on
 /// ```
@@ -18,12 +19,14 @@ import Platform
 /// holder of the stripe of its keys.
 struct VersionFileHeader: Equatable {
     static let signature = Array("dcverses".utf8)
-    static let byteCount = 40
+    static let byteCount = 48
 
     let machine: UInt64
     var limit: ChangeVersion
     var floor: ChangeVersion
     var cleared = ChangeVersion.none
+    /// Whether changes have been made without versions since the last control file.
+    var hasUnversioned = false
 
     init(machine: UInt64, limit: ChangeVersion, floor: ChangeVersion) {
         (self.machine, self.limit, self.floor) = (machine, limit, floor)
@@ -38,6 +41,7 @@ struct VersionFileHeader: Equatable {
         limit = ChangeVersion(rawValue: number())
         floor = ChangeVersion(rawValue: number())
         cleared = ChangeVersion(rawValue: number())
+        hasUnversioned = number() != 0
     }
 
     var bytes: [UInt8] {
@@ -46,7 +50,15 @@ struct VersionFileHeader: Equatable {
         bytes.append(limit.rawValue, width: 8)
         bytes.append(floor.rawValue, width: 8)
         bytes.append(cleared.rawValue, width: 8)
+        bytes.append(hasUnversioned ? 1 : 0, width: 8)
         return bytes
+    }
+
+    /// Returns the lowest version that a value of a server must exceed to be taken, at `now`: no change without a version
+    /// was made later.
+    func cleared(at now: Timestamp) -> ChangeVersion {
+        // No version that was drawn or taken here is later than the limit.
+        hasUnversioned ? max(cleared, limit, ChangeVersion(at: now, machine: .max)) : cleared
     }
 
     /// Whether the file is new, and its creator has not set the floor yet.

@@ -19,8 +19,6 @@ package final class Versions: Sendable {
         var machine: UInt64 = 0
         /// The limit of the clock, as this process has last read or set it.
         var limit = ChangeVersion.none
-        /// Whether this process has refused older values since it last had a control file.
-        var hasRefused = false
     }
 
     /// How far ahead of the clock its limit is set, so that the file is written every ten seconds at most.
@@ -57,17 +55,20 @@ package final class Versions: Sendable {
     /// The caller has not changed anything yet. No system call but for the time of day; eight every ten seconds.
     ///
     /// - Parameter lock: the key's stripe. If it is shared, there were no versions when it was locked, and the result is nil.
+    ///   If versions have come into use since then, no value of a server is taken anymore that is older than this change.
     func draw(under lock: borrowing StripeLock) throws(CacheError) -> ChangeVersion? {
-        guard lock.isExclusive else { return nil }
-        return try draw()
+        if lock.isExclusive { return try draw() }
+        if control.words == nil {
+            noteUnversioned()
+        } else if areInUse {
+            refuseOlder()
+        }
+        return nil
     }
 
     private func draw() throws(CacheError) -> ChangeVersion? {
         guard let words = try runningClock() else { return nil }
-        var (machine, limit) = state.withLock { state in
-            state.hasRefused = false
-            return (state.machine, state.limit)
-        }
+        var (machine, limit) = state.withLock { ($0.machine, $0.limit) }
         while true {
             let present = ChangeVersion(rawValue: words.load(.clock))
             let next = present.next(at: clock(), machine: machine)
@@ -107,7 +108,7 @@ package final class Versions: Sendable {
             _ = try control.mapPresent(isWritable: true)
         }
         guard let words = control.countingWords else {
-            refuseWithoutControl()
+            noteUnversioned()
             return nil
         }
         return words.load(.clock) == 0 ? nil : words
@@ -186,28 +187,22 @@ package final class Versions: Sendable {
         }
     }
 
-    /// Takes no value from servers anymore that this machine can have seen, because the caller makes a change without a
-    /// control file, and so without a version.
+    /// Notes that the caller makes a change without a control file, and so without a version.
     ///
-    /// Nothing happens in a directory that has never used remote stores. One system call the first time, nine more if
-    /// there are versions, and then none until this process has used a control file again.
-    func refuseWithoutControl() {
-        if state.withLock({ $0.hasRefused }) { return }
+    /// The next control file then takes no value from servers that is older than itself. Nothing happens in a directory
+    /// that has never used remote stores. One system call there; otherwise three, and eight the first time.
+    func noteUnversioned() {
         do throws(CacheError) {
             let isThere = try describing("look at", path) { () throws(Errno) in
                 try directory.root.presentStatus(of: StoreLayout.versions) != nil
             }
-            if isThere {
-                try withFile { (file, _) throws(Errno) in
-                    try changeHeader(of: file) { header in
-                        // No version that was drawn or taken here is later than the limit.
-                        let now = ChangeVersion(at: clock(), machine: .max)
-                        header.cleared = max(header.cleared, header.limit, now)
-                        header.limit = header.cleared.advanced(by: Self.lead)
-                    }
+            if !isThere { return }
+            try withFile { (file, _) throws(Errno) in
+                let header = VersionFileHeader(try file.read(VersionFileHeader.byteCount))
+                if header?.hasUnversioned != true {
+                    try changeHeader(of: file) { $0.hasUnversioned = true }
                 }
             }
-            state.withLock { $0.hasRefused = true }
         } catch {
             counters.add(.controlFailure)
         }
@@ -305,7 +300,7 @@ package final class Versions: Sendable {
         // Read without the lock, which a stopped process may hold.
         let isWhole = status.size == VersionFileLayout.byteCount
         let header = isWhole ? VersionFileHeader(try file.read(VersionFileHeader.byteCount)) : nil
-        if let header, !header.isUnsettled {
+        if let header, !header.isUnsettled, !header.hasUnversioned {
             (state.machine, state.limit) = (header.machine, header.limit)
         } else {
             try changeHeader(of: file) { header in
@@ -342,8 +337,25 @@ package final class Versions: Sendable {
             (header.floor, header.limit) = (floor, floor.advanced(by: Self.lead))
             header.cleared = cleared
         }
+        if header.hasUnversioned, let words = control.countingWords, words.load(.clock) != 0 {
+            settleUnversioned(&header, words)
+        }
         change(&header)
         if header != present { try Self.write(header.bytes, to: file, at: 0) }
+    }
+
+    /// Takes no value from servers from now on that is older than the changes without versions.
+    private func settleUnversioned(_ header: inout VersionFileHeader, _ words: MappedWords) {
+        header.cleared = header.cleared(at: clock())
+        header.limit = max(header.limit, header.cleared.advanced(by: Self.lead))
+        header.hasUnversioned = false
+        let cleared = header.cleared.rawValue
+        for word in [ControlWord.cleared, .clock] {
+            while true {
+                let present = words.load(word)
+                if present >= cleared || words.replace(present, by: cleared, at: word) { break }
+            }
+        }
     }
 
     /// Empties a damaged file; returns its new header, whose floor is not known yet.

@@ -226,6 +226,9 @@ extension CacheDirectory {
             try store.configure { (configuration) throws(CacheError) in
                 _ = configuration.setRemote(json)
             }
+            // Only here, and not when a cache is opened: other processes may send changes to servers of their own.
+            let isSent = remote.map { $0.isActive && $0.mode == .readWrite } ?? false
+            if !isSent, store.control.notesChanges { store.noteChanges(false) }
         }
     }
 }

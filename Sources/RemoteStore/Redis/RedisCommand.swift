@@ -52,6 +52,8 @@ package enum RedisCommand {
     }
 
     package static let unwatch = encode([bytes("UNWATCH")])
+    /// Returns the server's time: seconds since the beginning of 1970, and microseconds.
+    package static let time = encode([bytes("TIME")])
     /// Begins a transaction, and carries it out; the reply of the latter is null if a watched value has changed.
     package static let multi = encode([bytes("MULTI")])
     package static let exec = encode([bytes("EXEC")])

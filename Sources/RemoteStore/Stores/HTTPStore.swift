@@ -96,14 +96,18 @@ final class HTTPStore: RemoteClient {
         onlyReplacing: Bool,
         upTo latest: ChangeVersion,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) -> Bool {
+    ) throws(RemoteFailure) -> ChangeVersion? {
         let version = parcel.version(of: key)
         var isContentStored = false
         var (conflict, isFolderMissing) = (0, false)
         for _ in 0..<Self.attempts {
             let present = try find(key, until: deadline)
-            if present == nil, onlyReplacing { return false }
-            if let present, (version...max(version, latest)).contains(present.version) { return false }
+            if present == nil, onlyReplacing { return ChangeVersion.none }
+            if let present, present.version >= version,
+                !present.version.isUnusable(after: max(version, latest), time: { present.time })
+            {
+                return present.version
+            }
             let condition = present.map(\.condition) ?? HeaderField("If-None-Match", "*")
             let body = entry(for: parcel)
             if !isContentStored, let content = content(of: parcel) {
@@ -118,7 +122,7 @@ final class HTTPStore: RemoteClient {
                 if: condition,
                 until: deadline
             )
-            guard let found else { return true }
+            guard let found else { return nil }
             // S3 answers 409 if another client stores the object at this moment, WebDAV if a folder is missing.
             (conflict, isFolderMissing) = (found, found == 409 && present == nil && !isSigned)
         }
@@ -135,9 +139,12 @@ final class HTTPStore: RemoteClient {
         ///
         /// A server that does not support conditions ignores the field.
         let condition: HeaderField?
+        /// The time on the server.
+        let time: Timestamp?
 
         init(_ version: ChangeVersion, _ response: TransportResponse?) {
             self.version = version
+            time = response?.date
             let tags = response?.values("etag") ?? []
             let isStrong = tags.count == 1 && tags[0].hasPrefix("\"")
             condition = isStrong ? HeaderField("If-Match", tags[0]) : nil

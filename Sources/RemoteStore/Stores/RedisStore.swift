@@ -66,18 +66,24 @@ final class RedisStore: RemoteClient {
         onlyReplacing: Bool,
         upTo latest: ChangeVersion,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) -> Bool {
+    ) throws(RemoteFailure) -> ChangeVersion? {
         let name = bytes(of: key)
         let lifetime = parcel.lifetime.map { max(1, $0.saturatingNanoseconds / 1_000_000) }
         let version = parcel.version(of: key)
-        let laterVersions = version...max(version, latest)
         let set = RedisCommand.set(name, Envelope.seal(parcel), lifetime: lifetime)
-        return try withConnection(until: deadline) { (connection) throws(RemoteFailure) -> Bool in
+        return try withConnection(until: deadline) { (connection) throws(RemoteFailure) -> ChangeVersion? in
             for _ in 0..<Self.attempts {
                 let present = try watch(key, name, connection, deadline)
-                if present.map(laterVersions.contains) ?? onlyReplacing {
+                let isLater = try present.map { (present) throws(RemoteFailure) in
+                    let isUnusable = try present.isUnusable(after: max(version, latest)) {
+                        () throws(RemoteFailure) in
+                        Self.time(in: try connection.ask(RedisCommand.time, until: deadline))
+                    }
+                    return present >= version && !isUnusable
+                }
+                if isLater ?? onlyReplacing {
                     _ = try connection.ask(RedisCommand.unwatch, until: deadline)
-                    return false
+                    return present ?? ChangeVersion.none
                 }
                 let replies = try connection.ask(
                     [RedisCommand.multi, set, RedisCommand.exec],
@@ -89,7 +95,7 @@ final class RedisStore: RemoteClient {
                 case .null?: continue
                 case .array(let results)?:
                     guard case .simple? = results.first else { throw unexpected(results.first ?? .null) }
-                    return true
+                    return nil
                 default: throw unexpected(replies.last ?? .null)
                 }
             }
@@ -99,6 +105,14 @@ final class RedisStore: RemoteClient {
 
     /// How often a change is compared with the present entry, if other clients change that meanwhile.
     private static let attempts = 10
+
+    /// Returns the time in the answer to `TIME`; nil if the user may not ask for it.
+    private static func time(in reply: RedisReply) -> Timestamp? {
+        guard case .array(let parts) = reply, case .bulk(let digits)? = parts.first,
+            let seconds = Int64(String(decoding: digits, as: UTF8.self))
+        else { return nil }
+        return Timestamp(milliseconds: seconds.multipliedReportingOverflow(by: 1000).partialValue)
+    }
 
     /// Watches a key; returns the version of its entry, or nil if there is none.
     private func watch(

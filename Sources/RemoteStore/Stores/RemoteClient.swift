@@ -90,18 +90,35 @@ package protocol RemoteClient: AnyObject, Sendable {
     ///
     /// - Parameters:
     ///   - onlyReplacing: Whether to store nothing if the server has no entry of the key.
-    ///   - latest: The latest version that machines take. A later one on the server is replaced: otherwise no machine could
-    ///     use the key there anymore.
-    /// - Returns: Whether the entry was stored.
+    ///   - latest: The latest version that this machine takes. A later one on the server is replaced if it is also far ahead
+    ///     of the server's clock: otherwise no machine could use the key there anymore.
+    /// - Returns: nil if the entry was stored; otherwise the version of the server's entry, or ``ChangeVersion/none`` if
+    ///   it has none.
     func putIfNewer(
         _ key: Digest,
         _ parcel: RemoteEntry,
         onlyReplacing: Bool,
         upTo latest: ChangeVersion,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) -> Bool
+    ) throws(RemoteFailure) -> ChangeVersion?
     /// Deletes a damaged entry, but not its content, to which other entries may refer.
     func remove(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure)
+}
+
+extension ChangeVersion {
+    /// Returns whether no machine takes this version from a server, because it is far ahead of this machine's clock, and
+    /// of the server's: this machine's may be wrong.
+    ///
+    /// - Parameters:
+    ///   - latest: The latest version that this machine takes.
+    ///   - time: Returns the time on the server; nil if it does not tell.
+    func isUnusable<Failure>(
+        after latest: ChangeVersion,
+        time: () throws(Failure) -> Timestamp?
+    ) throws(Failure) -> Bool {
+        guard self > latest, let time = try time() else { return false }
+        return self > ChangeVersion(at: time + Self.furthestAhead, machine: .max)
+    }
 }
 
 /// A record and its value in one sequence of bytes, for servers that store one string for each key.

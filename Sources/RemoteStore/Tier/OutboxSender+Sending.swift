@@ -40,8 +40,7 @@ extension OutboxSender {
             levels[level].server(for: record.entry).map { (level: level, server: $0) }
         }
         // The disk is not read if no server would accept the change now.
-        if !servers.isEmpty, !servers.contains(where: { $0.server.mayBeTold(record.work, in: store.control) })
-        {
+        if !servers.isEmpty, !servers.contains(where: { $0.server.mayBeTold(in: store.control) }) {
             return false
         }
         do throws(CacheError) {
@@ -66,7 +65,7 @@ extension OutboxSender {
     /// - Returns: Whether all servers of the key were updated.
     private func sendAgain(_ key: Digest, doubtedUntil moment: Int64, _ store: Store) -> Bool {
         let servers = levels.compactMap { $0.server(for: key) }
-        guard servers.allSatisfy({ $0.mayBeTold(.remove, in: store.control) }) else { return false }
+        guard servers.allSatisfy({ $0.mayBeTold(in: store.control) }) else { return false }
         do throws(CacheError) {
             switch try change(of: key, noted: try store.removedVersion(of: key), store) {
             case .later: return false
@@ -204,10 +203,10 @@ extension OutboxSender {
     ///
     /// - Returns: Whether nothing more has to be sent: the server has the change or a later one, or refuses it permanently.
     private func tell(_ server: RemoteServer, _ change: Change, _ store: Store) -> Bool {
-        var isStored = false
+        var present: ChangeVersion?
         func put() throws(RemoteFailure) {
             try sending(change.key, store) { () throws(RemoteFailure) in
-                isStored = try server.client.putIfNewer(
+                present = try server.client.putIfNewer(
                     change.key,
                     change.parcel,
                     onlyReplacing: change.isOptional,
@@ -217,12 +216,11 @@ extension OutboxSender {
             }
         }
         do throws(RemoteFailure) {
-            if change.isRemoval {
-                try server.change(in: store, until: deadline, put)
+            // A removal needs space on the server, too.
+            try server.store(in: store, until: deadline, put)
+            if let present {
+                advance(beyond: present, store)
             } else {
-                try server.store(in: store, until: deadline, put)
-            }
-            if isStored {
                 store.counters.add(.remoteWritten)
                 store.counters.add(.remoteBytesSent, change.parcel.bytes.count)
             }
@@ -235,6 +233,17 @@ extension OutboxSender {
                 _ = tell(server, Change(removalBefore: change.version, of: change.key), store)
             }
             return true
+        }
+    }
+
+    /// Makes the next changes of this machine later than an entry on a server.
+    private func advance(beyond version: ChangeVersion, _ store: Store) {
+        if !store.versions.isInTime(version) { return }
+        do throws(CacheError) {
+            try store.versions.advance(beyond: version)
+        } catch {
+            // The next change of the key may be older than the entry, although it is made later.
+            store.counters.add(.controlFailure)
         }
     }
 

@@ -207,7 +207,7 @@ final class OutboxSender: Sendable {
     /// Returns whether any server's breakers allow a change.
     private func mayTellAnybody(_ store: Store) -> Bool {
         levels.contains { level in
-            level.servers.contains { $0.mayBeTold(.remove, in: store.control) }
+            level.servers.contains { $0.mayBeTold(in: store.control) }
         }
     }
 

@@ -38,12 +38,11 @@ final class RemoteServer: Sendable {
     }
 
     /// Returns whether the breakers allow a change now.
-    func mayBeTold(_ work: OutboxRecord.Work, in control: Control) -> Bool {
+    func mayBeTold(in control: Control) -> Bool {
         let now = Timestamp.monotonicMilliseconds
         guard mayBeAsked(in: control), leave.withLock({ $0.asking(at: now, terms).ticket != nil }) else {
             return false
         }
-        guard case .put = work else { return true }
         return room.withLock { $0.asking(at: now, terms).ticket != nil }
     }
 

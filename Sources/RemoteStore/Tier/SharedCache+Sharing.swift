@@ -42,10 +42,6 @@ extension SharedCache {
             var given = remote
             if given == nil { given = try Self.configured(in: store) }
             guard let present = given else { return nil }
-            // The directory's own configuration says that changes are not sent.
-            if remote == nil, !present.isActive || present.mode != .readWrite, store.control.notesChanges {
-                store.noteChanges(false)
-            }
             return present.isActive ? try ServerTier(present, host) : nil
         }
     }

@@ -47,6 +47,33 @@ import Testing
         #expect(noted.map(\.number) == noted.map(\.number).sorted() && Set(noted.map(\.number)).count == 3)
     }
 
+    @Test(arguments: RecordForm.both)
+    func `a put that fails after its change was recorded takes the record back`(form: RecordForm) throws {
+        let fixture = try StoreFixture(form)
+        fixture.store.noteChanges(true)
+        try fixture.put("old", "key")
+        let isNoted = Locked(false)
+        #expect(throws: CacheError.self) {
+            try SystemCall.withFaults { call in
+                let size = FileManager.default.contents(atPath: fixture.path + "/outbox")?.count
+                // From the first call after the record was written.
+                let hasBegun = isNoted.withLock { isNoted in
+                    isNoted = isNoted || size == 2 * OutboxRecord.size
+                    return isNoted
+                }
+                let changes: [SystemCall] = [.setAttribute, .rename, .open]
+                return hasBegun && changes.contains(call) ? .error(.noSpace) : nil
+            } _: {
+                try fixture.put("new", "key")
+            }
+        }
+        #expect(isNoted.withLock { $0 })
+        #expect(try fixture.get("key") == "old")
+        let bytes = try #require(try fixture.store.outbox.read(from: 0)).bytes
+        let left = OutboxRecord.net(OutboxRecord.all(in: bytes).records)
+        #expect(left.map(\.work) == [.put(content: Digest(of: Array("old".utf8).span), length: 3)])
+    }
+
     @Test func `nothing is recorded if no changes are sent`() throws {
         fixture.store.noteChanges(true)
         fixture.store.noteChanges(false)
@@ -86,6 +113,22 @@ import Testing
         try file.replace(by: record(3).encoded(), readUpTo: offset)
         try file.append(record(4))
         #expect(try records().map(\.number) == [3, 2, 4])
+    }
+
+    @Test func `a file system without links loses no record`() throws {
+        try file.append(record(1))
+        let offset = try #require(try file.mark()).size
+        try file.append(record(2))
+        try SystemCall.withFaults { call in
+            call == .link ? .error(Errno(rawValue: 1)) : nil
+        } _: {
+            try file.replace(by: [], readUpTo: offset)
+        }
+        try file.append(record(4))
+        #expect(try records().map(\.number) == [2, 4])
+        // The records are carried over already.
+        try file.carryOver()
+        #expect(try records().map(\.number) == [2, 4])
     }
 
     @Test func `a partial record loses only itself`() throws {

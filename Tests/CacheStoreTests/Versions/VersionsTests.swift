@@ -171,6 +171,53 @@ import Testing
         #expect(try take(ChangeVersion(at: .now + .seconds(60), machine: 5), in: other))
     }
 
+    @Test func `no change that was made without a control file is undone by an older value`() throws {
+        // A clock that is behind: neither the limit nor a change says what the time is.
+        var options = StoreOptions()
+        options.accessGranularity = .zero
+        options.clock = { .now + .seconds(-3000) }
+        let path = fixture.directory.path + "/behind"
+        let behind = try Store(at: path, options: options)
+        behind.noteChanges(true)
+        let text = Array("ours".utf8)
+        try behind.put(text.span, for: key, fixture.record("ours"))
+        behind.control.giveUp()
+        for _ in 0..<2 { _ = try behind.remove(key) }
+        let theirs = ChangeVersion(at: .now, machine: 5)
+        #expect(try !take(theirs, in: StoreFixture.open(path)))
+        #expect(try take(ChangeVersion(at: .now + .seconds(60), machine: 5), in: StoreFixture.open(path)))
+    }
+
+    @Test func `changes without a control file do not move the clock`() throws {
+        func header() throws -> VersionFileHeader? {
+            let bytes = FileManager.default.contents(atPath: fixture.path + "/versions") ?? Data()
+            return VersionFileHeader([UInt8](bytes.prefix(VersionFileHeader.byteCount)))
+        }
+        store.control.giveUp()
+        #expect(try store.remove(key) == false)
+        let first = try #require(try header())
+        #expect(first.hasUnversioned)
+        for _ in 0..<100 {
+            let other = Versions(in: store.control, counters: store.counters) { .now }
+            other.noteUnversioned()
+        }
+        #expect(try header() == first)
+        let other = try StoreFixture.open(fixture.path)
+        #expect(try !other.remove(key))
+        let last = try #require(try header())
+        #expect(!last.hasUnversioned && last.limit <= ChangeVersion(at: .now + .seconds(60), machine: .max))
+    }
+
+    @Test func `a change that began before the first use of remote stores is not undone`() throws {
+        let plain = try StoreFixture()
+        let lock = try plain.store.entries.stripes.lock(.shared, stripe: key.stripe)
+        plain.store.noteChanges(true)
+        let theirs = ChangeVersion(at: .now, machine: 5)
+        #expect(try plain.store.versions.draw(under: lock) == nil)
+        lock.release()
+        #expect(try !take(theirs, in: plain.store))
+    }
+
     @Test(arguments: [false, true])
     func `values removed by one call without a control file do not return`(isLost: Bool) throws {
         let theirs = ChangeVersion(at: .now, machine: 5)
@@ -281,6 +328,14 @@ import Testing
         let later = try StoreFixture()
         later.store.noteChanges(true)
         #expect(try !later.store.remove(key))
+        let removed = try #require(later.store.control.generation(of: key))
+        let newer = try #require(try later.store.absence(of: key, now: .now))
+        #expect(try later.store.mayReturnUnstored(record, for: key, since: newer))
+        // Processes may have an older value in memory.
+        #expect(later.store.control.isCurrent(removed) == false)
+        let again = try #require(try later.store.absence(of: key, now: .now))
+        #expect(try later.store.mayReturnUnstored(record, for: key, since: again))
+        #expect(later.store.control.isCurrent(again.generation) == true)
         let absent = try #require(try later.store.absence(of: key, now: .now))
         record.version = ChangeVersion(at: .now + .seconds(-1), machine: 5)
         #expect(try !later.store.mayReturnUnstored(record, for: key, since: absent))

@@ -114,6 +114,7 @@ extension VersionModel.Model: ExploredModel {
         let level = Int(machine.level)
         let present = state[level: level].version
         if present >= machine.request.version, !isReplaced(present, in: state), mistake != .plainNotRead {
+            find(present, &state[machine: index])
             advance(index, &state)
         } else {
             state[machine: index].sender = .tell
@@ -143,7 +144,15 @@ extension VersionModel.Model: ExploredModel {
         {
             state.isBroken = true
         }
+        if isComparing, !isOutOfTime(stored, in: state) { find(stored, &state[machine: index]) }
         advance(index, &state)
+    }
+
+    /// Moves the clock beyond the version that a server has instead of the request's.
+    private func find(_ version: UInt8, _ machine: inout Machine) {
+        if version <= machine.request.version { return }
+        machine.found = max(machine.found, version)
+        if mistake != .clockNotMovedBySender { moveClock(beyond: version, &machine) }
     }
 
     private func start(_ request: Mark, number: UInt8, _ machine: inout Machine) {

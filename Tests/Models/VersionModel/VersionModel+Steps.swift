@@ -39,7 +39,7 @@ extension VersionModel.Model {
         return version
     }
 
-    private func moveClock(beyond version: UInt8, _ machine: inout Machine) {
+    func moveClock(beyond version: UInt8, _ machine: inout Machine) {
         if mistake != .clockNotKept { machine.kept = max(machine.kept, version) }
         machine.clock = max(machine.clock, version)
     }
@@ -80,7 +80,10 @@ extension VersionModel.Model {
             for reading in readings(of: index, in: state) {
                 for isRemoval in [false, true] {
                     add(.draw(index, isRemoval: isRemoval, at: reading)) { state in
-                        begin(index, isRemoval: isRemoval, at: reading, &state[machine: index])
+                        // Otherwise the servers would not accept this change either.
+                        if !begin(index, isRemoval: isRemoval, at: reading, &state[machine: index]) {
+                            state.isBroken = true
+                        }
                     }
                 }
             }
@@ -125,12 +128,14 @@ extension VersionModel.Model {
         }
     }
 
-    private func begin(_ index: Int, isRemoval: Bool, at reading: UInt8, _ machine: inout Machine) {
+    /// Begins a change; returns whether it is newer than what the sender has found on servers.
+    private func begin(_ index: Int, isRemoval: Bool, at reading: UInt8, _ machine: inout Machine) -> Bool {
         machine.changesLeft -= 1
         let version = draw(index, at: reading, &machine)
         if machine.mode == .readWrite { (machine.note, machine.isNoted) = (version, true) }
         let mark = isRemoval ? Mark.removal(version) : .value(version)
         if machine.writer.isNone { machine.writer = mark } else { machine.secondWriter = mark }
+        return version > machine.found
     }
 
     private func change(_ index: Int, _ writer: Mark, _ state: inout State) {

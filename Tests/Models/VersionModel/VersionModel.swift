@@ -4,8 +4,8 @@
 ///
 /// Each change, a put or a removal, has a version: a number that is stored with the value on disk and on the servers. Its
 /// upper bits are the time of the machine's hybrid logical clock, its lowest bit is the machine's number, so no two
-/// changes have the same version. The clock moves beyond every version that the machine takes from a server, and never
-/// goes back (Kulkarni et al., "Logical Physical Clocks", 2014).
+/// changes have the same version. The clock moves beyond every version that the machine takes from a server, or that the
+/// sender finds there instead of its own, and never goes back (Kulkarni et al., "Logical Physical Clocks", 2014).
 ///
 /// A machine has
 ///
@@ -43,7 +43,8 @@
 ///
 /// - What a get returns, or a removal made or seen on the machine, is never followed by an older version there. If the
 ///   value was evicted, and its version was dropped from the table, this still holds for the last removal.
-/// - A change is newer than all that the machine has seen before, so nothing of that undoes it.
+/// - A change is newer than all that the machine has seen before, so nothing of that undoes it, and newer than what the
+///   sender has found on servers instead of an earlier change.
 ///
 /// For servers that compare or have conditions:
 ///
@@ -90,6 +91,8 @@ enum VersionModel {
         case clearedLikeFloor
         /// The clock does not move beyond a version that was taken from a server.
         case clockNotMoved
+        /// The clock does not move beyond a version that the sender has found on a server instead of its own.
+        case clockNotMovedBySender
         /// A change takes the wall clock's time as its version.
         case wallClockOnly
         /// The clock passes the time that is kept in the file of versions.
@@ -194,6 +197,8 @@ enum VersionModel {
         var base: UInt8 = 0
         /// The newest version that a get on this machine has returned, or of a change made or a removal seen here.
         var promised: UInt8 = 0
+        /// The newest version that the sender has found on a server instead of its own.
+        var found: UInt8 = 0
         /// The latest removal made or seen on this machine.
         var removed: UInt8 = 0
         /// The latest change that was noted; 0 if the outbox was lost since.

@@ -103,7 +103,7 @@ import Transport
                 onlyReplacing: onlyReplacing,
                 upTo: latest,
                 until: .now + hangLimit
-            )
+            ) == nil
         }
         #expect(try !put(parcel("none", 1), onlyReplacing: true))
         #expect(try put(parcel("second", 2)))
@@ -115,8 +115,46 @@ import Transport
         #expect(try put(removal, onlyReplacing: true))
         #expect(try store.get(key, until: .now + hangLimit)?.record == removal.record)
         #expect(try !put(parcel("second", 2)))
-        // No machine takes a version that is far ahead of its clock.
-        #expect(try put(parcel("second", 2), upTo: ChangeVersion(rawValue: 3 << 32)))
+    }
+
+    private static func date(_ time: Timestamp) -> Date {
+        Date(timeIntervalSince1970: Double(time.nanoseconds) / 1e9)
+    }
+
+    @Test func `an entry that is far ahead is replaced only if the server's clock says so, too`() throws {
+        let objects = Objects()
+        let date = Locked<Date?>(nil)
+        let format = DateFormatter()
+        (format.locale, format.timeZone) = (Locale(identifier: "en_US_POSIX"), TimeZone(identifier: "GMT"))
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        let server = try WebServer { request in
+            var answer = objects.answer(request)
+            if let date = date.withLock({ $0 }) { answer.fields.append("Date: \(format.string(from: date))") }
+            return answer
+        }
+        defer { server.stop() }
+        let store = try store(server)
+        let now = Timestamp.now
+        func put(_ version: ChangeVersion, by clock: Timestamp) throws -> ChangeVersion? {
+            try store.putIfNewer(
+                key,
+                RemoteEntry(removalOf: key, at: version),
+                onlyReplacing: false,
+                upTo: ChangeVersion(at: clock + ChangeVersion.furthestAhead, machine: .max),
+                until: .now + hangLimit
+            )
+        }
+        let theirs = ChangeVersion(at: now, machine: 5)
+        #expect(try put(theirs, by: now) == nil)
+        // This machine's clock is five hours behind.
+        let behind = now + .seconds(-18_000)
+        let ours = ChangeVersion(at: behind, machine: 6)
+        #expect(try put(ours, by: behind) == theirs)
+        date.withLock { $0 = Self.date(now) }
+        #expect(try put(ours, by: behind) == theirs)
+        // The entry is from a clock that was ahead.
+        date.withLock { $0 = Self.date(behind) }
+        #expect(try put(ours, by: behind) == nil)
     }
 
     @Test func `a put that another client overtakes is compared again`() throws {
@@ -128,14 +166,16 @@ import Transport
             guard let entry = newer.withLock({ $0.take() }), let other = addresses.withLock({ $0 }) else {
                 return nil
             }
-            let isStored = try? other.putIfNewer(
-                key,
-                entry,
-                onlyReplacing: false,
-                upTo: .highest,
-                until: .now + hangLimit
-            )
-            #expect(isStored == true)
+            #expect(throws: Never.self) {
+                let present = try other.putIfNewer(
+                    key,
+                    entry,
+                    onlyReplacing: false,
+                    upTo: .highest,
+                    until: .now + hangLimit
+                )
+                #expect(present == nil)
+            }
             return nil
         }
         let server = try WebServer { objects.answer($0) }
@@ -144,13 +184,13 @@ import Transport
         addresses.withLock { $0 = store }
         newer.withLock { $0 = parcel("newer", 5) }
         #expect(
-            try !store.putIfNewer(
+            try store.putIfNewer(
                 key,
                 parcel("older", 4),
                 onlyReplacing: false,
                 upTo: .highest,
                 until: .now + hangLimit
-            )
+            ) == ChangeVersion(rawValue: 5 << 32)
         )
         newer.withLock { $0 = parcel("between", 6) }
         #expect(
@@ -160,7 +200,7 @@ import Transport
                 onlyReplacing: false,
                 upTo: .highest,
                 until: .now + hangLimit
-            )
+            ) == nil
         )
         #expect(try store.get(key, until: .now + hangLimit)?.bytes == Data("newest".utf8))
     }
@@ -187,7 +227,7 @@ import Transport
                 upTo: .highest,
                 until: .now + hangLimit
             )
-            #expect(result && isStored)
+            #expect(result == nil && isStored)
         } catch {
             #expect(error.kind == (status == 409 ? .refused : .failed) && !isStored)
         }
@@ -206,7 +246,7 @@ import Transport
                 onlyReplacing: false,
                 upTo: .highest,
                 until: .now + hangLimit
-            )
+            ) == nil
         )
     }
 
@@ -275,6 +315,7 @@ import Transport
 
     private func put(_ parcel: RemoteEntry, to store: HTTPStore) throws(RemoteFailure) -> Bool {
         try store.putIfNewer(key, parcel, onlyReplacing: false, upTo: .highest, until: .now + hangLimit)
+            == nil
     }
 
     private var signature: SignatureV4 {

@@ -136,16 +136,19 @@ final class FakeClient: RemoteClient {
         onlyReplacing: Bool,
         upTo latest: ChangeVersion,
         until deadline: ContinuousClock.Instant
-    ) throws(RemoteFailure) -> Bool {
+    ) throws(RemoteFailure) -> ChangeVersion? {
         try begin((key, parcel), deadline)
         if let interference = state.withLock({ exchange(&$0.interference, with: nil) }) { interference() }
         return state.withLock { state in
-            if state.mood == .agreeing { return true }
+            if state.mood == .agreeing { return nil }
             let version = parcel.version(of: key)
             let present = state.parcels[key].map { $0.version(of: key) }
-            if present.map((version...max(version, latest)).contains) ?? onlyReplacing { return false }
+            let isLater = present.map {
+                $0 >= version && !$0.isUnusable(after: max(version, latest), time: { .now })
+            }
+            if isLater ?? onlyReplacing { return present ?? ChangeVersion.none }
             state.parcels[key] = parcel
-            return true
+            return nil
         }
     }
 

@@ -636,6 +636,35 @@ import Testing
         }
     }
 
+    @Test func `a process without servers of its own does not stop others from recording changes`() throws {
+        let writer = try machines.cache("one", server)
+        var configured = machines.configuration
+        configured.mode = .read
+        let json = configured
+        // As if it had been edited by hand.
+        try writer.withStore { (store, _) throws(CacheError) in
+            try store.configure { (configuration) throws(CacheError) in
+                _ = configuration.setRemote(json.json)
+            }
+        }
+        let reader = try SharedCache(at: writer.path, remote: nil)
+        #expect(try writer.withStore { (store, _) in store.control.notesChanges })
+        reader.close()
+    }
+
+    @Test func `a machine whose clock is behind replaces what it has found on the server`() throws {
+        let one = try machines.cache("one", server)
+        try one.put("theirs", forKey: "key")
+        waitUntil("it is sent") { one.directory.remote?.waiting == 0 && server.has("key") }
+        let slow = try machines.cache("slow", server, now: { .now - 600 })
+        try slow.put("first", forKey: "key")
+        waitUntil("it is compared") { slow.directory.remote?.waiting == 0 }
+        try slow.put("second", forKey: "key")
+        waitUntil("it is compared") { slow.directory.remote?.waiting == 0 }
+        let other = try machines.cache("other", server)
+        #expect(try other.text("key") == "second")
+    }
+
     @Test func `a full journal is emptied once the servers accept changes`() throws {
         server.be(.denyingWrites)
         let one = try machines.cache("one", server)
