@@ -66,6 +66,9 @@ class DiskCache:
         # A socket, because `shutdown` also ends the connection in forked children that still have it open. With pipes,
         # the server would run until the last of them has exited.
         self._socket, theirs = socket.socketpair()
+        # Whatever socket.setdefaulttimeout says.
+        self._socket.settimeout(None)
+        theirs.settimeout(None)
         with theirs:
             # In a session of its own, so that Ctrl-C in a terminal does not reach the server.
             self._process = subprocess.Popen(

@@ -6,6 +6,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -255,6 +256,15 @@ with DiskCache(sys.argv[1], sys.argv[2]) as cache:
             # A terminal sends the signal to all processes of the group.
             os.killpg(process.pid, signal.SIGINT)
             self.assertEqual(process.wait(), 0)
+
+    def test_a_default_timeout_of_sockets_does_not_apply(self):
+        self.addCleanup(socket.setdefaulttimeout, socket.getdefaulttimeout())
+        socket.setdefaulttimeout(0.001)
+        cache = self.open()
+        values = {f"key {number}": os.urandom(10_000) for number in range(500)}
+        cache.put_many(values)
+        self.assertEqual(cache.get_many(values), values)
+        cache.stats(scan=True)
 
     def test_closing_ends_the_server(self):
         self.cache.close()

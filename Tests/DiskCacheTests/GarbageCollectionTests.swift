@@ -162,6 +162,7 @@ import Testing
         _ = try cache.directory.collect()
         let before = store.overhead
         try cache.directory.updateLimits { $0.eventLogSize = .mebibytes(4) }
+        #expect(store.overhead - before == 4 << 20)
         for _ in 0..<2 {
             _ = try cache.directory.collect()
             #expect(store.overhead - before == 4 << 20)
@@ -169,6 +170,13 @@ import Testing
             try cache.remove(forKey: "k")
             #expect(fixture.directory.files(below: "cache").contains("events"))
         }
+        // Its space counts once.
+        try cache.directory.updateLimits { $0.maximumSize = ByteCount(store.overhead + 4096) }
+        try cache.directory.updateLimits {
+            $0.maximumSize = nil
+            $0.eventLogSize = nil
+        }
+        #expect(store.overhead == before)
     }
 
     @Test func `the digest is reported if the key is not stored`() throws {

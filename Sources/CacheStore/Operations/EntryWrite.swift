@@ -391,13 +391,11 @@ struct EntryWrite: ~Copyable {
         if !isUnconditional, rules != rulesInForce { return .conflict }
         control.noteCreated(created)
         let order = isKnownElsewhere ? nil : try store.versions.draw(under: lock)
-        let noted = isKnownElsewhere || staysHere ? nil : order ?? version
-        if let noted { store.note(key, .put(content: content.digest, length: content.length), noted) }
+        if !isKnownElsewhere, !staysHere {
+            store.note(key, .put(content: content.digest, length: content.length), order ?? version)
+        }
         let mayBeMeant = rulesInForce != 0 && control.mayBeMeant(created)
-        var isNew: Bool?
-        // Otherwise the servers would be told to remove the key's value.
-        defer { if isNew == nil, let noted { store.withdrawNote(of: key, noted) } }
-        isNew = try entries.write(
+        let isNew = try entries.write(
             completed(order, followedRule: mayBeMeant ? rulesInForce : nil),
             for: key,
             accessed: accessed,

@@ -34,12 +34,6 @@ extension Store {
         }
     }
 
-    /// Takes back the record of a change that was noted with this version, but not made.
-    func withdrawNote(of key: Digest, _ version: ChangeVersion) {
-        guard control.notesChanges else { return }
-        noteForOthers(OutboxRecord(number: version.rawValue, entry: key, work: .done))
-    }
-
     /// Sets whether writers record their changes for remote stores; from now on changes have versions.
     ///
     /// The sender calls this in each round, because the directory or the control file may have been replaced. It costs two

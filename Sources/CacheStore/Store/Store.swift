@@ -102,8 +102,14 @@ package final class Store: Sendable {
 
     /// The expected bytes on disk that are not part of entries or objects.
     ///
-    /// This is the result of the last sweep, but at least the overhead of a directory in which every shard exists.
-    package var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) }
+    /// This is the result of the last sweep, but at least the overhead of a directory in which every shard exists, and the
+    /// event log.
+    package var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) + eventLogSpace }
+
+    /// The bytes on disk of the event log when it is full, because it grows between sweeps; 0 if there is none.
+    package var eventLogSpace: Int64 {
+        eventLog.map { directory.allocation(of: Int(clamping: $0.limit)) } ?? 0
+    }
 
     // MARK: Log
 

@@ -127,14 +127,13 @@ extension Sweep {
     /// Adds the sizes on disk of the directories and of the files in the root to the overhead.
     ///
     /// Files that the sweep itself writes count with the size that they will have, so that a dry run before the sweep
-    /// finds the same overhead. The event log counts with its maximum size, because it grows between sweeps. Files whose
-    /// status can't be read are omitted: the sum is a hint. About 20 system calls.
+    /// finds the same overhead. Files whose status can't be read are omitted: the sum is a hint. About 20 system calls.
     func addOverhead() {
         let directory = store.directory
         // The file of the `janitor` lock, which takes no space before the first sweep; a dry run does not write to it.
         var bytes = directory.fileSystem.blockSize
         var growing: Int64 = 0
-        var log: Int64 = 0
+        let isLogged = store.eventLog != nil
         bestEffort { () throws(Errno) in
             bytes += try directory.root.descriptor.status().allocatedSize
             for name in try directory.root.names()
@@ -143,16 +142,17 @@ extension Sweep {
                 guard let status, status.kind == .regular || StoreLayout.partNames.contains(name) else {
                     continue
                 }
-                if name == "\(StoreLayout.events)" || name == "\(StoreLayout.olderEvents)" {
-                    log += status.allocatedSize
-                } else if StoreLayout.growingFiles.contains(where: { name == "\($0)" }) {
+                // It counts with its maximum size (``Store/eventLogSpace``).
+                if isLogged, name == "\(StoreLayout.events)" || name == "\(StoreLayout.olderEvents)" {
+                    continue
+                }
+                if StoreLayout.growingFiles.contains(where: { name == "\($0)" }) {
                     growing += status.allocatedSize
                 } else {
                     bytes += status.allocatedSize
                 }
             }
         }
-        growing += max(log, store.eventLog.map { directory.allocation(of: Int(clamping: $0.limit)) } ?? 0)
         let keepsList = request.limits.areBounding
         let (sum, hasIndexBlocks) = state.value.withLock { [bytes, growing] state in
             state.pass.overhead += bytes
@@ -162,8 +162,9 @@ extension Sweep {
                 state.pass.overhead += directory.allocation(of: length)
             }
             // The minimum includes shards that do not exist yet.
-            state.pass.overhead = max(state.pass.overhead, directory.usualOverhead) + growing
-            return (state.pass.overhead, state.pass.hasIndexBlocks)
+            let sum = max(state.pass.overhead, directory.usualOverhead) + growing
+            state.pass.overhead = sum + store.eventLogSpace
+            return (sum, state.pass.hasIndexBlocks)
         }
         if request.isDryRun { return }
         store.control.noteOverhead(bytes: sum)

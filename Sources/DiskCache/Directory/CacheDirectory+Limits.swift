@@ -44,7 +44,7 @@ extension CacheDirectory {
                 do throws(CacheError) {
                     try change(&limits)
                     try limits.check(against: before)
-                    try limits.checkRoom(beside: store.overhead, path, against: before)
+                    try limits.checkRoom(beside: store.overhead - store.eventLogSpace, path, against: before)
                 } catch {
                     // Not thrown here: `configure` takes a disk-full error for one of its own, and evicts values, even if
                     // `change` failed because another disk is full.

@@ -213,7 +213,7 @@ final class Download: Sendable {
         let total = expected.flatMap { body in body.total ?? body.added.map { body.held + $0 } }
         if let partial, !isStorable {
             let most = Self.longestUnstored
-            if max(length, total ?? 0) <= most {
+            if total ?? length <= most {
                 let reserved = total ?? most
                 cache.count(reserved, in: partial)
                 state.withLock { $0.reserved = reserved }

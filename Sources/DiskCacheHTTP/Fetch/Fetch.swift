@@ -13,6 +13,8 @@ struct Fetch: Sendable {
         case served(Served)
         /// This caller got a stale response in place of an error, which applies to all callers with these terms.
         case replaced(Served, FetchError, terms: String?)
+        /// Another caller got a stale response in place of this error, without a retry.
+        case stale(FetchError)
         /// The response is now stored.
         case arrived
         /// The response can't be shared; this caller must send a separate request.
@@ -158,14 +160,13 @@ struct Fetch: Sendable {
         return try await serve(answer, stored, status)
     }
 
-    /// Returns a stale response instead of the error, or throws the error if the policy does not allow that.
-    private func replacing(_ error: FetchError, _ found: Found) async throws -> Served {
+    /// Returns the stale response that replaces an error; nil if the policy does not allow that.
+    private func replacement(for error: FetchError, _ found: Found) async throws -> Served? {
         let judged = limits.judged(asked)
         guard error.tellsOfServer, let stored = found.stored,
-            let answer = limits.policy.replacement(for: judged, stored: stored.response, now: responses.date),
-            let served = try await serve(answer, stored, CacheStatus(staleAfter: error))
-        else { throw error }
-        return served
+            let answer = limits.policy.replacement(for: judged, stored: stored.response, now: responses.date)
+        else { return nil }
+        return try await serve(answer, stored, CacheStatus(staleAfter: error))
     }
 
     // MARK: Shared requests
@@ -191,7 +192,10 @@ struct Fetch: Sendable {
             // Each of the other callers may store a different response that this request can't use.
             if progress.arrivals > 8 { progress.isAlone = true }
         case .alone: progress.isAlone = true
-        case .failed(let error, _): return try await replacing(error, found)
+        case .failed(let error, _):
+            guard let served = try await replacement(for: error, found) else { throw error }
+            return served
+        case .stale(let error): return try await replacement(for: error, found)
         case .again: break
         }
         return nil
@@ -272,10 +276,10 @@ extension Fetch.FlightOutcome {
     func followed(with terms: String) -> Fetch.FlightOutcome {
         switch self {
         case .served(let served): served.cacheStatus.isStored ? .arrived : .alone
-        case .replaced(_, let error, terms): .failed(error, terms: terms)
+        case .replaced(_, let error, terms): .stale(error)
         case .failed(_, terms): self
         case .replaced, .failed: .again
-        case .arrived, .alone, .again: self
+        case .arrived, .alone, .again, .stale: self
         }
     }
 }

@@ -40,7 +40,8 @@ extension OutboxSender {
             levels[level].server(for: record.entry).map { (level: level, server: $0) }
         }
         // The disk is not read if no server would accept the change now.
-        if !servers.isEmpty, !servers.contains(where: { $0.server.mayBeTold(in: store.control) }) {
+        if !servers.isEmpty, !servers.contains(where: { $0.server.mayBeTold(record.work, in: store.control) })
+        {
             return false
         }
         do throws(CacheError) {
@@ -65,7 +66,7 @@ extension OutboxSender {
     /// - Returns: Whether all servers of the key were updated.
     private func sendAgain(_ key: Digest, doubtedUntil moment: Int64, _ store: Store) -> Bool {
         let servers = levels.compactMap { $0.server(for: key) }
-        guard servers.allSatisfy({ $0.mayBeTold(in: store.control) }) else { return false }
+        guard servers.allSatisfy({ $0.mayBeTold(.remove, in: store.control) }) else { return false }
         do throws(CacheError) {
             switch try change(of: key, noted: try store.removedVersion(of: key), store) {
             case .later: return false
@@ -217,7 +218,7 @@ extension OutboxSender {
         }
         do throws(RemoteFailure) {
             // A removal needs space on the server, too.
-            try server.store(in: store, until: deadline, put)
+            try server.store(isRemoval: change.isRemoval, in: store, until: deadline, put)
             if let present {
                 advance(beyond: present, store)
             } else {
@@ -230,7 +231,7 @@ extension OutboxSender {
             store.counters.add(.remoteDropped)
             // The server's present value of the key is outdated.
             if !change.isRemoval {
-                _ = tell(server, Change(removalBefore: change.version, of: change.key), store)
+                return tell(server, Change(removalBefore: change.version, of: change.key), store)
             }
             return true
         }

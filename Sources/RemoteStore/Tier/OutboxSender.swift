@@ -27,6 +27,8 @@ final class OutboxSender: Sendable {
     }
 
     private struct State {
+        /// Whether this sender makes writers record their changes.
+        var records = false
         var isRunning = false
         /// Whether to start a round at once: a record was appended, or a repair or fill is pending.
         var isWoken = false
@@ -72,8 +74,10 @@ final class OutboxSender: Sendable {
         _ levels: [RemoteLevel],
         _ configuration: CacheConfiguration.Remote,
         _ host: RemoteContext,
-        _ view: OutboxView
+        _ view: OutboxView,
+        isConfiguredInDirectory: Bool
     ) {
+        self.isConfiguredInDirectory = isConfiguredInDirectory
         self.levels = levels
         self.configuration = configuration
         self.host = host
@@ -81,6 +85,8 @@ final class OutboxSender: Sendable {
     }
 
     var writes: Bool { configuration.mode == .readWrite }
+    /// Whether the configuration is the directory's, and not this process's own.
+    private let isConfiguredInDirectory: Bool
 
     /// Makes all writers record their changes, and starts the thread.
     ///
@@ -162,9 +168,26 @@ final class OutboxSender: Sendable {
     /// Registers this sender with the directory; repeated in each round, because the directory or the control file may
     /// have been replaced.
     private func announce(_ store: Store) {
-        // A process that only reads does not decide for the others: their senders may write.
-        if writes { store.noteChanges(true) } else { store.useVersions() }
+        let records = writes && mayRecord(in: store)
+        let hasRecorded = state.withLock { exchange(&$0.records, with: records) }
+        if records {
+            store.noteChanges(true)
+        } else {
+            // A process that only reads does not decide for the others: their senders may write.
+            if hasRecorded { store.noteChanges(false) }
+            store.useVersions()
+        }
         store.outbox.onAppend { [weak self] in self?.wake() }
+    }
+
+    /// Returns whether changes are to be recorded: the servers are this process's own, or the directory's configuration
+    /// still says that changes are sent.
+    private func mayRecord(in store: Store) -> Bool {
+        guard isConfiguredInDirectory else { return true }
+        store.followConfiguration()
+        guard let json = store.configuration.remote, let present = try? CacheConfiguration.Remote(json: json)
+        else { return false }
+        return present.isActive && present.mode == .readWrite
     }
 
     /// Does the pending work; returns how long to rest afterward.
@@ -207,7 +230,7 @@ final class OutboxSender: Sendable {
     /// Returns whether any server's breakers allow a change.
     private func mayTellAnybody(_ store: Store) -> Bool {
         levels.contains { level in
-            level.servers.contains { $0.mayBeTold(in: store.control) }
+            level.servers.contains { $0.mayBeTold(.remove, in: store.control) }
         }
     }
 

@@ -17,6 +17,8 @@ final class RemoteServer: Sendable {
     ///
     /// Only this process knows it, which suffices because one process sends at a time. A full server still gets lookups.
     private let room = Locked(CircuitBreaker())
+    /// The same for removals: a server without room for a long value may still have room for them.
+    private let roomForRemovals = Locked(CircuitBreaker())
     /// A breaker that opens when the server denies changes.
     ///
     /// Only this process knows it, which suffices because one process sends at a time. The server still gets lookups.
@@ -38,10 +40,13 @@ final class RemoteServer: Sendable {
     }
 
     /// Returns whether the breakers allow a change now.
-    func mayBeTold(in control: Control) -> Bool {
+    func mayBeTold(_ work: OutboxRecord.Work, in control: Control) -> Bool {
         let now = Timestamp.monotonicMilliseconds
         guard mayBeAsked(in: control), leave.withLock({ $0.asking(at: now, terms).ticket != nil }) else {
             return false
+        }
+        guard case .put = work else {
+            return roomForRemovals.withLock { $0.asking(at: now, terms).ticket != nil }
         }
         return room.withLock { $0.asking(at: now, terms).ticket != nil }
     }
@@ -87,12 +92,17 @@ final class RemoteServer: Sendable {
 
     /// Sends a request that needs room on the server, unless the server was full a moment ago.
     func store(
+        isRemoval: Bool,
         in store: Store,
         until deadline: ContinuousClock.Instant,
         _ body: () throws(RemoteFailure) -> Void
     ) throws(RemoteFailure) {
-        try attempt(room, .full, "it was full a moment ago") { () throws(RemoteFailure) in
-            try change(in: store, until: deadline, body)
+        func send() throws(RemoteFailure) { try change(in: store, until: deadline, body) }
+        let words = "it was full a moment ago"
+        if isRemoval {
+            try attempt(roomForRemovals, .full, words, send)
+        } else {
+            try attempt(room, .full, words, send)
         }
     }
 

@@ -19,9 +19,13 @@ package final class ServerTier: RemoteTier {
     /// Creates the tier for a configuration.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``; ``CacheError/Code/untrusted`` for the file with the credentials.
-    package convenience init(_ configuration: CacheConfiguration.Remote, _ host: RemoteContext)
-        throws(CacheError)
-    {
+    ///
+    /// - Parameter isConfiguredInDirectory: Whether the configuration is the directory's, and not this process's own.
+    package convenience init(
+        _ configuration: CacheConfiguration.Remote,
+        _ host: RemoteContext,
+        isConfiguredInDirectory: Bool = false
+    ) throws(CacheError) {
         let credentials = try RemoteCredentials(from: configuration.credentials)
         let transport = Transport()
         var terms = CircuitBreaker.Terms()
@@ -34,15 +38,26 @@ package final class ServerTier: RemoteTier {
             }
             levels.append(RemoteLevel(level, weights: servers.map(\.weight)))
         }
-        self.init(levels, configuration, host)
+        self.init(levels, configuration, host, isConfiguredInDirectory: isConfiguredInDirectory)
     }
 
     /// Creates the tier with existing servers.
-    init(_ levels: [RemoteLevel], _ configuration: CacheConfiguration.Remote, _ host: RemoteContext) {
+    init(
+        _ levels: [RemoteLevel],
+        _ configuration: CacheConfiguration.Remote,
+        _ host: RemoteContext,
+        isConfiguredInDirectory: Bool = false
+    ) {
         self.levels = levels
         self.configuration = configuration
         self.host = host
-        sender = OutboxSender(levels, configuration, host, view)
+        sender = OutboxSender(
+            levels,
+            configuration,
+            host,
+            view,
+            isConfiguredInDirectory: isConfiguredInDirectory
+        )
         sender.begin()
     }
 

@@ -42,7 +42,8 @@ extension SharedCache {
             var given = remote
             if given == nil { given = try Self.configured(in: store) }
             guard let present = given else { return nil }
-            return present.isActive ? try ServerTier(present, host) : nil
+            guard present.isActive else { return nil }
+            return try ServerTier(present, host, isConfiguredInDirectory: remote == nil)
         }
     }
 

@@ -47,33 +47,6 @@ import Testing
         #expect(noted.map(\.number) == noted.map(\.number).sorted() && Set(noted.map(\.number)).count == 3)
     }
 
-    @Test(arguments: RecordForm.both)
-    func `a put that fails after its change was recorded takes the record back`(form: RecordForm) throws {
-        let fixture = try StoreFixture(form)
-        fixture.store.noteChanges(true)
-        try fixture.put("old", "key")
-        let isNoted = Locked(false)
-        #expect(throws: CacheError.self) {
-            try SystemCall.withFaults { call in
-                let size = FileManager.default.contents(atPath: fixture.path + "/outbox")?.count
-                // From the first call after the record was written.
-                let hasBegun = isNoted.withLock { isNoted in
-                    isNoted = isNoted || size == 2 * OutboxRecord.size
-                    return isNoted
-                }
-                let changes: [SystemCall] = [.setAttribute, .rename, .open]
-                return hasBegun && changes.contains(call) ? .error(.noSpace) : nil
-            } _: {
-                try fixture.put("new", "key")
-            }
-        }
-        #expect(isNoted.withLock { $0 })
-        #expect(try fixture.get("key") == "old")
-        let bytes = try #require(try fixture.store.outbox.read(from: 0)).bytes
-        let left = OutboxRecord.net(OutboxRecord.all(in: bytes).records)
-        #expect(left.map(\.work) == [.put(content: Digest(of: Array("old".utf8).span), length: 3)])
-    }
-
     @Test func `nothing is recorded if no changes are sent`() throws {
         fixture.store.noteChanges(true)
         fixture.store.noteChanges(false)

@@ -108,6 +108,32 @@ import Testing
         #expect(place.server.requests.count == 2)
     }
 
+    @Test func `a caller that accepts no stale response retries although another one got one`() async throws {
+        let gate = Gate()
+        let place = try FetchFixture { request in
+            let fields = ["Cache-Control: max-age=60", "ETag: \"1\""]
+            if request["If-None-Match"] == nil { return WebServer.Answer(200, fields, Data("a".utf8)) }
+            gate.wait()
+            let isFirst = request["User-Agent"] == "1"
+            return WebServer.Answer(200, fields, Data("new".utf8), cut: isFirst ? 1 : nil)
+        }
+        _ = try await place.fetch()
+        place.clock.advance(by: 120)
+        async let first = place.fetch {
+            $0.staleIfError = .seconds(3600)
+            $0.fields = [("User-Agent", "1")]
+        }
+        await waitUntil("the first asks") { place.server.requests.count == 2 }
+        async let second = place.fetch {
+            $0.staleIfError = .zero
+            $0.fields = [("User-Agent", "2")]
+        }
+        await waitUntil("the second waits") { place.cache.directory.activity.waits >= 1 }
+        gate.open()
+        let texts = try await [first.text, second.text]
+        #expect(texts == ["a", "new"])
+    }
+
     @Test func `a no-store response that one caller stores is not for those who wait with it`() async throws {
         let gate = Gate()
         let count = Locked(0)

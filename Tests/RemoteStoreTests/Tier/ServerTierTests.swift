@@ -93,6 +93,9 @@ import Testing
         server.be(.failing)
         try one.put("new", forKey: "key")
         try one.evict("key")
+        // The first attempt from now on may have read the value before that.
+        let attempts = server.writes
+        waitUntil("it is tried again") { server.writes >= attempts + 2 }
         server.be(.usual)
         return one
     }
@@ -650,6 +653,26 @@ import Testing
         let reader = try SharedCache(at: writer.path, remote: nil)
         #expect(try writer.withStore { (store, _) in store.control.notesChanges })
         reader.close()
+    }
+
+    @Test func `a process that uses the directory's servers records changes as the directory says`() throws {
+        let plain = try machines.plain("one")
+        var remote = CacheConfiguration.Remote(servers: ["http://127.0.0.1:1"])
+        func isRecorded() throws -> Bool { try plain.withStore { (store, _) in store.control.notesChanges } }
+        try plain.directory.setRemoteConfiguration(remote)
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        let writer = try SharedCache(at: plain.path, configuration: configuration, remote: nil)
+        #expect(try isRecorded())
+        remote.mode = .off
+        try plain.directory.setRemoteConfiguration(remote)
+        let json = remote.json
+        waitUntil("the sender follows the configuration") {
+            let followed = try? writer.withStore { (store, _) in store.configuration.remote }
+            return followed == json && (try? isRecorded()) == false
+        }
+        writer.close()
+        #expect(try !isRecorded())
     }
 
     @Test func `a machine whose clock is behind replaces what it has found on the server`() throws {
