@@ -59,7 +59,13 @@ struct SimulationTests {
         let (output, status) = try simulate("--walk", "get,get", "put", "--jobs", "2")
         #expect(status == 0, "\(output)")
         let runs = output.prefix { $0 != " " }
-        #expect(Int(runs) ?? 0 > 50, "each call is a point: \(output)")
+        #if DEBUG
+            let least = 50
+        #else
+            // Without the accesses to mapped words, which are points only if `SIMULATED` is defined.
+            let least = 20
+        #endif
+        #expect(Int(runs) ?? 0 > least, "each call is a point: \(output)")
     }
 
     @Test func `a walk finds a missing safeguard and prints the schedule`() throws {
