@@ -185,9 +185,14 @@ final class OutboxSender: Sendable {
     private func mayRecord(in store: Store) -> Bool {
         guard isConfiguredInDirectory else { return true }
         store.followConfiguration()
-        guard let json = store.configuration.remote, let present = try? CacheConfiguration.Remote(json: json)
-        else { return false }
-        return present.isActive && present.mode == .readWrite
+        guard let json = store.configuration.remote else { return false }
+        do throws(CacheError) {
+            let present = try CacheConfiguration.Remote(json: json)
+            return present.isActive && present.mode == .readWrite
+        } catch {
+            // As for the limits, an editing mistake changes nothing.
+            return state.withLock { $0.records }
+        }
     }
 
     /// Does the pending work; returns how long to rest afterward.

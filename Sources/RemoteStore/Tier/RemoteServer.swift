@@ -91,6 +91,8 @@ final class RemoteServer: Sendable {
     }
 
     /// Sends a request that needs room on the server, unless the server was full a moment ago.
+    ///
+    /// - Parameter isRemoval: Whether it needs only as much room as a removal.
     func store(
         isRemoval: Bool,
         in store: Store,

@@ -664,6 +664,18 @@ import Testing
         configuration.janitor.isEnabled = false
         let writer = try SharedCache(at: plain.path, configuration: configuration, remote: nil)
         #expect(try isRecorded())
+        // An editing mistake.
+        let invalid = Array(#"{"servers":"none"}"#.utf8)
+        try plain.withStore { (store, _) throws(CacheError) in
+            try store.configure { (configuration) throws(CacheError) in _ = configuration.setRemote(invalid) }
+        }
+        waitUntil("the sender has read it") {
+            (try? writer.withStore { (store, _) in store.configuration.remote }) == invalid
+        }
+        for number in 1...3 {
+            try plain.put("value", forKey: "\(number)")
+            waitUntil("the change is recorded") { writer.directory.remote?.waiting == number }
+        }
         remote.mode = .off
         try plain.directory.setRemoteConfiguration(remote)
         let json = remote.json
@@ -675,7 +687,9 @@ import Testing
         #expect(try !isRecorded())
     }
 
-    @Test func `a machine whose clock is behind replaces what it has found on the server`() throws {
+    @Test func `a machine with a slow clock replaces a newer entry once it has compared a change with it`()
+        throws
+    {
         let one = try machines.cache("one", server)
         try one.put("theirs", forKey: "key")
         waitUntil("it is sent") { one.directory.remote?.waiting == 0 && server.has("key") }
