@@ -454,28 +454,47 @@ struct CopyOnWriteTests {
         let script = """
             set -e
             mount --make-rprivate /
-            mount -t tmpfs -o size=64k tmpfs /dev/shm
+            eval "$2"
             echo one | "$0" put key - --dir "$1"
             "$0" get key --dir "$1"
             "$0" doctor --dir "$1" | grep 'control file'
             """
         let path = mount.path + "/cache"
-        let without = try BuiltCommand.run(
-            "/usr/bin/unshare",
-            ["-m", "sh", "-c", script, BuiltCommand.path, path]
-        )
+        func run(_ preparation: String) throws -> (output: String, status: Int32) {
+            try BuiltCommand.run(
+                "/usr/bin/unshare",
+                ["-m", "sh", "-c", script, BuiltCommand.path, path, preparation]
+            )
+        }
+        let another = "mount -t tmpfs -o size=64k tmpfs /dev/shm"
+        let without = try run(another)
         #expect(without.status == 0 && without.output.hasPrefix("one\n"), "\(without)")
         #expect(without.output.contains("fallback  control file  none"), "\(without)")
         let cache = try SharedCache(at: path)
         #expect(try cache.get(forKey: "key")?.value == Data("one\n".utf8))
         #expect(try cache.directory.totals() != nil)
         // A process with another /dev/shm is now prevented from storing values that the others would not notice.
-        let blind = try BuiltCommand.run(
-            "/usr/bin/unshare",
-            ["-m", "sh", "-c", script, BuiltCommand.path, path]
-        )
-        #expect(blind.status == 75, "\(blind)")
+        for preparation in [another, "mount --bind /dev/shm /dev/shm; mount -o remount,bind,ro /dev/shm"] {
+            let blind = try run(preparation)
+            #expect(blind.status == 75, "\(preparation): \(blind)")
+        }
         #expect(try cache.get(forKey: "key")?.value == Data("one\n".utf8))
+    }
+
+    @Test(.enabled(if: SandboxTests.canForbidMoves, "no Landlock here"), arguments: types)
+    func `processes share memory even if no file can be moved between directories`(type: String) throws {
+        let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
+        let tool = try Tool()
+        for words in [["put", "key"], ["get", "key"], ["doctor"]] {
+            let run = try tool.run(
+                refusing: ["between-directories"],
+                .permission,
+                words + ["--dir", mount.path + "/cache"],
+                input: "value"
+            )
+            #expect(run.status == 0, "\(run)")
+            if words == ["doctor"] { #expect(run.output.contains("in /dev/shm"), "\(run)") }
+        }
     }
 
     /// Simulates the steps of a build in containers, each with its own `/dev/shm`, beside a process that has the cache open.

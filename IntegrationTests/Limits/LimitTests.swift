@@ -64,6 +64,7 @@ struct DirectoryLimitTests {
             samples.append(try diskUsage())
             usleep(50_000)
         }
+        samples.append(try diskUsage())
         let reports = try (writers + readers).map { try $0.finish() }
         #expect(samples.max() ?? 0 <= limit + limit / 20, "\(samples)")
         let full = try #require(samples.firstIndex { $0 > limit * 9 / 10 }, "it was filled: \(samples)")
@@ -90,7 +91,8 @@ struct DirectoryLimitTests {
         var writers = try (0..<8).map(start)
         var samples: [Int] = []
         var (kills, next) = (0, 8)
-        while try puts() < (isSoak ? 300_000 : 5_000) {
+        // Beside other tests the writers may store all of this before the first kill.
+        while try puts() < (isSoak ? 300_000 : 5_000) || kills < 3 {
             samples.append(try diskUsage())
             usleep(50_000)
             guard samples.count.isMultiple(of: 4) else { continue }
@@ -98,12 +100,13 @@ struct DirectoryLimitTests {
             writers.append(try start(next))
             (kills, next) = (kills + 1, next + 1)
         }
+        samples.append(try diskUsage())
         let reports = try writers.map { try $0.finish() }
         let most = samples.max() ?? 0
         print("puts", try puts(), "kills", kills, "most", Double(most) / Double(limit))
         #expect(most <= limit + limit / 20, "\(samples)")
         #expect(most >= limit * 8 / 10, "it was filled: \(samples)")
-        #expect(kills > 0 && reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
+        #expect(reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
         let cache = try SharedCache(at: path)
         #expect(try cache.directory.verify().isClean)
         try cache.directory.collect()

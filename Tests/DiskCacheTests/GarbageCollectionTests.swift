@@ -176,7 +176,19 @@ import Testing
             $0.maximumSize = nil
             $0.eventLogSize = nil
         }
-        #expect(store.overhead == before)
+        // Its files stay, and count until somebody deletes them.
+        let file = fixture.directory.path + "/cache/events"
+        try Data(repeating: 10, count: 1 << 20).write(to: URL(fileURLWithPath: file))
+        let size = try FileStatus.of(file).allocatedSize
+        try cache.directory.updateLimits { $0.eventLogSize = .mebibytes(4) }
+        #expect(store.overhead - before == 4 << 20)
+        for log in [nil, ByteCount.kibibytes(64), .mebibytes(4), nil] {
+            try cache.directory.updateLimits { $0.eventLogSize = log }
+            let space = max(size, log?.bytes ?? 0)
+            #expect(store.overhead - before == space)
+            _ = try cache.directory.collect()
+            #expect(store.overhead - before == space)
+        }
     }
 
     @Test func `the digest is reported if the key is not stored`() throws {

@@ -61,7 +61,8 @@ extension Control {
     /// If there is no space for a new file, the directory has no usable control file afterwards.
     private func replace(_ rules: RuleMarks, _ remote: RemoteMarks) throws(Errno) {
         do throws(Errno) {
-            let draft = try TemporaryFile(in: directory, mode: FileMode.file)
+            // Where files can't be moved between directories, a copy would get the name, and the words name their file.
+            let draft = try TemporaryFile(in: directory, mode: FileMode.file, isInRoot: true)
             let mapping = directory.capabilities.sharedMapping
             try ControlMaking.make(in: draft.file, mapping, of: directory.path, rules, remote) {
                 () throws(Errno) in

@@ -117,7 +117,7 @@ struct ExpirationHistogram {
                 guard slot.entries > 0 else { continue }
                 // The distance from the present period, modulo 65,536. Entries are counted at most 16 periods ahead, so a
                 // larger distance means the past.
-                let ahead = (slot.round << 4 | UInt64(index)) &- present & 0xffff
+                let ahead = ((slot.round << 4 | UInt64(index)) &- present) & 0xffff
                 if ahead > UInt64(Self.slotCount) { past.append((place, word)) }
             }
         }

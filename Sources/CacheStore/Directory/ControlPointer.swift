@@ -64,6 +64,9 @@ struct ControlPointer: Equatable {
     /// A writer may wait twice, when it opens the cache and before its first entry: less than a second in total.
     static let patience: Duration = .milliseconds(400)
 
+    /// The errors if this process may not write `/dev/shm`, for example in a container that sees it read-only.
+    private static let refusals: [Errno] = [.accessDenied, .notPermitted, .readOnlyFileSystem, .noDevice]
+
     /// Opens the words, which count as in use until the last descriptor and the last mapping are gone.
     ///
     /// Returns nil if there are no words that this process can see and that belong to `owner`, the owner of `control`: any
@@ -74,9 +77,7 @@ struct ControlPointer: Equatable {
             let access: OpenFlags = isWritable ? .readWrite : .readOnly
             file = try SharedMemory.open().open(name, access)
         } catch {
-            if error.isMissing || error.isNotRegularFile || error == .accessDenied || error == .noDevice {
-                return nil
-            }
+            if error.isMissing || error.isNotRegularFile || Self.refusals.contains(error) { return nil }
             throw error
         }
         let status = try file.status()

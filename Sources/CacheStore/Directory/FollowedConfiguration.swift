@@ -69,6 +69,9 @@ final class FollowedConfiguration: Sendable {
     /// While it can't be used, the configuration before it stays in effect.
     var failure: CacheError? { state.withLock { $0.failure } }
 
+    /// Whether there was a file at the last check, and it can be used.
+    var hasFile: Bool { state.withLock { $0.file != nil && $0.failure == nil } }
+
     /// Returns whether the next check is due; true for one caller.
     ///
     /// No system call.

@@ -2,7 +2,7 @@
 
 import Platform
 
-/// A file that is not in its final place yet: it has a name in `tmp/`, or is still unnamed (O_TMPFILE).
+/// A file that is not in its final place yet: it has a temporary name, or is still unnamed (O_TMPFILE).
 ///
 /// A named file is locked while this value exists, so that a sweep can distinguish it from one whose process was killed. The
 /// name is removed with this value, unless the file was renamed.
@@ -10,14 +10,16 @@ struct TemporaryFile: ~Copyable {
     let file: FileDescriptor
     private let store: StoreDirectory
     private var place: (area: TemporaryArea, name: RelativePath)?
+    /// Whether the file has a name, so that publishing it replaces an existing file.
+    var isNamed: Bool { place != nil }
     /// The bytes on disk, once the file is written.
     var allocatedSize: Int64 = 0
     /// Whether the file keeps a name in `tmp/`, because it may have been published.
     private(set) var isKept = false
 
-    /// Creates a file with an unused name.
-    init(in store: StoreDirectory, mode: UInt32) throws(Errno) {
-        let area = try TemporaryArea(of: store)
+    /// Creates a file with an unused name, in `tmp/` or in the root.
+    init(in store: StoreDirectory, mode: UInt32, isInRoot: Bool = false) throws(Errno) {
+        let area = try isInRoot ? TemporaryArea(inRootOf: store) : TemporaryArea(of: store)
         while true {
             let name = StoreLayout.freshTemporary()
             let file = try area.directory.open(name, [.readWrite, .create, .exclusive], mode: mode)
@@ -139,7 +141,7 @@ extension Directory {
     }
 }
 
-/// The open `tmp/` directory, which is recreated if it was removed.
+/// The open directory of temporary names: `tmp/`, which is recreated if it was removed, or the root.
 final class TemporaryArea: Sendable {
     let directory: Directory
 
@@ -147,6 +149,10 @@ final class TemporaryArea: Sendable {
         directory = try store.root.making(StoreLayout.temporaries) { () throws(Errno) in
             try store.root.openDirectory(StoreLayout.temporaries)
         }
+    }
+
+    init(inRootOf store: StoreDirectory) throws(Errno) {
+        directory = try store.root.openDirectory(".")
     }
 }
 

@@ -161,7 +161,8 @@ package final class PartialFile: Sendable {
     /// A process adds the bytes that it reserves to the usage before it writes them. It reserves room for one piece more
     /// than the file contains; a second piece is a margin.
     static func mostCounted(_ status: FileStatus, in directory: StoreDirectory) -> Int64 {
-        let length = reservation(for: Int(clamping: status.size) + 2 * longestPiece)
+        // Any process can give a file any length.
+        let length = reservation(for: Int(min(status.size, 1 << 60)) + 2 * longestPiece)
         return max(status.allocatedSize, directory.allocation(of: length))
     }
 

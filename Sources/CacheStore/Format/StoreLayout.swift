@@ -130,11 +130,21 @@ package enum StoreLayout {
         return RelativePath(prefix + String(generator.next(), radix: 36))
     }
 
+    /// Returns whether ``freshTemporary(_:)`` may return this name.
+    private static func isFresh(_ name: String, _ prefix: String) -> Bool {
+        let suffix = name.dropFirst(prefix.count)
+        return name.hasPrefix(prefix) && (1...13).contains(suffix.utf8.count)
+            && suffix.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x7a).contains($0) }
+    }
+
     /// The prefix of partial downloads; the key's digest follows.
     static let partialPrefix = "part-"
 
-    /// Files in the root that grow with use.
-    static let growingFiles: [RelativePath] = [rules, events, olderEvents, outbox, olderOutbox]
+    /// The files of the event log.
+    static let eventFiles: [RelativePath] = [events, olderEvents]
+
+    /// Other files in the root that grow with use.
+    static let growingFiles: [RelativePath] = [rules, outbox, olderOutbox]
 
     /// Returns the name of the file in `tmp/` for the partial download of `key`: `part-ab12…`.
     static func partialName(_ key: Digest) -> RelativePath {
@@ -148,7 +158,7 @@ package enum StoreLayout {
         let isPartial =
             name.hasPrefix(partialPrefix)
             && Digest(hexadecimal: name.dropFirst(partialPrefix.utf8.count)) != nil
-        let isOwn = isPartial || name.hasPrefix("put-") || name.hasPrefix("setup-")
+        let isOwn = isPartial || ["put-", "setup-"].contains { isFresh(name, $0) }
         return isOwn && name.utf8.count <= RelativePath.capacity ? RelativePath(name) : nil
     }
 

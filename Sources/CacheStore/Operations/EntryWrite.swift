@@ -72,6 +72,8 @@ struct EntryWrite: ~Copyable {
     private var reservation = Reservation()
     /// The object's file, if this write or its caller has created one.
     private var object: TemporaryFile?
+    /// Whether an attempt has named and counted the object.
+    private var hasLinked = false
 
     /// Prepares a write.
     ///
@@ -288,7 +290,12 @@ struct EntryWrite: ~Copyable {
     /// the entry.
     private mutating func keepObject() throws(CacheError) {
         guard var kept = object.take() else { return }
-        try store.objects.keep(&kept)
+        do throws(CacheError) {
+            try store.objects.keep(&kept)
+        } catch {
+            // Without links a sweep may delete the object; then it is written again.
+            guard error.cause?.leavesCopy ?? false else { throw error }
+        }
         object = consume kept
     }
 
@@ -305,8 +312,8 @@ struct EntryWrite: ~Copyable {
             try objects.synchronizeIfDurable(digest)
             return .linked
         }
-        // An earlier attempt has already named and counted the object.
-        if made.isKept, try isPresent(under: lock) {
+        // It is named and counted already, by an earlier attempt or, if a named file would replace it, by another writer.
+        if made.isKept || made.isNamed || hasLinked, try isPresent(under: lock) {
             object = consume made
             try objects.synchronizeIfDurable(digest)
             return .linked
@@ -341,6 +348,7 @@ struct EntryWrite: ~Copyable {
             try objects.replace(digest, with: &made)
             control.addUsage(bytes: size - (damaged?.allocatedSize ?? 0), entries: 0)
         }
+        hasLinked = true
         store.counters.add(.bytesWritten, content.length)
         return .linked
     }

@@ -27,13 +27,24 @@ extension Store {
     private func update(
         _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
     ) throws(CacheError) {
+        var (before, after) = (CacheLimits(), CacheLimits())
         try followed.update { (configuration) throws(CacheError) in
-            let before = configuration.limits
+            before = configuration.limits
             try change(&configuration)
             // The filter of the present control file lacks the keys that were stored without that file.
             if before.sharesMemory == false, configuration.limits.sharesMemory != false {
                 try control.discard()
             }
+            after = configuration.limits
         }
+        noteEventLog(before, after)
+    }
+
+    /// Counts the files of the event log as the new limits require, until the next sweep counts them.
+    private func noteEventLog(_ before: CacheLimits, _ limits: CacheLimits) {
+        if before.eventLogSize == limits.eventLogSize { return }
+        let change = eventLogExcess(limits) - eventLogExcess(before)
+        let noted = max(control.overhead ?? 0, directory.usualOverhead)
+        if change != 0 { control.noteOverhead(bytes: noted + change) }
     }
 }

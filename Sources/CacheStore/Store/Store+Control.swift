@@ -87,6 +87,9 @@ extension Store {
     /// Why the current configuration file can't be used; nil if it can.
     package var configurationFailure: CacheError? { followed.failure }
 
+    /// Whether the directory had a configuration file that could be used at the last check.
+    package var isConfigured: Bool { followed.hasFile }
+
     /// Checks whether the configuration has changed; must be called about once a second.
     ///
     /// Two system calls if it is unchanged.

@@ -107,15 +107,34 @@ package final class Store: Sendable {
     package var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) + eventLogSpace }
 
     /// The bytes on disk of the event log when it is full, because it grows between sweeps; 0 if there is none.
-    package var eventLogSpace: Int64 {
-        eventLog.map { directory.allocation(of: Int(clamping: $0.limit)) } ?? 0
+    package var eventLogSpace: Int64 { eventLogSpace(configuration.limits) }
+
+    private func eventLogSpace(_ limits: CacheLimits) -> Int64 {
+        eventLog(limits).map { directory.allocation(of: Int(clamping: $0.limit)) } ?? 0
+    }
+
+    /// The bytes by which the files of the event log exceed the space that counts for it with the given limits: the files
+    /// stay if the log is turned off or gets a smaller limit.
+    ///
+    /// Two system calls. Files whose status can't be read are omitted.
+    func eventLogExcess(_ limits: CacheLimits) -> Int64 {
+        var bytes: Int64 = 0
+        for name in StoreLayout.eventFiles {
+            bestEffort { () throws(Errno) in
+                bytes += try directory.root.presentStatus(of: name)?.allocatedSize ?? 0
+            }
+        }
+        return max(0, bytes - eventLogSpace(limits))
     }
 
     // MARK: Log
 
     /// The log of removals; nil if there is none.
-    package var eventLog: EventLog? {
-        configuration.limits.eventLogSize.map { EventLog(in: directory, limit: $0.bytes) }
+    package var eventLog: EventLog? { eventLog(configuration.limits) }
+
+    private func eventLog(_ limits: CacheLimits) -> EventLog? {
+        guard let size = limits.eventLogSize, size.bytes > 0 else { return nil }
+        return EventLog(in: directory, limit: size.bytes)
     }
 
     /// Logs the removal of one key, if there is a log.

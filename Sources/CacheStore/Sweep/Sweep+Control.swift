@@ -133,7 +133,6 @@ extension Sweep {
         // The file of the `janitor` lock, which takes no space before the first sweep; a dry run does not write to it.
         var bytes = directory.fileSystem.blockSize
         var growing: Int64 = 0
-        let isLogged = store.eventLog != nil
         bestEffort { () throws(Errno) in
             bytes += try directory.root.descriptor.status().allocatedSize
             for name in try directory.root.names()
@@ -142,10 +141,8 @@ extension Sweep {
                 guard let status, status.kind == .regular || StoreLayout.partNames.contains(name) else {
                     continue
                 }
-                // It counts with its maximum size (``Store/eventLogSpace``).
-                if isLogged, name == "\(StoreLayout.events)" || name == "\(StoreLayout.olderEvents)" {
-                    continue
-                }
+                // The log counts with its maximum size, and what exceeds that is added below.
+                if StoreLayout.eventFiles.contains(where: { name == "\($0)" }) { continue }
                 if StoreLayout.growingFiles.contains(where: { name == "\($0)" }) {
                     growing += status.allocatedSize
                 } else {
@@ -153,6 +150,7 @@ extension Sweep {
                 }
             }
         }
+        growing += store.eventLogExcess(store.configuration.limits)
         let keepsList = request.limits.areBounding
         let (sum, hasIndexBlocks) = state.value.withLock { [bytes, growing] state in
             state.pass.overhead += bytes

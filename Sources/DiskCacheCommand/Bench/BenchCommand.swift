@@ -53,7 +53,9 @@ enum BenchCommand: Command {
         let plan = try BenchPlan(arguments)
         let place = try arguments.directory()
         // Before the directory exists, so that no signal can end this process and leave the directory behind.
-        let signals = try HeldSignals([.hangup, .interrupt, .terminate])
+        let signals = try doing("receive signals") { () throws(Errno) in
+            try HeldSignals([.hangup, .interrupt, .terminate])
+        }
         let directory = try BenchDirectory(near: place, isDefault: arguments.namedDirectory() == nil)
         let outcome = Result {
             let cache = try SharedCache(at: directory.path, configuration: arguments.configuration())

@@ -122,6 +122,6 @@ struct RunOrder {
         if let span = arguments.value("cache-failures") {
             words.append(span.isEmpty ? "--cache-failures" : "--cache-failures=\(span)")
         }
-        return (words + ["--"]).map { Array($0.utf8) } + self.words
+        return (words + ["--"]).map(\.pathBytes) + self.words
     }
 }

@@ -9,7 +9,9 @@ enum StatsWatch {
     /// Prints the counts until a signal arrives; the process then ends by that signal.
     static func run(_ arguments: Arguments, every interval: Duration) throws -> Never {
         // A separate thread receives the signal, so that the process never ends in the middle of a line.
-        let stop = try StopSignal([.hangup, .interrupt, .terminate])
+        let stop = try doing("receive signals") { () throws(Errno) in
+            try StopSignal([.hangup, .interrupt, .terminate])
+        }
         let isJSON = arguments.has("json")
         let isScreen = !isJSON && Terminal.isInteractive(Terminal.standardOutput)
         // Opened only once, because it has a sending thread.

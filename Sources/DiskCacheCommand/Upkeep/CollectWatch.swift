@@ -9,7 +9,9 @@ enum CollectWatch {
     static func run(_ arguments: Arguments, _ request: CollectionOptions, every interval: Duration) throws {
         // Checked once, so that a mistake on the command line is not reported at each interval.
         _ = try arguments.directory()
-        let stop = try StopSignal([.terminate, .interrupt])
+        let stop = try doing("receive signals") { () throws(Errno) in
+            try StopSignal([.terminate, .interrupt])
+        }
         var request = request
         // If another process is collecting, it does the same work; and a signal could not interrupt the wait for it.
         request.patience = .zero

@@ -110,10 +110,11 @@ enum ConfigCommand: Command {
         let isForced = arguments.has("force")
         if !isForced, limits.keepNothing { throw refusal(setting, text) }
         let cache = try arguments.openCache()
-        if !isForced, case .bytes(let floor)? = limits.minimumFree,
-            floor.bytes >= (try Directory(opening: cache.path).descriptor.fileSystemSpace()).totalBytes
-        {
-            throw refusal(setting, text)
+        if !isForced, case .bytes(let floor)? = limits.minimumFree {
+            let space = try doing("get the size of the file system of \(cache.path)") { () throws(Errno) in
+                try Directory(opening: cache.path).descriptor.fileSystemSpace()
+            }
+            if floor.bytes >= space.totalBytes { throw refusal(setting, text) }
         }
         return try change(cache, setting, to: limits, arguments)
     }

@@ -60,9 +60,23 @@ enum ClearCommand: Command {
         return .done
     }
 
-    private static func isConfirmed(_ question: String) throws(Errno) -> Bool {
+    private static func isConfirmed(_ question: String) throws -> Bool {
         try Output.draw("\(question) [y/N] ".singleLine, to: Terminal.standardError)
-        return ["y", "yes"].contains((readLine() ?? "").lowercased())
+        let answer = try doing("read the answer") { () throws(Errno) in try line() }
+        return ["y", "yes"].contains(answer.lowercased())
+    }
+
+    /// Reads a line from standard input; waits for it also if the stream is non-blocking.
+    private static func line() throws(Errno) -> String {
+        try FileDescriptor.borrowing(0) { (input) throws(Errno) in
+            var bytes: [UInt8] = []
+            while !bytes.contains(UInt8(ascii: "\n")) {
+                let piece = try input.readAvailable()
+                if piece.isEmpty { break }
+                bytes += piece
+            }
+            return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+        }
     }
 
     private static func text(_ contents: String, _ report: CollectionReport) -> String {

@@ -44,7 +44,9 @@ struct ListSorter: ~Copyable {
         var unread: [UInt8] = []
         var left = limit
         while left > 0 {
-            let piece = try process.output.readAvailable()
+            let piece = try doing("read from sort(1)") { () throws(Errno) in
+                try process.output.readAvailable()
+            }
             if piece.isEmpty { return try checkEnd() }
             unread += piece
             var start = 0

@@ -23,12 +23,11 @@ extension Fetch {
             await context.blocking { () throws(Never) in download.abandon() }
             var stale = CacheStatus(staleAfter: error)
             stale.forwardStatus = course.status
-            if var served = try await serve(answer, found.stored, stale) {
-                served.replaced = error
-                return served
-            }
             let words = "\(asked.url.place): status \(course.status ?? 0)"
-            throw error ?? FetchError(.other, words, status: course.status)
+            let replaced = error ?? FetchError(.other, words, status: course.status)
+            guard var served = try await serve(answer, found.stored, stale) else { throw replaced }
+            served.replaced = replaced
+            return served
         case .renew(let response, let answer):
             await context.blocking { () throws(Never) in download.abandon() }
             return try await renewed(response, answer, found, status)

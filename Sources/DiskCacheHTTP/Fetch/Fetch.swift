@@ -34,7 +34,7 @@ struct Fetch: Sendable {
         var hasWaited = false
         /// Whether the request no longer shares a flight.
         var isAlone = false
-        /// How often a flight reported a stored response, but this request found none that it can use.
+        /// How often a flight ended with a response for another caller that this request can't use.
         var arrivals = 0
         /// How often the stored response was removed between the lookup and the read.
         var losses = 0
@@ -166,7 +166,9 @@ struct Fetch: Sendable {
         guard error.tellsOfServer, let stored = found.stored,
             let answer = limits.policy.replacement(for: judged, stored: stored.response, now: responses.date)
         else { return nil }
-        return try await serve(answer, stored, CacheStatus(staleAfter: error))
+        var status = CacheStatus(staleAfter: error.status == nil ? error : nil)
+        status.forwardStatus = error.status
+        return try await serve(answer, stored, status)
     }
 
     // MARK: Shared requests
@@ -195,7 +197,11 @@ struct Fetch: Sendable {
         case .failed(let error, _):
             guard let served = try await replacement(for: error, found) else { throw error }
             return served
-        case .stale(let error): return try await replacement(for: error, found)
+        case .stale(let error):
+            if let served = try await replacement(for: error, found) { return served }
+            progress.arrivals += 1
+            // Each of the other callers may accept a stale response.
+            if progress.arrivals > 8 { progress.isAlone = true }
         case .again: break
         }
         return nil

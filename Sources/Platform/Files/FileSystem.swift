@@ -123,6 +123,9 @@ package enum AccessTimes: Sendable, Equatable {
 
 /// The space and inodes of a file system, statvfs(3).
 package struct FileSystemSpace: Sendable, Equatable {
+    /// The largest number of bytes that is reported: 2 EiB.
+    package static let most: Int64 = 1 << 61
+
     /// The total bytes.
     package let totalBytes: Int64
     package let availableBytes: Int64
@@ -159,9 +162,10 @@ extension FileDescriptor {
     package func fileSystemSpace() throws(Errno) -> FileSystemSpace {
         var space = statvfs()
         try systemCall(.fileSystemStatus) { unsafe fstatvfs(rawValue, &space) }
+        // Network file systems without a limit report up to 8 EiB. Sums with a cache's size must not overflow.
         let bytes = { (blocks: UInt) in
             let (product, overflow) = blocks.multipliedReportingOverflow(by: space.f_frsize)
-            return overflow ? Int64.max : Int64(clamping: product)
+            return overflow ? FileSystemSpace.most : min(Int64(clamping: product), FileSystemSpace.most)
         }
         return FileSystemSpace(
             totalBytes: bytes(space.f_blocks),

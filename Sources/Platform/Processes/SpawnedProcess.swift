@@ -26,8 +26,9 @@ package struct SpawnRequest: Sendable {
     /// Whether the process leads its own session, detached from this one's terminal.
     package var isNewSession = false
 
+    /// Words that represent paths of other bytes than UTF-8 stand for these bytes (``Swift/String/pathBytes``).
     package init(_ words: [String]) {
-        self.init(bytes: words.map { Array($0.utf8) })
+        self.init(bytes: words.map(\.pathBytes))
     }
 
     package init(bytes words: [[UInt8]]) {

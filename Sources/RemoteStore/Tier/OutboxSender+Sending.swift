@@ -228,11 +228,10 @@ extension OutboxSender {
             return true
         } catch {
             guard error.kind == .refused else { return false }
-            store.counters.add(.remoteDropped)
             // The server's present value of the key is outdated.
-            if !change.isRemoval {
-                return tell(server, Change(removalBefore: change.version, of: change.key), store)
-            }
+            let removal = Change(removalBefore: change.version, of: change.key)
+            guard change.isRemoval || tell(server, removal, store) else { return false }
+            store.counters.add(.remoteDropped)
             return true
         }
     }

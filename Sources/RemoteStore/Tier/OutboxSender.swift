@@ -29,6 +29,8 @@ final class OutboxSender: Sendable {
     private struct State {
         /// Whether this sender makes writers record their changes.
         var records = false
+        /// When the directory's configuration is looked at again.
+        var nextLook = ContinuousClock.now
         var isRunning = false
         /// Whether to start a round at once: a record was appended, or a repair or fill is pending.
         var isWoken = false
@@ -181,11 +183,20 @@ final class OutboxSender: Sendable {
     }
 
     /// Returns whether changes are to be recorded: the servers are this process's own, or the directory's configuration
-    /// still says that changes are sent.
+    /// does not say that changes are no longer sent.
+    ///
+    /// Looks at the configuration at most ten times a second, as each put may start a round.
     private func mayRecord(in store: Store) -> Bool {
         guard isConfiguredInDirectory else { return true }
+        let known = state.withLock { state -> Bool? in
+            if ContinuousClock.now < state.nextLook { return state.records }
+            state.nextLook = .now + Self.short * 2
+            return nil
+        }
+        if let known { return known }
         store.followConfiguration()
-        guard let json = store.configuration.remote else { return false }
+        // Without its file the directory was replaced: this process still uses the servers that were configured in it.
+        guard let json = store.configuration.remote else { return !store.isConfigured }
         do throws(CacheError) {
             let present = try CacheConfiguration.Remote(json: json)
             return present.isActive && present.mode == .readWrite

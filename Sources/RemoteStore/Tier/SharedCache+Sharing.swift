@@ -15,7 +15,7 @@ extension SharedCache {
     ///
     /// A value that was removed or replaced on this machine is never fetched from a server again. Other machines find it
     /// until their servers have the change. Once a process has opened a directory in this way, all processes that use it
-    /// record their changes.
+    /// record their changes, until the directory's configuration says that its servers get none.
     ///
     /// ```swift
     /// import DiskCacheRemote

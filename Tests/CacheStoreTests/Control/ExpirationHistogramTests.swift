@@ -35,6 +35,19 @@ import Testing
         #expect(histogram.expired(by: late + .seconds(7 * 86_400)) == expected)
     }
 
+    /// The periods of a level are numbered by 16 bits: after 65,536 they begin with 0 again.
+    @Test func `a fresh entry is not counted as expired when the numbers of the periods begin again`() {
+        let lifetime = Duration.seconds(100)
+        let wrong = stride(from: 0, to: 14 * 86_400, by: 64).filter { second in
+            let created = start + .seconds(second)
+            count(lifetime, from: created)
+            let expired = histogram.expired(by: created).entries
+            count(lifetime, from: created, sign: -1)
+            return expired != 0
+        }
+        #expect(wrong.isEmpty)
+    }
+
     @Test func `a renewed entry counts once`() {
         count(.seconds(10), from: start)
         count(.seconds(10), from: start, sign: -1)

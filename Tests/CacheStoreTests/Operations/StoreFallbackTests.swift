@@ -70,6 +70,12 @@ import Testing
         let record = Record(content: staged.content, created: .now)
         try fixture.store.put(staged, for: key, record)
         #expect(try fixture.get("key") == "value")
+        // The same bytes are counted once.
+        let used = try #require(fixture.store.control.usage).bytes
+        try source.rewind()
+        let again = try fixture.store.stage(copying: source, for: key, fixture.record(""))
+        try fixture.store.put(again, for: key, record)
+        #expect(fixture.store.control.usage?.bytes == used)
         try fixture.damage(fixture.objectPath("value"), Array("longer than that".utf8))
         try fixture.put("value", "other")
         #expect(try fixture.get("key") == "value")

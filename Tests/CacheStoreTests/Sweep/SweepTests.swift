@@ -168,6 +168,16 @@ import Testing
         #expect(isThere == 1)
     }
 
+    @Test func `a partial file of any length is counted without overflow`() throws {
+        // Other file systems do not allow such a length.
+        let path = "/dev/shm/diskcache-test-\(UInt64.random(in: 0 ... .max))"
+        let file = try FileDescriptor(opening: path, [.readWrite, .create, .exclusive])
+        try FileManager.default.removeItem(atPath: path)
+        try file.truncate(to: .max)
+        let fixture = try StoreFixture()
+        #expect(PartialFile.mostCounted(try file.status(), in: fixture.store.directory) > 1 << 60)
+    }
+
     @Test func `unrecognised files are reported and never touched`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
@@ -176,6 +186,7 @@ import Testing
         let wrongShard = shard == "00" ? "01" : "00"
         let names = [
             "objects/\(shard)/notes.txt", "objects/\(shard)/\(object.uppercased())", "tmp/notes.txt",
+            "tmp/put-list.txt", "tmp/setup-of-the-project", "objects/\(shard)/put-",
             "entries/\(wrongShard)/\(object)",
         ]
         try FileManager.default.createDirectory(

@@ -92,19 +92,21 @@ import Testing
         #expect(place.server.requests.count == 1)
     }
 
-    @Test func `concurrent fetches share an error that a stale response replaces`() async throws {
+    @Test(arguments: [200, 503])
+    func `concurrent fetches share an error that a stale response replaces`(status: Int) async throws {
         let gate = Gate()
         let place = try FetchFixture { request in
             if request.path == "/" && request["If-None-Match"] == nil {
                 return WebServer.Answer(200, ["Cache-Control: max-age=60", "ETag: \"1\""], Data("a".utf8))
             }
             gate.wait()
-            return WebServer.Answer(200, [], Data(count: 10), cut: 5)
+            return WebServer.Answer(status, [], Data(count: 10), cut: status == 200 ? 5 : nil)
         }
         _ = try await place.fetch()
         place.clock.advance(by: 120)
         let responses = try await crowd(place, 8, gate) { $0.staleIfError = .seconds(3600) }
         #expect(responses.map(\.text) == Array(repeating: "a", count: 8))
+        #expect(Set(responses.map { "\($0.cacheStatus)" }).count == 1)
         #expect(place.server.requests.count == 2)
     }
 

@@ -664,25 +664,38 @@ import Testing
         configuration.janitor.isEnabled = false
         let writer = try SharedCache(at: plain.path, configuration: configuration, remote: nil)
         #expect(try isRecorded())
+        func edit(_ json: [UInt8]) throws {
+            try plain.withStore { (store, _) throws(CacheError) in
+                try store.configure { (configuration) throws(CacheError) in _ = configuration.setRemote(json)
+                }
+            }
+        }
+        func waitUntilItIsRead(_ json: [UInt8]?) {
+            waitUntil("the sender has read it") {
+                (try? writer.withStore { (store, _) in store.configuration.remote }) == json
+            }
+        }
+        var number = 0
+        func expectChangesAreRecorded() throws {
+            for _ in 1...3 {
+                number += 1
+                try plain.put("value", forKey: "\(number)")
+                waitUntil("the change is recorded") { writer.directory.remote?.waiting == number }
+            }
+        }
         // An editing mistake.
         let invalid = Array(#"{"servers":"none"}"#.utf8)
-        try plain.withStore { (store, _) throws(CacheError) in
-            try store.configure { (configuration) throws(CacheError) in _ = configuration.setRemote(invalid) }
-        }
-        waitUntil("the sender has read it") {
-            (try? writer.withStore { (store, _) in store.configuration.remote }) == invalid
-        }
-        for number in 1...3 {
-            try plain.put("value", forKey: "\(number)")
-            waitUntil("the change is recorded") { writer.directory.remote?.waiting == number }
-        }
+        try edit(invalid)
+        waitUntilItIsRead(invalid)
+        try expectChangesAreRecorded()
+        // As if the directory was deleted and made again.
+        try FileManager.default.removeItem(atPath: plain.path + "/config.json")
+        waitUntilItIsRead(nil)
+        try expectChangesAreRecorded()
         remote.mode = .off
-        try plain.directory.setRemoteConfiguration(remote)
-        let json = remote.json
-        waitUntil("the sender follows the configuration") {
-            let followed = try? writer.withStore { (store, _) in store.configuration.remote }
-            return followed == json && (try? isRecorded()) == false
-        }
+        try edit(remote.json)
+        waitUntilItIsRead(remote.json)
+        waitUntil("the sender follows the configuration") { (try? isRecorded()) == false }
         writer.close()
         #expect(try !isRecorded())
     }
