@@ -233,16 +233,14 @@ import Testing
     @Test func `a writer without a control file checks for a new one`() throws {
         let fixture = try StoreFixture()
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
-        // No file can be created in `tmp` for now.
-        let temporaries = fixture.path + "/tmp"
-        try FileManager.default.removeItem(atPath: temporaries)
-        makeFile(temporaries)
-        let early = try StoreFixture.open(fixture.path)
-        #expect(early.counters[.controlFailure] == 1)
-        #expect(!early.hasGenerations)
-        #expect(try put(early, "one") == nil)
-        #expect(try early.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
-        try FileManager.default.removeItem(atPath: temporaries)
+        let early = try SystemCall.withFaults({ $0 == .allocate ? .error(.noSpace) : nil }) {
+            let early = try StoreFixture.open(fixture.path)
+            #expect(early.counters[.controlFailure] == 1)
+            #expect(!early.hasGenerations)
+            #expect(try put(early, "one") == nil)
+            #expect(try early.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
+            return early
+        }
         let late = try StoreFixture.open(fixture.path)
         let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.entry.generation)
         #expect(try put(early, "two") != nil)
