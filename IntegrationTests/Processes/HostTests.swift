@@ -37,11 +37,11 @@ import Testing
         return report
     }
 
-    /// Returns whether the task was delayed for long, and more than once.
+    /// Returns whether the task was delayed for long again and again.
     ///
     /// A blocking call delays the task all the time, a busy machine only now and then.
     private func isHeldUp(_ heartbeat: Report.Heartbeat) -> Bool {
-        heartbeat.longGaps > max(1, heartbeat.beats / 20)
+        heartbeat.longGaps * 4 > heartbeat.beats
     }
 
     @Test func `puts that wait for a stopped process block no other task and no read`() throws {
