@@ -4,43 +4,10 @@
 #include "line.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/// Waits until the output can be written, without a stall limit; on failure records the reason and returns false.
-static bool await_output(ctransport_line *line) {
-    while (true) {
-        int limit = ctransport_wait_milliseconds(line, false);
-        if (line->reason != ctransport_reason_none) return false;
-        struct pollfd requests[2] = {
-            {.fd = line->output, .events = POLLOUT},
-            {.fd = line->wake, .events = POLLIN},
-        };
-        int count = poll(requests, 2, limit);
-        if (count < 0 && errno != EINTR) {
-            ctransport_fail(line, ctransport_reason_output, errno);
-            return false;
-        }
-        if (count <= 0) continue;
-        if (requests[1].revents != 0) {
-            ctransport_fail(line, ctransport_reason_cancelled, 0);
-            return false;
-        }
-        if (requests[0].revents != 0) return true;
-    }
-}
-
-enum kind ctransport_kind_of(int descriptor) {
-    struct stat status;
-    if (fstat(descriptor, &status) == -1) return KIND_FILE;
-    if (S_ISREG(status.st_mode)) return KIND_FILE;
-    return S_ISSOCK(status.st_mode) ? KIND_SOCKET : KIND_OTHER;
-}
 
 // MARK: Receiving
 
@@ -57,20 +24,11 @@ static bool write_all(ctransport_line *line, const char *bytes, size_t count) {
     size_t written = 0;
     int tries = 0;
     while (written < count) {
-        size_t step = count - written;
-        ssize_t done;
-        if (line->output_kind != KIND_FILE && !await_output(line)) return false;
-        if (line->output_kind == KIND_SOCKET) {
-            done = send(line->output, bytes + written, step, MSG_DONTWAIT | MSG_NOSIGNAL);
-        } else {
-            // Writing more than PIPE_STEP bytes might block, and then the thread could not be woken.
-            if (line->output_kind == KIND_OTHER && step > PIPE_STEP) step = PIPE_STEP;
-            done = write(line->output, bytes + written, step);
-        }
+        ssize_t done = write(line->output, bytes + written, count - written);
         if (done >= 0) {
             written += (size_t)done;
             if (done > 0) tries = 0;
-        } else if (errno != EINTR && !(errno == EAGAIN && line->output_kind != KIND_FILE)) {
+        } else if (errno != EINTR) {
             int error = errno;
             if (make_space(line, count - written, &tries)) continue;
             ctransport_fail(line, ctransport_reason_output, error);

@@ -80,6 +80,12 @@ void ctransport_forget_wakes(ctransport_line *line) {
     (void)drained;
 }
 
+/// Creates a socket that child processes do not inherit; before 8.17 libcurl's own sockets stay open across exec.
+static int open_socket(void *context, int purpose, struct socket_address *address) {
+    (void)context, (void)purpose;
+    return socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
+}
+
 int ctransport_begin(ctransport_line *line) {
     const ctransport_library *curl = line->curl;
     ctransport_end(line);
@@ -118,6 +124,7 @@ int ctransport_begin(ctransport_line *line) {
     SET(OPT_READDATA, line);
     SET(OPT_SEEKFUNCTION, ctransport_give_again);
     SET(OPT_SEEKDATA, line);
+    SET(OPT_OPENSOCKETFUNCTION, open_socket);
     SET(OPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(OPT_SSLVERSION, (long)SSL_VERSION_1_2);
     if (code != 0) return code;
@@ -160,7 +167,6 @@ int ctransport_send_bytes(ctransport_line *line, const void *bytes, size_t count
 
 void ctransport_receive(ctransport_line *line, int descriptor, int64_t limit) {
     line->output = descriptor;
-    line->output_kind = descriptor < 0 ? KIND_FILE : ctransport_kind_of(descriptor);
     line->limit = limit;
 }
 

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 // The parts of curl/curl.h and curl/multi.h that this module uses.
@@ -45,6 +46,7 @@ enum {
     OPT_SSL_ENABLE_ALPN = 226,
 
     INFO_RESPONSE_CODE = 0x200000 + 2,
+    INFO_REQUEST_SIZE = 0x200000 + 12,
     INFO_HTTP_CONNECTCODE = 0x200000 + 22,
     INFO_NUM_CONNECTS = 0x200000 + 26,
     INFO_CONTENT_LENGTH_DOWNLOAD_T = 0x600000 + 15,
@@ -71,8 +73,6 @@ enum {
 enum { MOST_CONNECTIONS = 4 };
 // The number of bytes that curl reads at a time, which is also about the memory that a transfer takes.
 enum { BUFFER_SIZE = 64 * 1024 };
-// The number of bytes that a writable pipe accepts without blocking, pipe(7).
-enum { PIPE_STEP = 4096 };
 // The length up to which an unwanted body is read, because reading it costs less than a new connection.
 enum { MOST_DISCARDED = 256 * 1024 };
 // The stall limit divided by this number of nanoseconds is the minimum number of bytes in twice the stall limit: on
@@ -88,6 +88,14 @@ struct message {
         void *anything;
         int result;
     } data;
+};
+
+struct socket_address {
+    int family;
+    int type;
+    int protocol;
+    unsigned length;
+    struct sockaddr address;
 };
 
 struct wait_descriptor {
@@ -125,8 +133,6 @@ struct ctransport_library {
     struct message *(*multi_info_read)(void *, int *);
 };
 
-enum kind { KIND_FILE, KIND_SOCKET, KIND_OTHER };
-
 struct ctransport_line {
     const ctransport_library *curl;
     // `easy` is the handle of the present transfer; NULL if there is none.
@@ -144,9 +150,8 @@ struct ctransport_line {
     // can raise SIGPIPE: curl protects its own calls, but a TLS library may not.
     bool has_used_tls;
 
-    // A descriptor, or ctransport_to_memory.
+    // The descriptor of a regular file, or ctransport_to_memory.
     int output;
-    enum kind output_kind;
     int64_t limit, received;
     char *body;
     size_t body_capacity;
@@ -181,11 +186,9 @@ int64_t ctransport_now(void);
 /// not count against the server.
 void ctransport_note(ctransport_line *line, size_t count, int64_t begin);
 /// Blocks SIGPIPE in the calling thread until ctransport_release_broken_pipe is called with the same set, so that
-/// writing to a closed connection or to a pipe without a reader is only an error.
+/// writing to a closed connection is only an error.
 void ctransport_hold_broken_pipe(sigset_t *previous);
 void ctransport_release_broken_pipe(const sigset_t *previous);
-/// Returns the kind of a descriptor, which determines whether writes to it or reads from it may block.
-enum kind ctransport_kind_of(int descriptor);
 /// Callbacks that curl calls.
 size_t ctransport_take_piece(char *bytes, size_t size, size_t number, void *line);
 size_t ctransport_take_head(char *bytes, size_t size, size_t number, void *line);

@@ -118,7 +118,7 @@ void ctransport_release_broken_pipe(const sigset_t *previous) {
 
 int ctransport_perform(ctransport_line *line) {
     if (!line->is_plain) line->has_used_tls = true;
-    if (!line->has_used_tls && line->output_kind != KIND_OTHER) return transfer(line);
+    if (!line->has_used_tls) return transfer(line);
     sigset_t previous;
     ctransport_hold_broken_pipe(&previous);
     int code = transfer(line);
@@ -154,6 +154,8 @@ long ctransport_status(const ctransport_line *line) { return number_of(line, INF
 long ctransport_proxy_status(const ctransport_line *line) { return number_of(line, INFO_HTTP_CONNECTCODE); }
 
 long ctransport_connections(const ctransport_line *line) { return number_of(line, INFO_NUM_CONNECTS); }
+
+bool ctransport_has_sent(const ctransport_line *line) { return number_of(line, INFO_REQUEST_SIZE) > 0; }
 
 void *ctransport_take_body(ctransport_line *line, size_t *count) {
     void *body = line->body;

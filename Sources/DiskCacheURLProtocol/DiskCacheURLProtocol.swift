@@ -175,9 +175,9 @@ extension FetchRequest {
         let names = Set(own.keys.map { $0.lowercased() })
         let common = (configuration.httpAdditionalHeaders ?? [:]).map { ("\($0.key.base)", "\($0.value)") }
         fields = own.map { ($0.key, $0.value) } + common.filter { !names.contains($0.0.lowercased()) }
-        // An infinite or very long limit, or NaN, is never reached.
+        // No limit, an infinite or a very long one, or NaN, is never reached.
         let seconds = request.timeoutInterval
-        stallLimit = .seconds(abs(seconds) < 1e9 ? seconds : 1e9)
+        stallLimit = .seconds(seconds > 0 && seconds < 1e9 ? seconds : 1e9)
         switch request.cachePolicy {
         case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: mode = .reload
         case .returnCacheDataElseLoad: mode = .cacheFirst

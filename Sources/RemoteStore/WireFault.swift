@@ -3,7 +3,7 @@
 /// Why bytes from a server, or from a file that other users may write, are invalid.
 ///
 /// Callers treat each fault as a miss.
-package enum WireFault: String, Error, Sendable {
+enum WireFault: String, Error, Sendable {
     /// The bytes can't be decoded.
     case malformed
     /// The bytes exceed a limit of length, depth or number.

@@ -15,7 +15,7 @@ extension CurlSession {
             throw TransportError(code, "\(request.place): the proxy answers \(answer)")
         }
         let words = unsafe String(cString: ctransport_message(session, code))
-        throw TransportError(curl: code, words, request.place)
+        throw TransportError(curl: code, words, request.place, hasSent: unsafe ctransport_has_sent(session))
     }
 
     /// Throws an error if this module, and not libcurl, ended the transfer.

@@ -36,7 +36,6 @@ package struct TransportError: Error, Sendable, Equatable {
         case headTooLarge
         /// The response is not HTTP, or its encoding can't be decoded.
         case protocolViolation
-        /// The descriptor of the request body can't be read (see ``TransportError/cause``), or ends before the stated
         /// The disk, or a quota, is full; the bytes that were written remain.
         case noSpace
         /// The descriptor for the body can't be written; see ``TransportError/cause``.
@@ -53,18 +52,23 @@ package struct TransportError: Error, Sendable, Equatable {
     package let message: String
     /// The error of the failed system call, if any.
     package let cause: Errno?
+    /// Whether any of the request was sent: if a kept connection breaks, libcurl sends the request again over a new one,
+    /// which may fail earlier.
+    package let hasSent: Bool
 
-    package init(_ code: Code, _ message: String, cause: Errno? = nil) {
+    package init(_ code: Code, _ message: String, cause: Errno? = nil, hasSent: Bool = false) {
         self.code = code
         self.message = message
         self.cause = cause
+        self.hasSent = hasSent
     }
 }
 
 extension TransportError {
-    /// Whether this kind of error occurs before any of the request is sent.
+    /// Whether the error occurred before any of the request was sent.
     package var isBeforeRequest: Bool {
-        switch code {
+        if hasSent { return false }
+        return switch code {
         case .libraryMissing, .invalidRequest, .unsupportedScheme, .nameNotResolved, .connectionFailed,
             .proxyForbidden, .tls:
             true
@@ -92,7 +96,7 @@ extension TransportError {
     ///   - curl: a CURLcode, libcurl-errors(3).
     ///   - words: libcurl's message.
     ///   - place: the URL without its secrets.
-    init(curl: Int32, _ words: String, _ place: String) {
+    init(curl: Int32, _ words: String, _ place: String, hasSent: Bool = false) {
         let code: Code =
             switch curl {
             // libcurl also reports 1 for other HTTP versions and for an invalid status.
@@ -111,7 +115,7 @@ extension TransportError {
             case 63: .tooLarge
             default: .other
             }
-        self.init(code, "\(place): \(Self.withoutCredentials(words))")
+        self.init(code, "\(place): \(Self.withoutCredentials(words))", hasSent: hasSent)
     }
 
     /// Returns libcurl's message without a user and password: it quotes the URL of an invalid proxy completely.

@@ -13,7 +13,8 @@ package struct TransportRequest: Sendable {
     package enum Output: Sendable {
         /// The body is returned in ``TransportResponse/body``.
         case memory
-        /// A descriptor, written in pieces of at most 64 KiB; a slow reader of a pipe slows the server down.
+        /// The descriptor of a regular file, written in pieces of at most 64 KiB. Writes to a file of another kind may block
+        /// for any time, or raise SIGPIPE.
         case descriptor(Int32)
     }
 

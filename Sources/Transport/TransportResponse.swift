@@ -40,13 +40,12 @@ package struct TransportResponse: Sendable {
     }
 
     /// Whether the end of the body is ambiguous (RFC 9112, section 6.3).
-    private var hasConflictingLengths: Bool {
-        var first: String?
-        for field in fields where field.isNamed("content-length") {
-            if let first, first != field.value { return true }
-            first = field.value
-        }
-        return false
+    ///
+    /// A recipient may merge repeated fields into one list; libcurl reads only its first number.
+    private var hasConflictingLengths: Bool { Set(lengths).count > 1 }
+
+    private var lengths: [Substring] {
+        values("content-length").flatMap { $0.split { ", \t".contains($0) } }
     }
 
     /// Returns whether one of these transfer codings compresses (RFC 9112, section 7.2).
@@ -59,8 +58,8 @@ package struct TransportResponse: Sendable {
 
     /// The length of the body as transferred, in bytes; nil unless the server states exactly one.
     package var contentLength: Int64? {
-        let values = Set(values("content-length"))
-        return values.count == 1 ? values.first.flatMap { Int64($0) } : nil
+        let lengths = Set(lengths)
+        return lengths.count == 1 ? lengths.first.flatMap { Int64($0) } : nil
     }
 }
 

@@ -73,6 +73,18 @@ import Testing
         #expect(response.body == Data("abc".utf8))
     }
 
+    @Test func `a list of different lengths is an error`() async throws {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: "
+        try await expect(.protocolViolation, from: head + "3, 8\r\n\r\nabcdefgh")
+        // Some versions of libcurl accept no list at all.
+        let server = try LoopbackServer { peer in
+            peer.send(head + "3, 3\r\n\r\nabc")
+            return false
+        }
+        let response = try? await transport.perform(TransportRequest(server.url()))
+        #expect(response?.contentLength ?? 3 == 3)
+    }
+
     @Test func `a head that never ends is an error`() async throws {
         let server = try LoopbackServer { peer in
             peer.send("HTTP/1.1 200 OK\r\n")

@@ -52,6 +52,18 @@ import Testing
         #expect(refusal(.network(host: "no.such.name.invalid", port: port))?.code == .connectionFailed)
     }
 
+    @Test func `a failed name lookup ends for all threads that wait for it`() {
+        let place = SocketPlace.network(host: "no.such.name.either.invalid", port: 1)
+        let codes = Locked<[TransportError.Code?]>([])
+        for _ in 0..<10 {
+            onThreads(8) { _ in
+                let code = refusal(place)?.code
+                codes.withLock { $0.append(code) }
+            }
+        }
+        #expect(codes.withLock { $0 } == Array(repeating: .connectionFailed, count: 80))
+    }
+
     @Test func `an unresponsive address leaves time for the next`() throws {
         let server = try LoopbackServer { _ in false }
         // A socket that listens but never accepts drops new connections once its queue is full.

@@ -97,36 +97,6 @@ import Testing
         #expect(server.connections == 0)
     }
 
-    @Test func `cancelling ends a transfer whose reader has stopped reading`() async throws {
-        let sent = Locked<Int>.Box(0)
-        let server = try LoopbackServer { peer in
-            peer.send("HTTP/1.1 200 OK\r\n\r\n")
-            let piece = [UInt8](repeating: 1, count: 65536)
-            while peer.send(piece) { sent.value.withLock { $0 += piece.count } }
-            return false
-        }
-        let pipe = try Platform.Pipe()
-        var request = TransportRequest(server.url())
-        request.output = .descriptor(pipe.writing.rawValue)
-        // A stalled reader is not a stalled server.
-        request.stallLimit = .seconds(3600)
-        let limited = request
-        let task = Task { await expectFailure(.cancelled, transport, limited) }
-        // Once the pipe and the socket buffers are full, the server is held up.
-        var before = -1
-        await waitUntil("the server is held up") {
-            let now = sent.value.withLock { $0 }
-            defer { before = now }
-            usleep(50_000)
-            return now > 0 && now == before
-        }
-        let most = sent.value.withLock { $0 }
-        #expect(most < 64 << 20)
-        task.cancel()
-        #expect(await task.value != nil)
-        withExtendedLifetime(pipe) {}
-    }
-
     @Test func `a transfer that waits for a thread ends at its deadline or when cancelled`() async throws {
         let transport = Transport(mostTransfers: 1)
         let server = try silentServer()
@@ -214,18 +184,5 @@ import Testing
         let result = try #require(outcome.value.withLock { $0 })
         #expect(throws: TransportError.self) { try result.get() }
         if case .failure(let error) = result { #expect(error.code == .noResources) }
-    }
-
-    @Test func `a closed pipe as output is an error and does not end the process`() async throws {
-        let server = try LoopbackServer { $0.answer("200 OK", [], [UInt8](repeating: 1, count: 1_000_000)) }
-        let broken = try Platform.Pipe()
-        let writing = dup(broken.writing.rawValue)
-        defer { close(writing) }
-        _ = consume broken
-        var request = TransportRequest(server.url())
-        request.output = .descriptor(writing)
-        #expect(await expectFailure(.outputFailed, transport, request)?.cause == .brokenPipe)
-        let error = #expect(throws: TransportError.self) { try blocking(transport, request) }
-        #expect(error?.cause == .brokenPipe)
     }
 }

@@ -105,6 +105,42 @@ import Testing
         #expect(try await transport.perform(TransportRequest(server.url())).connections == 0)
     }
 
+    @Test func `a request that was sent before its connection broke counts as sent`() async throws {
+        let started = Locked<LoopbackServer?>(nil)
+        let server = try LoopbackServer { peer in
+            guard peer.path == "/once" else { return peer.answer() }
+            _ = peer.read(3)
+            // libcurl connects again in vain.
+            started.withLock { $0?.stop() }
+            return false
+        }
+        started.withLock { $0 = server }
+        let transport = Transport(mostTransfers: 1)
+        #expect(try await transport.perform(TransportRequest(server.url())).status == 200)
+        var request = TransportRequest(server.url("/once"), method: "PUT")
+        request.body = Data([1, 2, 3])
+        let error = await #expect(throws: TransportError.self) { try await transport.perform(request) }
+        #expect(error?.code == .connectionFailed && error?.isBeforeRequest == false)
+        let other = await #expect(throws: TransportError.self) { try await transport.perform(request) }
+        #expect(other?.code == .connectionFailed && other?.isBeforeRequest == true)
+    }
+
+    @Test func `child processes inherit no connection`() async throws {
+        let server = try LoopbackServer { $0.answer() }
+        _ = try await transport.perform(TransportRequest(server.url()))
+        let connections = (0..<Int32(1024)).filter { number in
+            var address = sockaddr_in()
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let code = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(number, $0, &length) }
+            }
+            return code == 0 && address.sin_family == sa_family_t(AF_INET)
+                && UInt16(bigEndian: address.sin_port) == server.port
+        }
+        #expect(!connections.isEmpty)
+        #expect(connections.allSatisfy { fcntl($0, F_GETFD) & FD_CLOEXEC != 0 })
+    }
+
     @Test func `the disposition decides whether a body is discarded or stopped`() async throws {
         let server = try LoopbackServer { $0.answer("500 Error", [], [1, 2, 3]) }
         var request = TransportRequest(server.url())

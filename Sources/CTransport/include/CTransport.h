@@ -129,7 +129,7 @@ void ctransport_wake(ctransport_line *_Nonnull line);
 
 /// Returns the reason why the transfer ended.
 ///
-/// This function and those up to ctransport_connections can be called after a transfer, and in `decide`.
+/// This function and those up to ctransport_has_sent can be called after a transfer, and in `decide`.
 int ctransport_reason(const ctransport_line *_Nonnull line);
 /// Returns the errno of a failed read or write.
 int ctransport_errno(const ctransport_line *_Nonnull line);
@@ -144,6 +144,8 @@ long ctransport_status(const ctransport_line *_Nonnull line);
 long ctransport_proxy_status(const ctransport_line *_Nonnull line);
 /// Returns the number of connections that were opened for the transfer; 0 if an existing one was used.
 long ctransport_connections(const ctransport_line *_Nonnull line);
+/// Returns whether any of the request was sent, also over a connection that broke before the present one.
+bool ctransport_has_sent(const ctransport_line *_Nonnull line);
 /// Returns the body in memory, which the caller must free with free(3); NULL if there is none.
 void *_Nullable ctransport_take_body(ctransport_line *_Nonnull line, size_t *_Nonnull count);
 

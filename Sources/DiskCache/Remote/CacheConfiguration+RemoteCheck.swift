@@ -17,6 +17,9 @@ extension CacheConfiguration.Remote {
             guard (server.kind == .redis) == isRedis || server.kind == nil else {
                 throw Self.fault("servers", "\(address.name): kind and scheme do not go together")
             }
+            guard server.kind != .s3 || !(address.path + path).contains(where: { "%?".contains($0) }) else {
+                throw Self.fault("servers", "\(address.name): on S3 a path can't have % or ?")
+            }
             guard server.weight >= 0, server.weight.isFinite else {
                 throw Self.fault(
                     "servers",

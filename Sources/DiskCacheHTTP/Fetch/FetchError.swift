@@ -54,12 +54,19 @@ public struct FetchError: Error, Sendable, Equatable {
     package let cause: Errno?
     /// Whether the caller's time limit prevented a further attempt.
     var isCutShort = false
+    /// Whether the error occurred before any of the request was sent.
+    private(set) var isBeforeRequest: Bool
 
     init(_ code: Code, _ message: String, status: Int? = nil, cause: Errno? = nil) {
         self.code = code
         self.message = message
         self.status = status
         self.cause = cause
+        isBeforeRequest =
+            switch code {
+            case .invalidURL, .invalidRequest, .unreachable, .tls, .libraryMissing: true
+            default: false
+            }
     }
 }
 
@@ -85,6 +92,7 @@ extension FetchError {
             case .cancelled, .noResources, .other: .other
             }
         self.init(code, error.message, status: error.code == .proxyForbidden ? 407 : nil)
+        isBeforeRequest = error.isBeforeRequest
     }
 
     /// Whether a retry may succeed.
@@ -100,14 +108,6 @@ extension FetchError {
     var tellsOfServer: Bool {
         switch code {
         case .unreachable, .timedOut, .truncated, .protocolViolation, .tls, .libraryMissing, .other: true
-        default: false
-        }
-    }
-
-    /// Whether an error of this kind occurs before any of the request is sent.
-    var isBeforeRequest: Bool {
-        switch code {
-        case .invalidURL, .invalidRequest, .unreachable, .tls, .libraryMissing: true
         default: false
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CacheStore
-package import DiskCache
+import CacheStore
+import DiskCache
 import Platform
 
 /// The credentials for each server, as lines `host = user:password` from a file or the environment.
@@ -14,34 +14,36 @@ import Platform
 /// ```
 ///
 /// Secrets never appear in output or in errors.
-package struct RemoteCredentials: Sendable {
+struct RemoteCredentials: Sendable {
     /// The credentials for one host.
-    package struct Entry: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
-        /// The user; may be empty.
-        package let user: String
-        package let secret: String
-        /// The parts of the text after the first colon; a password may itself contain colons.
-        package let rest: [String]
+    struct Entry: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
+        /// The user, or the access key; may be empty.
+        let user: String
+        /// The password, which may contain colons.
+        let secret: String
 
         /// The user, without the secret.
-        package var description: String { "credentials of \(user)" }
-        package var debugDescription: String { description }
+        var description: String { "credentials of \(user)" }
+        var debugDescription: String { description }
+
+        /// For S3 the secret key: the part before the first colon.
+        var secretKey: Substring { secret.prefix { $0 != ":" } }
+
+        /// For S3 the token of a session, which may contain colons; nil if there is none.
+        var sessionToken: Substring? {
+            secretKey.endIndex == secret.endIndex ? nil : secret[secretKey.endIndex...].dropFirst()
+        }
     }
 
     private var entries: [String: Entry] = [:]
 
-    /// Creates empty credentials.
-    package init() {}
-
-    package init(text: String) {
+    init(text: String) {
         for line in text.split(whereSeparator: \.isNewline) {
             let halves = line.split(separator: "=", maxSplits: 1).map(Self.trimmed)
             guard halves.count == 2, !line.drop(while: \.isWhitespace).hasPrefix("#") else { continue }
-            let parts = halves[1].split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-            guard parts.count >= 2 else { continue }
-            let secret = parts.dropFirst().joined(separator: ":")
-            let entry = Entry(user: parts[0], secret: secret, rest: Array(parts.dropFirst()))
-            entries[halves[0].lowercased()] = entry
+            guard let colon = halves[1].firstIndex(of: ":") else { continue }
+            let secret = halves[1][colon...].dropFirst()
+            entries[halves[0].lowercased()] = Entry(user: String(halves[1][..<colon]), secret: String(secret))
         }
     }
 
@@ -55,7 +57,7 @@ package struct RemoteCredentials: Sendable {
     ///
     /// - Throws: ``CacheError/Code/untrusted`` if other users may read or write the file, or if it belongs to a user
     ///   other than this one and root.
-    package init(from path: String?) throws(CacheError) {
+    init(from path: String?) throws(CacheError) {
         guard let path else {
             let bytes = CurrentProcess.environmentBytes("DISKCACHE_REMOTE_CREDENTIALS") ?? []
             self.init(text: String(decoding: bytes, as: UTF8.self))
@@ -90,7 +92,7 @@ package struct RemoteCredentials: Sendable {
     }
 
     /// Returns the credentials for a server, by its host and port, or else by its host; for a Unix socket, by its path.
-    package func entry(for address: RemoteAddress) -> Entry? {
+    func entry(for address: RemoteAddress) -> Entry? {
         if let path = address.socketPath { return entries[path.lowercased()] }
         let exact = entries["\(address.host):\(address.port)"]
         return exact ?? entries[address.authority] ?? entries[address.host]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CacheStore
+import CacheStore
 
 /// The contents of the file `outbox` (`OutboxFile`): the changes that the servers don't have yet, oldest first.
 ///
@@ -12,14 +12,12 @@ package import CacheStore
 ///
 /// The number of keys and the total length of their contents are limited; a single value may exceed the limit of the
 /// length. Further changes are refused: other machines then have to compute those values.
-package struct Outbox: Sendable {
+struct Outbox: Sendable {
     /// The limits of pending changes.
-    package struct Limits: Sendable {
-        package var records = 65_536
+    struct Limits: Sendable {
+        var records = 65_536
         /// The maximum total length in bytes of the contents, which the cache must keep until they are sent.
-        package var bytes = 1 << 30
-
-        package init() {}
+        var bytes = 1 << 30
     }
 
     private let limits: Limits
@@ -28,39 +26,39 @@ package struct Outbox: Sendable {
     private var nextPlace = 0
     /// The time, in milliseconds since 1970, until which a server may still carry out an unanswered request, by the
     /// digest of the key.
-    package private(set) var doubts: [Digest: Int64] = [:]
+    private(set) var doubts: [Digest: Int64] = [:]
     /// The total length in bytes of the pending contents.
-    package private(set) var waitingBytes = 0
+    private(set) var waitingBytes = 0
     /// The number of records read, including superseded ones.
     private var recordsRead = 0
 
     /// Creates an empty outbox.
-    package init(_ limits: Limits = Limits()) {
+    init(_ limits: Limits = Limits()) {
         self.limits = limits
     }
 
-    package var count: Int { waiting.count }
+    var count: Int { waiting.count }
 
     /// The number of records that were refused because of the limits.
-    package private(set) var refusedRecords = 0
+    private(set) var refusedRecords = 0
 
     /// Returns whether a change of this key is pending.
-    package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil }
+    func contains(_ entry: Digest) -> Bool { waiting[entry] != nil }
 
     /// Returns whether exactly this record is still pending.
-    package func contains(_ record: OutboxRecord) -> Bool {
+    func contains(_ record: OutboxRecord) -> Bool {
         waiting[record.entry]?.record.number == record.number
     }
 
     /// The pending records, oldest first.
-    package var pending: [OutboxRecord] {
+    var pending: [OutboxRecord] {
         waiting.values.sorted { $0.place < $1.place }.map { $0.record }
     }
 
     /// Whether the file should be replaced by ``compacted()``.
     ///
     /// Either most of its records are superseded, or the file is half full and would become shorter by an eighth.
-    package var needsCompaction: Bool {
+    var needsCompaction: Bool {
         let needed = waiting.count + doubts.count
         if recordsRead > 1024, recordsRead > 4 * needed { return true }
         return recordsRead > Self.manyRecords && recordsRead > needed + needed / 8
@@ -70,7 +68,7 @@ package struct Outbox: Sendable {
     private static let manyRecords = Int(OutboxFile.longest) / OutboxRecord.size / 2
 
     /// Returns the shortest file with the same contents.
-    package func compacted() -> [UInt8] {
+    func compacted() -> [UInt8] {
         let doubts = doubts.map { entry, moment in
             OutboxRecord(number: OutboxRecord.freshNumber(), entry: entry, work: .doubt(until: moment))
         }
@@ -87,7 +85,7 @@ package struct Outbox: Sendable {
     }
 
     /// Reads the next record of the file.
-    package mutating func read(_ record: OutboxRecord) {
+    mutating func read(_ record: OutboxRecord) {
         recordsRead += 1
         switch record.work {
         case .doubt(let moment): doubt(record.entry, until: moment)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Redis commands: arrays of bulk strings, which are the same in versions 2 and 3 of the protocol.
-package enum RedisCommand {
+/// Redis commands: arrays of bulk strings.
+enum RedisCommand {
     /// Encodes a command and its arguments, which may contain any bytes.
-    package static func encode(_ arguments: [[UInt8]]) -> [UInt8] {
+    static func encode(_ arguments: [[UInt8]]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(arguments.reduce(16) { $0 + $1.count + 16 })
         bytes.append(contentsOf: "*\(arguments.count)\r\n".utf8)
@@ -15,58 +15,46 @@ package enum RedisCommand {
         return bytes
     }
 
-    /// Requests version 3 of the protocol, and logs in if a password is given; servers before 6.0 reply with an error.
-    package static func hello(user: String? = nil, password: String? = nil) -> [UInt8] {
-        guard let password else { return encode(["HELLO", "3"].map(bytes)) }
-        return encode(["HELLO", "3", "AUTH", user ?? "default", password].map(bytes))
-    }
-
-    package static func authenticate(user: String? = nil, password: String) -> [UInt8] {
+    static func authenticate(user: String? = nil, password: String) -> [UInt8] {
         encode(["AUTH"].map(bytes) + (user.map { [bytes($0)] } ?? []) + [bytes(password)])
     }
 
-    package static func select(database: Int) -> [UInt8] {
+    static func select(database: Int) -> [UInt8] {
         encode(["SELECT", String(database)].map(bytes))
     }
 
-    package static func get(_ key: [UInt8]) -> [UInt8] {
+    static func get(_ key: [UInt8]) -> [UInt8] {
         encode([bytes("GET"), key])
     }
 
     /// Requests the first `count` bytes of a value; the reply is an empty string if there is none.
-    package static func get(_ key: [UInt8], first count: Int) -> [UInt8] {
+    static func get(_ key: [UInt8], first count: Int) -> [UInt8] {
         encode([bytes("GETRANGE"), key, bytes("0"), bytes(String(count - 1))])
     }
 
     /// Stores a value.
     ///
     /// - Parameter lifetime: The time to live in milliseconds, at least 1; nil for no limit.
-    package static func set(_ key: [UInt8], _ value: [UInt8], lifetime: Int64? = nil) -> [UInt8] {
+    static func set(_ key: [UInt8], _ value: [UInt8], lifetime: Int64? = nil) -> [UInt8] {
         let terms = lifetime.map { ["PX", String(max(1, $0))].map(bytes) } ?? []
         return encode([bytes("SET"), key, value] + terms)
     }
 
     /// Makes the next transaction of the connection fail if the value of the key changes before it.
-    package static func watch(_ key: [UInt8]) -> [UInt8] {
+    static func watch(_ key: [UInt8]) -> [UInt8] {
         encode([bytes("WATCH"), key])
     }
 
-    package static let unwatch = encode([bytes("UNWATCH")])
+    static let unwatch = encode([bytes("UNWATCH")])
     /// Returns the server's time: seconds since the beginning of 1970, and microseconds.
-    package static let time = encode([bytes("TIME")])
+    static let time = encode([bytes("TIME")])
     /// Begins a transaction, and carries it out; the reply of the latter is null if a watched value has changed.
-    package static let multi = encode([bytes("MULTI")])
-    package static let exec = encode([bytes("EXEC")])
+    static let multi = encode([bytes("MULTI")])
+    static let exec = encode([bytes("EXEC")])
 
-    package static func exists(_ key: [UInt8]) -> [UInt8] {
-        encode([bytes("EXISTS"), key])
-    }
-
-    package static func delete(_ key: [UInt8]) -> [UInt8] {
+    static func delete(_ key: [UInt8]) -> [UInt8] {
         encode([bytes("DEL"), key])
     }
-
-    package static let ping = encode([bytes("PING")])
 
     private static func bytes(_ text: String) -> [UInt8] {
         Array(text.utf8)

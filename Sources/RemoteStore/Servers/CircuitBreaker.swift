@@ -21,36 +21,34 @@ import Platform
 /// the caller repeats the step. A prompt answer of a server without faults changes nothing, and so costs only a load. The
 /// word 0, as in a new control file, is a closed breaker without faults, and so is an invalid word. A time that is
 /// further ahead than any pause was recorded before the last boot, and counts as past.
-package struct CircuitBreaker: Sendable, Hashable {
+struct CircuitBreaker: Sendable, Hashable {
     /// The pauses and time limits, in milliseconds.
-    package struct Terms: Sendable, Hashable {
+    struct Terms: Sendable, Hashable {
         /// The maximum of the first pause; the minimum is half of it.
-        package var firstPause: UInt64 = 1_000
+        var firstPause: UInt64 = 1_000
         /// The longest pause, however many probes have failed.
-        package var longestPause: UInt64 = 30_000
+        var longestPause: UInt64 = 30_000
         /// How long a probe may take before another one may be sent; longer than the time limit of a request.
-        package var probeLimit: UInt64 = 2_000
+        var probeLimit: UInt64 = 2_000
         /// Spreads the probes of many machines in time; must differ between machines.
-        package var seed: UInt64 = 0
-
-        package init() {}
+        var seed: UInt64 = 0
     }
 
-    package enum Phase: UInt64, Sendable {
+    enum Phase: UInt64, Sendable {
         case closed = 0
         case open = 1
         case probing = 2
     }
 
     /// The permission to send a request; the caller returns it with the verdict.
-    package enum Ticket: Sendable, Hashable {
+    enum Ticket: Sendable, Hashable {
         case ordinary
         /// The single request that decides whether the breaker closes.
         case probe(until: UInt64)
     }
 
     /// The outcome of a request.
-    package enum Verdict: Sendable {
+    enum Verdict: Sendable {
         /// An answer in time; a miss is an answer, too.
         case prompt
         /// An error, or no answer within the limit.
@@ -62,9 +60,9 @@ package struct CircuitBreaker: Sendable, Hashable {
     private static let mostFailures: UInt64 = 32
 
     /// The word in the control file.
-    package let word: UInt64
+    let word: UInt64
 
-    package init(word: UInt64 = 0) {
+    init(word: UInt64 = 0) {
         self.word = word & 3 == 3 ? 0 : word
     }
 
@@ -72,18 +70,18 @@ package struct CircuitBreaker: Sendable, Hashable {
         word = phase.rawValue | points << 2 | min(failures, Self.mostFailures) << 8 | moment << 16
     }
 
-    package var phase: Phase { Phase(rawValue: word & 3) ?? .closed }
+    var phase: Phase { Phase(rawValue: word & 3) ?? .closed }
     private var points: UInt64 { word >> 2 & 0x3f }
     private var failures: UInt64 { word >> 8 & 0xff }
 
     /// When the pause ends, or when the probe times out.
-    package var moment: UInt64 { word >> 16 }
+    var moment: UInt64 { word >> 16 }
 
     /// Returns the ticket for a request, or nil if no request may be sent now; and the breaker that must replace this one
     /// first.
     ///
     /// - Parameter now: Milliseconds of CLOCK_MONOTONIC.
-    package func asking(at now: UInt64, _ terms: Terms) -> (ticket: Ticket?, next: CircuitBreaker) {
+    func asking(at now: UInt64, _ terms: Terms) -> (ticket: Ticket?, next: CircuitBreaker) {
         guard phase != .closed else { return (.ordinary, self) }
         guard isMomentPast(at: now, terms) else { return (nil, self) }
         // Each probe needs a different time, so that a late verdict on a probe that timed out is recognized.
@@ -93,7 +91,7 @@ package struct CircuitBreaker: Sendable, Hashable {
     }
 
     /// Returns the breaker that must replace this one after a request.
-    package func judged(
+    func judged(
         _ verdict: Verdict,
         _ ticket: Ticket,
         at now: UInt64,

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CacheStore
+import CacheStore
 import Platform
-
-/// A server that stores a share of the values.
-package struct Server: Sendable, Hashable {
-    /// The name that identifies the server; all clients of the same servers must use the same names.
-    package let name: String
-    /// The share of the values, relative to the other servers' weights; 0 for no values.
-    package let weight: Double
-
-    package init(name: String, weight: Double = 1) {
-        self.name = name
-        self.weight = weight
-    }
-}
 
 /// The assignment of values to servers: highest random weight (Thaler and Ravishankar 1996), with weights by Schindelhauer
 /// and Schomaker 2005.
@@ -25,37 +12,36 @@ package struct Server: Sendable, Hashable {
 ///
 /// The scores are floating-point numbers. If the C libraries of two machines differ in the last bit of a logarithm, the
 /// machines disagree about one in 10^15 values, which then are misses.
-package struct Rendezvous: Sendable {
-    package let servers: [Server]
+struct Rendezvous: Sendable {
+    private let weights: [Double]
     private let seeds: [UInt64]
 
-    package init(_ servers: [Server]) {
-        self.servers = servers
-        seeds = servers.map { Digest(ofKey: $0.name).word(0) }
+    /// Creates the assignment.
+    ///
+    /// - Parameters:
+    ///   - names: The names of the servers; all clients of the same servers must use the same names.
+    ///   - weights: The share of the values of each server, relative to the others'; 0 for no values.
+    init(_ names: [String], weights: [Double]) {
+        self.weights = weights
+        seeds = names.map { Digest(ofKey: $0).word(0) }
     }
 
     /// Returns the index of the server that stores the value, or nil if all weights are 0.
     ///
     /// - Complexity: O(*n*) in the number of servers.
-    package func server(for digest: Digest) -> Int? {
+    func server(for digest: Digest) -> Int? {
         var best: Int?
         var bestScore = 0.0
-        for index in servers.indices {
+        for index in seeds.indices {
             let score = score(of: index, for: digest)
             if score > bestScore { (best, bestScore) = (index, score) }
         }
         return best
     }
 
-    /// Returns the servers by descending score: the first stores the value; if it is removed, the second does.
-    package func order(for digest: Digest) -> [Int] {
-        let scores = servers.indices.map { score(of: $0, for: digest) }
-        return servers.indices.filter { scores[$0] > 0 }.sorted { scores[$0] > scores[$1] }
-    }
-
     /// Returns a positive score, or 0 for a server without a share.
     private func score(of index: Int, for digest: Digest) -> Double {
-        let weight = servers[index].weight
+        let weight = weights[index]
         guard weight > 0, weight.isFinite else { return 0 }
         let hash = SplitMix64.mix(SplitMix64.mix(seeds[index] ^ digest.word(0)) &+ digest.word(1))
         // 52 bits and a half are represented exactly, so the fraction is neither 0 nor 1.

@@ -9,7 +9,7 @@ import Transport
 /// A server that stores bodies at paths, with GET, PUT and DELETE.
 ///
 /// With Bazel's HTTP cache protocol, a lookup takes one round trip if the value is inlined in its entry, else two.
-final class HTTPStore: RemoteClient {
+struct HTTPStore: RemoteClient {
     /// How the client authenticates itself.
     enum Identity: Sendable {
         case anybody
@@ -23,34 +23,14 @@ final class HTTPStore: RemoteClient {
         case plain
     }
 
-    private let transport: Transport
-    private let address: RemoteAddress
-    private let paths: RemotePaths
-    private let form: Form
-    private let identity: Identity
-    private let security: TransportSecurity
-    private let longest: Int64
-
-    /// Creates a store.
-    ///
-    /// - Parameter longest: the maximum length of a value in bytes.
-    init(
-        _ address: RemoteAddress,
-        _ paths: RemotePaths,
-        _ form: Form,
-        as identity: Identity,
-        _ security: TransportSecurity,
-        longest: Int64,
-        over transport: Transport
-    ) {
-        self.transport = transport
-        self.address = address
-        self.paths = paths
-        self.form = form
-        self.identity = identity
-        self.security = security
-        self.longest = longest
-    }
+    let address: RemoteAddress
+    let paths: RemotePaths
+    let form: Form
+    let identity: Identity
+    let security: TransportSecurity
+    /// The maximum length of a value in bytes.
+    let longest: Int64
+    let transport: Transport
 
     // MARK: Entries
 
@@ -62,17 +42,17 @@ final class HTTPStore: RemoteClient {
         }
         let action = try read(body)
         // Other clients of the server may store entries of another kind here.
-        guard let value = action.value, !action.standardOutput.isEmpty else { throw wrong() }
-        var parcel = RemoteEntry(record: action.standardOutput, bytes: Data(), digest: value.digest)
-        if let contents = value.contents {
+        guard !action.record.isEmpty else { throw wrong() }
+        var parcel = RemoteEntry(record: action.record, bytes: Data(), digest: action.digest)
+        if let contents = action.contents {
             parcel.bytes = Data(contents)
         } else {
-            guard Int64(value.length) <= longest else { return nil }
+            guard Int64(action.length) <= longest else { return nil }
             // The server may delete the content before the entry.
-            guard let bytes = try fetch(paths.content(value.digest), until: deadline) else {
+            guard let bytes = try fetch(paths.content(action.digest), until: deadline) else {
                 return nil
             }
-            guard bytes.count == value.length else { throw wrong() }
+            guard bytes.count == action.length else { throw wrong() }
             parcel.bytes = bytes
         }
         return parcel
@@ -184,7 +164,7 @@ final class HTTPStore: RemoteClient {
         let record =
             form == .plain
             ? Envelope.record(in: response.body.span)?.bytes
-            : (try? ActionResult(decoding: [UInt8](response.body)))?.standardOutput
+            : (try? ActionResult(decoding: [UInt8](response.body)))?.record
         return Present(record.flatMap { Record(decoding: $0, for: key) }?.version ?? .none, response)
     }
 
@@ -193,13 +173,13 @@ final class HTTPStore: RemoteClient {
 
     private func entry(for parcel: RemoteEntry) -> Data {
         if form == .plain { return Data(Envelope.seal(parcel)) }
-        let value = ActionResult.File(
-            path: ActionResult.valuePath,
+        let action = ActionResult(
             digest: parcel.digest,
             length: parcel.bytes.count,
-            contents: content(of: parcel) == nil ? [UInt8](parcel.bytes) : nil
+            contents: content(of: parcel) == nil ? [UInt8](parcel.bytes) : nil,
+            record: parcel.record
         )
-        return Data(ActionResult(files: [value], standardOutput: parcel.record).encoded())
+        return Data(action.encoded())
     }
 
     /// The value, if it is stored beside its entry.
@@ -258,30 +238,28 @@ final class HTTPStore: RemoteClient {
     }
 
     private func check(_ response: TransportResponse, _ method: String) throws(RemoteFailure) {
+        let kind: RemoteFailure.Kind
         switch response.status {
         case 200..<300: return
-        case 507 where method == "PUT":
-            throw RemoteFailure(.full, "\(address.name): it is full: status 507")
+        case 507 where method == "PUT": kind = .full
         // The server is overloaded (429) or fails: a later request may succeed.
-        case 408, 425, 429, 500...: break
+        case 408, 425, 429, 500...: kind = .failed
         // The session token of S3 has expired and may be renewed, or S3 did not receive the request in time.
-        case 400 where isSigned && Self.mayPass(response.body):
-            throw RemoteFailure(.denied, "\(address.name): \(method): status 400")
+        case 400 where isSigned && Self.mayPass(response.body): kind = .denied
         // S3 returns 403 for a missing object if the client may not list objects.
-        case 403 where method == "GET":
-            throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
+        case 403 where method == "GET": kind = .refused
         // Authentication for the server or a proxy is missing, a token has expired, a clock is wrong, or the server
         // redirects.
-        case 300..<400, 401, 403, 407, 421:
-            throw RemoteFailure(.denied, "\(address.name): \(method): status \(response.status)")
-        default: throw RemoteFailure(.refused, "\(address.name): \(method): status \(response.status)")
+        case 300..<400, 401, 403, 407, 421: kind = .denied
+        default: kind = .refused
         }
         // A gateway sends 502 and 504 for a server that may still be processing the request (RFC 9110, sections 15.6.3
         // and 15.6.5).
         let isOutcomeUnknown = response.status == 502 || response.status == 504
+        let words = kind == .full ? "it is full" : method
         throw RemoteFailure(
-            .failed,
-            "\(address.name): \(method): status \(response.status)",
+            kind,
+            "\(address.name): \(words): status \(response.status)",
             isOutcomeUnknown: isOutcomeUnknown
         )
     }
@@ -310,14 +288,7 @@ final class HTTPStore: RemoteClient {
         do throws(TransportError) {
             return try transport.performAndWait(request)
         } catch {
-            let kind: RemoteFailure.Kind =
-                switch error.code {
-                case .timedOut: .slow
-                case .tooLarge: .tooLong
-                case .headTooLarge: .wrong
-                default: .failed
-                }
-            throw RemoteFailure(kind, error.message, isOutcomeUnknown: !error.isBeforeRequest)
+            throw RemoteFailure(.init(error), error.message, isOutcomeUnknown: !error.isBeforeRequest)
         }
     }
 

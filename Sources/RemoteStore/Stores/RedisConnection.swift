@@ -22,7 +22,7 @@ final class RedisConnection: @unchecked Sendable {
         do throws(TransportError) {
             socket = try StreamSocket(to: place, until: deadline)
         } catch {
-            throw RemoteFailure(error.code == .timedOut ? .slow : .failed, "\(name): \(error)")
+            throw RemoteFailure(.init(error), "\(name): \(error)")
         }
         self.name = name
         decoder = RedisDecoder(limits)
@@ -62,10 +62,7 @@ final class RedisConnection: @unchecked Sendable {
 
     private func reply(until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RedisReply {
         while true {
-            if let reply = try nextReply() {
-                if case .push = reply { continue }
-                return reply
-            }
+            if let reply = try nextReply() { return reply }
             let bytes = try passing { () throws(Errno) in try socket.read(upTo: 64 * 1024, until: deadline) }
             if bytes.isEmpty {
                 throw RemoteFailure(.failed, "\(name): the connection was closed", isOutcomeUnknown: true)

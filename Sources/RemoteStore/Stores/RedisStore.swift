@@ -122,14 +122,15 @@ final class RedisStore: RemoteClient {
         _ deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> ChangeVersion? {
         let usual = RedisCommand.get(name, first: Envelope.usualBeginning)
-        var replies = try connection.ask([RedisCommand.watch(name), usual], until: deadline)
-        if case .bulk(let bytes)? = replies.last, let found = Envelope.record(in: bytes.span),
+        let replies = try connection.ask([RedisCommand.watch(name), usual], until: deadline)
+        if let refused = replies.first(where: { $0.errorCode != nil }) { throw unexpected(refused) }
+        var reply = replies.last ?? .null
+        if case .bulk(let bytes) = reply, let found = Envelope.record(in: bytes.span),
             found.needed > bytes.count
         {
-            replies = [try connection.ask(RedisCommand.get(name, first: found.needed), until: deadline)]
+            reply = try connection.ask(RedisCommand.get(name, first: found.needed), until: deadline)
         }
-        if let refused = replies.first(where: { $0.errorCode != nil }) { throw unexpected(refused) }
-        guard case .bulk(let bytes)? = replies.last else { throw unexpected(replies.last ?? .null) }
+        guard case .bulk(let bytes) = reply else { throw unexpected(reply) }
         if bytes.isEmpty { return nil }
         let record = Envelope.record(in: bytes.span).flatMap { Record(decoding: $0.bytes, for: key) }
         // Whatever else is there is replaced.

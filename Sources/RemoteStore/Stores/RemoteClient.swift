@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CacheStore
-package import FoundationEssentials
+import CacheStore
+import FoundationEssentials
 import Platform
+import Transport
 
 /// A value and its record, as a server stores them under a key; or the record of a removal, without a value.
-package struct RemoteEntry: Sendable, Equatable {
+struct RemoteEntry: Sendable, Equatable {
     /// The record for the key, as ``Record/encoded(for:)`` returns it.
-    package var record: [UInt8]
-    package var bytes: Data
+    var record: [UInt8]
+    var bytes: Data
     /// The digest of the bytes.
-    package var digest: Digest
+    var digest: Digest
     /// The time after which the server may delete the entry; nil for no limit.
-    package var lifetime: Duration?
+    var lifetime: Duration?
 
+}
+
+extension RemoteEntry {
     /// How long a server keeps a removal; by then no request with an older value is under way anymore.
     private static let lifetimeOfRemovals: Duration = .seconds(30 * 86_400)
 
     /// Creates the entry of a removal.
-    package init(removalOf key: Digest, at version: ChangeVersion) {
+    init(removalOf key: Digest, at version: ChangeVersion) {
         let content = Content(of: [UInt8]().span)
         var record = Record(content: content, created: version.moment)
         record.expires = record.created + Self.lifetimeOfRemovals
@@ -29,23 +33,18 @@ package struct RemoteEntry: Sendable, Equatable {
     }
 
     /// The version of the change that stored the entry; none if it is not an entry of the key.
-    package func version(of key: Digest) -> ChangeVersion {
+    func version(of key: Digest) -> ChangeVersion {
         Record(decoding: record, for: key)?.version ?? .none
-    }
-
-    package init(record: [UInt8], bytes: Data, digest: Digest, lifetime: Duration? = nil) {
-        self.record = record
-        self.bytes = bytes
-        self.digest = digest
-        self.lifetime = lifetime
     }
 }
 
 /// Why a request to a server failed.
-package struct RemoteFailure: Error, Sendable, Equatable {
-    package enum Kind: Sendable {
+struct RemoteFailure: Error, Sendable, Equatable {
+    enum Kind: Sendable {
         /// The breaker is open: no request was sent.
         case skipped
+        /// This process could not send the request, for a reason that says nothing about the server.
+        case unable
         /// The answer did not arrive in time.
         case slow
         /// The server could not be reached, or failed.
@@ -63,16 +62,29 @@ package struct RemoteFailure: Error, Sendable, Equatable {
         case tooLong
     }
 
-    package let kind: Kind
+    let kind: Kind
     /// A message without secrets.
-    package let message: String
+    let message: String
     /// Whether the request was sent but its outcome is unknown, so that the server may still carry it out.
-    package let isOutcomeUnknown: Bool
+    let isOutcomeUnknown: Bool
 
-    package init(_ kind: Kind, _ message: String, isOutcomeUnknown: Bool = false) {
+    init(_ kind: Kind, _ message: String, isOutcomeUnknown: Bool = false) {
         self.kind = kind
         self.message = message
         self.isOutcomeUnknown = isOutcomeUnknown
+    }
+}
+
+extension RemoteFailure.Kind {
+    init(_ error: TransportError) {
+        self =
+            switch error.code {
+            case .timedOut: .slow
+            case .tooLarge: .tooLong
+            case .headTooLarge: .wrong
+            case .libraryMissing, .noResources, .invalidRequest, .unsupportedScheme, .cancelled: .unable
+            default: .failed
+            }
     }
 }
 
@@ -81,7 +93,7 @@ package struct RemoteFailure: Error, Sendable, Equatable {
 /// Calls block their thread, at most until the deadline.
 ///
 /// To add a protocol, write a type that conforms to this one, and add a line to `RemoteServer.client`.
-package protocol RemoteClient: AnyObject, Sendable {
+protocol RemoteClient: Sendable {
     /// Returns the unverified entry of a key, or nil if it is missing.
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteEntry?
     /// Stores an entry, unless the server has one of the same or a later version.

@@ -1,78 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CacheStore
+import CacheStore
 import FoundationEssentials
-package import Platform
+import Platform
 
 /// Signs requests to S3 and compatible servers with AWS Signature Version 4, in a header.
 ///
 /// The payload hash is the digest of the body, which the cache already has. Paths are percent-encoded once, as S3
 /// requires; other AWS services require two encodings.
-package struct SignatureV4: Sendable {
-    /// The credentials of the signer; the secret is never printed.
-    package struct Credentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
-        package let accessKey: String
-        let secret: String
-        let sessionToken: String?
-
-        package init(accessKey: String, secret: String, sessionToken: String? = nil) {
-            self.accessKey = accessKey
-            self.secret = secret
-            self.sessionToken = sessionToken
-        }
-
-        /// The access key, without the secret.
-        package var description: String { "credentials of \(accessKey)" }
-        package var debugDescription: String { description }
-    }
-
+struct SignatureV4: Sendable {
     /// The request to sign.
-    package struct Request: Sendable {
-        package var method: String
-        /// The path, which begins with `/`; not percent-encoded.
-        package var path: String
-        /// The parameters of the query; not percent-encoded.
-        package var query: [(name: String, value: String)] = []
+    struct Request: Sendable {
+        let method: String
+        /// The path, which begins with `/`; not percent-encoded. A request has no query.
+        let path: String
         /// All headers to sign, which must include `host`.
-        package var headers: [(name: String, value: String)]
+        var headers: [(name: String, value: String)]
         /// The digest of the body; the digest of no bytes if there is no body.
-        package var payload: Digest
-
-        package init(
-            method: String,
-            path: String,
-            query: [(name: String, value: String)] = [],
-            headers: [(name: String, value: String)],
-            payload: Digest = SignatureV4.noPayload
-        ) {
-            self.method = method
-            self.path = path
-            self.query = query
-            self.headers = headers
-            self.payload = payload
-        }
+        var payload = SignatureV4.noPayload
     }
 
     /// The digest of no bytes.
-    package static let noPayload = Digest(ofKey: "")
+    static let noPayload = Digest(ofKey: "")
 
-    package let credentials: Credentials
-    package let region: String
-    package let service: String
-
-    package init(credentials: Credentials, region: String, service: String = "s3") {
-        self.credentials = credentials
-        self.region = region
-        self.service = service
-    }
+    let credentials: RemoteCredentials.Entry
+    let region: String
+    var service = "s3"
 
     /// Returns the headers to add to the request: `authorization`, and the other headers that the signature covers.
-    package func headers(
-        for request: Request,
-        at time: Timestamp
-    ) -> [(name: String, value: String)] {
+    func headers(for request: Request, at time: Timestamp) -> [(name: String, value: String)] {
         var added = [("x-amz-content-sha256", request.payload.description), ("x-amz-date", Self.text(time))]
-        if let token = credentials.sessionToken { added.append(("x-amz-security-token", token)) }
+        if let token = credentials.sessionToken { added.append(("x-amz-security-token", String(token))) }
         var signed = request
         signed.headers += added.map { (name: $0.0, value: $0.1) }
         added.append(("authorization", authorization(for: signed, at: time)))
@@ -94,12 +52,12 @@ package struct SignatureV4: Sendable {
         let scope = "\(date)/\(region)/\(service)/aws4_request"
         let (canonical, names) = Self.canonical(request)
         let toSign = "AWS4-HMAC-SHA256\n\(Self.text(time))\n\(scope)\n\(Digest(ofKey: canonical))"
-        let first = Array("AWS4\(credentials.secret)".utf8)
+        let first = Array("AWS4\(credentials.secretKey)".utf8)
         let key = [date, region, service, "aws4_request"].reduce(first) { key, part in
             HMAC.sha256(key: key, Array(part.utf8))
         }
         let signature = HMAC.sha256(key: key, Array(toSign.utf8))
-        return "AWS4-HMAC-SHA256 Credential=\(credentials.accessKey)/\(scope), "
+        return "AWS4-HMAC-SHA256 Credential=\(credentials.user)/\(scope), "
             + "SignedHeaders=\(names), Signature=\(Self.hexadecimal(signature))"
     }
 
@@ -114,34 +72,20 @@ package struct SignatureV4: Sendable {
         let names = sorted.map { $0.key }.joined(separator: ";")
         let lines = sorted.map { "\($0.key):\($0.value.joined(separator: ","))\n" }.joined()
         let text = [
-            request.method, encodedPath(request.path), encodedQuery(request.query), lines, names,
-            request.payload.description,
+            request.method, encoded(request.path), "", lines, names, request.payload.description,
         ].joined(separator: "\n")
         return (text, names)
     }
 
     /// Returns the path in the encoding that must be sent.
-    package static func encodedPath(_ path: String) -> String {
-        encoded(path, keepingSlashes: true)
-    }
-
-    /// Returns the query in the encoding that must be sent, without the question mark.
-    package static func encodedQuery(_ query: [(name: String, value: String)]) -> String {
-        let pairs = query.map { (name: encoded($0.name), value: encoded($0.value)) }
-            .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
-        return pairs.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
-    }
-
-    private static func encoded(_ text: String, keepingSlashes: Bool = false) -> String {
+    private static func encoded(_ path: String) -> String {
         var result = ""
-        for byte in text.utf8 {
+        for byte in path.utf8 {
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-                UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
+                UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/"):
                 result.unicodeScalars.append(Unicode.Scalar(byte))
-            case UInt8(ascii: "/") where keepingSlashes: result += "/"
             default: result += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
             }
         }

@@ -9,7 +9,7 @@ package import Transport
 final class RemoteServer: Sendable {
     let name: String
     let client: any RemoteClient
-    let latency = LatencyCounts()
+    let latency = Locked(LatencyHistogram())
     /// The hash that selects the server's word in the control file.
     private let hash: UInt64
     private let terms: CircuitBreaker.Terms
@@ -74,7 +74,7 @@ final class RemoteServer: Sendable {
         let start = ContinuousClock.now
         do throws(RemoteFailure) {
             let value = try body()
-            latency.add(.now - start)
+            latency.withLock { $0.record(nanoseconds: (.now - start).saturatingNanoseconds) }
             judge(.prompt, ticket, in: store.control)
             return value
         } catch {
@@ -82,6 +82,8 @@ final class RemoteServer: Sendable {
             // The server has answered in time.
             case .refused, .wrong, .tooLong, .skipped, .full: judge(.prompt, ticket, in: store.control)
             case .slow, .failed: judge(.fault, ticket, in: store.control)
+            // All processes share the breaker. If this was the probe, its time limit passes, and another one is sent.
+            case .unable: break
             case .denied: judge(denial, ticket, in: store.control)
             }
             if error.kind == .wrong { isVerified.withLock { $0 = false } }
@@ -175,7 +177,7 @@ final class RemoteServer: Sendable {
     private func count(_ error: RemoteFailure, in store: Store) {
         switch error.kind {
         case .slow: store.counters.add(.remoteSlow)
-        case .failed, .denied, .refused, .full: store.counters.add(.remoteError)
+        case .failed, .unable, .denied, .refused, .full: store.counters.add(.remoteError)
         case .wrong, .tooLong, .skipped: break
         }
     }
@@ -214,7 +216,7 @@ struct RemoteLevel: Sendable {
     /// - Parameter weights: The weight of each server, in the same order.
     init(_ servers: [RemoteServer], weights: [Double]) {
         self.servers = servers
-        rendezvous = Rendezvous(zip(servers, weights).map { Server(name: $0.name, weight: $1) })
+        rendezvous = Rendezvous(servers.map(\.name), weights: weights)
     }
 
     /// Returns the server that stores the value of a key, or nil if all weights are 0.
@@ -260,19 +262,21 @@ extension RemoteServer {
             guard let entry else {
                 throw ConfigurationFault(key: "credentials", words: "\(address.name): S3 needs them")
             }
-            let token = entry.rest.count > 1 ? entry.rest.dropFirst().joined(separator: ":") : nil
-            let key = SignatureV4.Credentials(
-                accessKey: entry.user,
-                secret: entry.rest.first ?? "",
-                sessionToken: token
-            )
-            identity = .signed(SignatureV4(credentials: key, region: server.region ?? "us-east-1"))
+            identity = .signed(SignatureV4(credentials: entry, region: server.region ?? "us-east-1"))
         } else if let entry {
             identity = .basic(TransportCredentials(user: entry.user, password: entry.secret))
         }
         let form: HTTPStore.Form = configuration.format == .action ? .action : .plain
         let paths = try configuration.paths
-        return HTTPStore(address, paths, form, as: identity, security, longest: longest, over: transport)
+        return HTTPStore(
+            address: address,
+            paths: paths,
+            form: form,
+            identity: identity,
+            security: security,
+            longest: longest,
+            transport: transport
+        )
     }
 }
 

@@ -72,11 +72,12 @@ package final class ServerTier: RemoteTier {
         let control = host.store().control
         activity.servers = levels.flatMap(\.servers).map { server in
             var state = CacheActivity.Remote.Server(name: server.name, breaker: server.phase(in: control))
-            (state.answers, state.latency) = server.latency.summary
+            let latency = server.latency.withLock { $0 }
+            (state.answers, state.latency) = (latency.count, CacheActivity.Remote.Latency(latency))
             return state
         }
         // If the outbox can't be read, the report contains the numbers of the last read.
-        _ = try? view.follow(host.store().outbox)
+        sender.follow(host.store())
         activity.waiting = view.count
         return activity
     }
@@ -180,5 +181,14 @@ package final class ServerTier: RemoteTier {
         store.counters.add(.remoteWrong)
         host.report(.remoteValueWrong(keyDigest: key, server: server.name, reason: error.message))
         sender.repair(OutboxSender.Repair(server: server, key: key))
+    }
+}
+
+extension CacheActivity.Remote.Latency {
+    /// Nil without answers.
+    fileprivate init?(_ histogram: LatencyHistogram) {
+        func span(_ share: Double) -> Duration { .microseconds(histogram.microseconds(atShare: share) ?? 0) }
+        if histogram.count == 0 { return nil }
+        self.init(median: span(0.5), percentile99: span(0.99), longest: span(1))
     }
 }

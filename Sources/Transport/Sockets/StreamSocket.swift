@@ -196,26 +196,33 @@ private final class NameResolver: Sendable {
     ) throws(Errno) -> [[UInt8]] {
         let place = Place(host: host, port: port)
         let isNew = findings.withLock { findings -> Bool in
-            let known = findings[place]
-            if let known, known.addresses == nil || known.since + Self.memory > .now { return false }
+            // A failed lookup is repeated by the next caller.
+            if let known = findings[place], known.addresses != [],
+                known.addresses == nil || known.since + Self.memory > .now
+            {
+                return false
+            }
             findings[place] = Finding(addresses: nil, since: .now)
             return true
         }
         if isNew {
-            threads.run {
-                let addresses = StreamSocket.resolve(host, port, isNumeric: false)
-                self.findings.withLock { $0[place] = Finding(addresses: addresses, since: .now) }
-                self.findings.wakeAll()
+            let isAccepted = threads.runOnThread {
+                self.note(StreamSocket.resolve(host, port, isNumeric: false), of: place)
+            }
+            if !isAccepted {
+                note([], of: place)
+                throw .wouldBlock
             }
         }
         guard let found = findings.wait(until: deadline, for: { $0[place]?.addresses }) else {
             throw .timedOut
         }
-        if found.isEmpty {
-            // Forgotten, so that the next caller repeats the lookup.
-            findings.withLock { $0[place] = nil }
-            throw .noDeviceOrAddress
-        }
+        if found.isEmpty { throw .noDeviceOrAddress }
         return found
+    }
+
+    private func note(_ addresses: [[UInt8]], of place: Place) {
+        findings.withLock { $0[place] = Finding(addresses: addresses, since: .now) }
+        findings.wakeAll()
     }
 }

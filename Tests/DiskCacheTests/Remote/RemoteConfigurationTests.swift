@@ -27,6 +27,15 @@ import Testing
         #expect(try CacheConfiguration.Remote(json: remote.json) == remote)
     }
 
+    @Test(arguments: ["https://s3.example/a%20b", "https://s3.example/bucket"])
+    func `a path on S3 has neither an encoded byte nor a query`(url: String) {
+        var remote = CacheConfiguration.Remote(levels: [[.init(url, kind: .s3)]])
+        if url.hasSuffix("bucket") { remote.path = "/{kind}/{digest}?x=1" }
+        #expect(throws: ConfigurationFault.self) { try remote.check() }
+        remote.levels[0][0].kind = nil
+        #expect(throws: Never.self) { try remote.check() }
+    }
+
     @Test func `the documentation's example is parsed`() throws {
         let text = """
             {"servers": [{"url": "http://cache-1:8080/", "weight": 1, "kind": "http"}, {"url": "redis://h:1/0"}],

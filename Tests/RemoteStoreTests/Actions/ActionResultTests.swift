@@ -8,17 +8,11 @@ import Testing
 
 @Suite(.takesTurns) struct ActionResultTests {
     private func result(inlined: Bool) -> ActionResult {
-        let contents = Array("value".utf8)
-        return ActionResult(
-            files: [
-                ActionResult.File(
-                    path: ActionResult.valuePath,
-                    digest: Digest(ofKey: "value"),
-                    length: 5,
-                    contents: inlined ? contents : nil
-                )
-            ],
-            standardOutput: [1, 2, 0, 255]
+        ActionResult(
+            digest: Digest(ofKey: "value"),
+            length: 5,
+            contents: inlined ? Array("value".utf8) : nil,
+            record: [1, 2, 0, 255]
         )
     }
 
@@ -33,19 +27,14 @@ import Testing
 
     @Test("a message survives the round trip, inlined or not", arguments: [true, false])
     func roundTrip(_ inlined: Bool) throws {
-        var sent = result(inlined: inlined)
-        sent.exitCode = -3
-        sent.files[0].isExecutable = true
-        let received = try ActionResult(decoding: sent.encoded())
-        #expect(received == sent)
-        #expect(received.value?.digest == Digest(ofKey: "value"))
+        let sent = result(inlined: inlined)
+        #expect(try ActionResult(decoding: sent.encoded()) == sent)
     }
 
     @Test("an empty value needs no second request")
     func empty() throws {
-        let file = ActionResult.File(path: "value", digest: Digest(ofKey: ""), length: 0, contents: nil)
-        let received = try ActionResult(decoding: ActionResult(files: [file]).encoded())
-        #expect(received.value?.contents == [])
+        let sent = ActionResult(digest: Digest(ofKey: ""), length: 0, contents: nil, record: [])
+        #expect(try ActionResult(decoding: sent.encoded()).contents == [])
     }
 
     @Test("the bytes match the wire format")
@@ -62,9 +51,10 @@ import Testing
     @Test("unknown fields are skipped")
     func unknownFields() throws {
         let sent = result(inlined: true)
-        // A varint, 8 bytes, a byte string and 4 bytes, in fields 9, 10, 1000 and 12.
+        // A varint, 8 bytes, a byte string and 4 bytes, in fields 9, 10, 1000 and 12, and a file with another path.
         let added: [UInt8] = [
-            0x48, 0x96, 0x01, 0x51, 1, 2, 3, 4, 5, 6, 7, 8, 0xc2, 0x3e, 2, 7, 7, 0x65, 1, 2, 3, 4,
+            0x12, 3, 0x0a, 1, 0x62, 0x48, 0x96, 0x01, 0x51, 1, 2, 3, 4, 5, 6, 7, 8, 0xc2, 0x3e, 2, 7, 7, 0x65,
+            1, 2, 3, 4,
         ]
         let received = try ActionResult(decoding: added + sent.encoded() + added)
         #expect(received == sent)
@@ -73,9 +63,9 @@ import Testing
     @Test("contents that do not match the digest are detected")
     func wrongContents() {
         var sent = result(inlined: true)
-        sent.files[0].contents = Array("valve".utf8)
+        sent.contents = Array("valve".utf8)
         #expect(fault(sent.encoded()) == .wrongDigest)
-        sent.files[0].contents = Array("values".utf8)
+        sent.contents = Array("values".utf8)
         #expect(fault(sent.encoded()) == .wrongDigest)
     }
 
@@ -84,7 +74,9 @@ import Testing
         let bytes = result(inlined: true).encoded()
         for count in 1..<bytes.count {
             guard let received = try? ActionResult(decoding: Array(bytes.prefix(count))) else { continue }
-            #expect(received.standardOutput.isEmpty && received.files == result(inlined: true).files)
+            var expected = result(inlined: true)
+            expected.record = []
+            #expect(received == expected)
         }
     }
 
@@ -101,11 +93,9 @@ import Testing
         #expect(fault(bytes) == .malformed)
     }
 
-    @Test("messages with too many files or bytes are faults")
+    @Test("messages with too many bytes, or without a value, are faults")
     func tooLong() {
-        let one = result(inlined: false)
-        let many = ActionResult(files: Array(repeating: one.files[0], count: 1025))
-        #expect(fault(many.encoded()) == .tooLong)
+        #expect(fault([]) == .malformed && fault([0x2a, 1, 1]) == .malformed)
         #expect(fault([UInt8](repeating: 0, count: ActionResult.maximumSize + 1)) == .tooLong)
     }
 
@@ -121,10 +111,10 @@ import Testing
                     using: &generator
                 )
             }
-            guard let file = (try? ActionResult(decoding: bytes))?.value, let contents = file.contents else {
+            guard let found = try? ActionResult(decoding: bytes), let contents = found.contents else {
                 continue
             }
-            #expect(Digest(of: contents.span) == file.digest && contents.count == file.length)
+            #expect(Digest(of: contents.span) == found.digest && contents.count == found.length)
         }
     }
 }

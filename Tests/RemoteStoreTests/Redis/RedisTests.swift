@@ -38,7 +38,6 @@ import Testing
     @Test("commands are arrays of strings of any bytes")
     func commands() {
         #expect(RedisCommand.get([0, 13, 10]) == text("*2\r\n$3\r\nGET\r\n$3\r\n") + [0, 13, 10, 13, 10])
-        #expect(RedisCommand.ping == text("*1\r\n$4\r\nPING\r\n"))
         #expect(
             RedisCommand.set(text("k"), text("v"), lifetime: 1500)
                 == text("*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nPX\r\n$4\r\n1500\r\n")
@@ -48,30 +47,18 @@ import Testing
                 == text("*4\r\n$8\r\nGETRANGE\r\n$1\r\nk\r\n$1\r\n0\r\n$2\r\n15\r\n")
         )
         #expect(RedisCommand.set(text("k"), []) == text("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n"))
-        #expect(
-            RedisCommand.hello(password: "p")
-                == text("*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$1\r\np\r\n")
-        )
         #expect(RedisCommand.authenticate(password: "p") == text("*2\r\n$4\r\nAUTH\r\n$1\r\np\r\n"))
     }
 
-    @Test("both protocol versions are parsed, however the bytes are split", arguments: [1, 2, 3, 7, Int.max])
+    @Test("replies are parsed, however the bytes are split", arguments: [1, 2, 3, 7, Int.max])
     func answers(_ size: Int) throws {
         let bytes = text(
-            "+OK\r\n-ERR no such\r\n:-42\r\n$5\r\nva\r\nu\r\n$0\r\n\r\n$-1\r\n*-1\r\n*0\r\n*2\r\n:1\r\n*1\r\n$1\r\na\r\n"
-                + "_\r\n#t\r\n#f\r\n,1.5\r\n,inf\r\n(123456789012345678901234567890\r\n!4\r\nERR!\r\n=7\r\ntxt:abc\r\n"
-                + "%1\r\n+a\r\n:1\r\n~1\r\n:2\r\n>2\r\n+invalidate\r\n_\r\n|1\r\n+ttl\r\n:3\r\n:7\r\n"
-                + "*2\r\n|1\r\n+x\r\n*0\r\n:8\r\n:9\r\n"
+            "+OK\r\n-ERR no such\r\n:-42\r\n$5\r\nva\r\nu\r\n$0\r\n\r\n$-1\r\n*-1\r\n*0\r\n*3\r\n:1\r\n$1\r\na\r\n$-1\r\n+OK\r\n"
         )
         let expected: [RedisReply] = [
             .simple(text("OK")), .error(text("ERR no such")), .integer(-42), .bulk(text("va\r\nu")),
             .bulk([]), .null, .null,
-            .array([]), .array([.integer(1), .array([.bulk(text("a"))])]), .null, .boolean(true),
-            .boolean(false),
-            .double(1.5), .double(.infinity), .bigNumber(text("123456789012345678901234567890")),
-            .error(text("ERR!")),
-            .bulk(text("abc")), .map([.simple(text("a")), .integer(1)]), .array([.integer(2)]),
-            .push([.simple(text("invalidate")), .null]), .integer(7), .array([.integer(8), .integer(9)]),
+            .array([]), .array([.integer(1), .bulk(text("a")), .null]), .simple(text("OK")),
         ]
         let found = try replies(bytes, pieces: size)
         #expect(found == expected)
@@ -83,7 +70,7 @@ import Testing
         arguments: [
             "?\r\n", "\r\n", "\n", "OK\n", "+OK\n", ":\r\n", ":a\r\n", ":99999999999999999999\r\n", "$a\r\n",
             "$-2\r\n",
-            "$?\r\n", "$1\r\nabc", "#x\r\n", "_x\r\n", ",x\r\n", "=3\r\ntxt\r\n", "*-2\r\n",
+            "$?\r\n", "$1\r\nabc", "*-2\r\n", "*1\r\n*1\r\n", "%1\r\n", "_\r\n",
             "HTTP/1.1 400 Bad Request\r\n",
         ]
     )
@@ -97,13 +84,12 @@ import Testing
         limits.longestBulk = 10
         limits.longestLine = 20
         limits.mostElements = 5
-        limits.deepest = 3
         #expect(fault("$11\r\n", limits) == .longValue)
         #expect(fault("$10\r\n0123456789\r\n", limits) == nil)
         #expect(fault(String(repeating: "a", count: 21), limits) == .tooLong)
         #expect(fault("*6\r\n", limits) == .tooLong)
-        #expect(fault("*1\r\n*1\r\n*1\r\n*1\r\n", limits) == .tooLong)
-        #expect(fault("*3\r\n*2\r\n:1\r\n:1\r\n*2\r\n:1\r\n:1\r\n", limits) == .tooLong)
+        #expect(fault("*2\r\n$6\r\n012345\r\n$5\r\n", limits) == .longValue)
+        #expect(fault("$6\r\n012345\r\n$5\r\n01234\r\n", limits) == nil)
         #expect(fault("$9223372036854775807\r\n") == .longValue)
         // The limits apply to each reply, not to their sum.
         #expect(fault(String(repeating: "*2\r\n:1\r\n:2\r\n", count: 100), limits) == nil)
@@ -136,8 +122,7 @@ import Testing
             let whole = try? replies(bytes, pieces: .max)
             let cut = try? replies(bytes, pieces: 1)
             #expect((whole == nil) == (cut == nil))
-            // NaN is not equal to itself, so replies that may contain a double are not compared.
-            if !bytes.contains(UInt8(ascii: ",")) { #expect(whole == cut) }
+            #expect(whole == cut)
         }
     }
 }

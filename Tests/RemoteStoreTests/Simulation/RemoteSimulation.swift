@@ -30,7 +30,8 @@ struct RemoteSimulation {
 
     init(_ terms: SimulationTerms) {
         self.terms = terms
-        let rendezvous = Rendezvous((0..<terms.servers).map { Server(name: "server-\($0)") })
+        let names = (0..<terms.servers).map { "server-\($0)" }
+        let rendezvous = Rendezvous(names, weights: names.map { _ in 1 })
         serverOfKey = (0..<terms.keys).map { rendezvous.server(for: Digest(ofKey: "key \($0)")) ?? 0 }
         demand = ZipfDemand(terms)
         servers = SimulatedServers(terms)

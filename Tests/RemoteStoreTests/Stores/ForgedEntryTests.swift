@@ -15,14 +15,13 @@ import Testing
 
     /// Returns an action result for `key` that names the blob, with these other fields.
     private static func entry(_ key: String, length: Int, contents: [UInt8]?, record: Record) -> Data {
-        let named = ActionResult.File(
-            path: ActionResult.valuePath,
+        let action = ActionResult(
             digest: Digest(of: blob),
             length: length,
-            contents: contents
+            contents: contents,
+            record: record.encoded(for: Digest(ofKey: key))
         )
-        let bytes = record.encoded(for: Digest(ofKey: key))
-        return Data(ActionResult(files: [named], standardOutput: bytes).encoded())
+        return Data(action.encoded())
     }
 
     @Test func `a forged entry that names another value is removed, and the value is kept`() throws {

@@ -21,7 +21,15 @@ import Transport
         let paths = try #require(RemotePaths())
         let address = try RemoteAddress(server.url())
         let security = TransportSecurity()
-        return HTTPStore(address, paths, form, as: identity, security, longest: longest, over: Transport())
+        return HTTPStore(
+            address: address,
+            paths: paths,
+            form: form,
+            identity: identity,
+            security: security,
+            longest: longest,
+            transport: Transport()
+        )
     }
 
     @Test func `a head that begins with a folded line is an error, and later requests succeed`() throws {
@@ -319,7 +327,7 @@ import Transport
     }
 
     private var signature: SignatureV4 {
-        let credentials = SignatureV4.Credentials(accessKey: "key", secret: "secret", sessionToken: nil)
+        let credentials = RemoteCredentials.Entry(user: "key", secret: "secret")
         return SignatureV4(credentials: credentials, region: "us-east-1")
     }
 
@@ -346,13 +354,13 @@ import Transport
     @Test func `requests to a store ignore the environment's proxy`() throws {
         let address = try RemoteAddress("http://store.example:8080/base")
         let store = HTTPStore(
-            address,
-            try #require(RemotePaths()),
-            .action,
-            as: .basic(TransportCredentials(user: "user", password: "word")),
-            TransportSecurity(),
+            address: address,
+            paths: try #require(RemotePaths()),
+            form: .action,
+            identity: .basic(TransportCredentials(user: "user", password: "word")),
+            security: TransportSecurity(),
             longest: 1 << 20,
-            over: Transport()
+            transport: Transport()
         )
         for method in ["GET", "PUT", "DELETE"] {
             let request = store.makeRequest(method, "/ac/x")

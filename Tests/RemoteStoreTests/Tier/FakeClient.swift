@@ -13,6 +13,8 @@ import Testing
 final class FakeClient: RemoteClient {
     enum Mood: Sendable {
         case usual, failing, hanging, refusingWrites, denyingWrites, tooLong
+        /// This process can send no requests.
+        case unable
         /// Answers every request with success: changes are not stored, and gets return a wrong answer.
         case agreeing
         /// Accepts changes without an answer, and applies them only in ``carryOutLate()``.
@@ -108,6 +110,7 @@ final class FakeClient: RemoteClient {
         switch mood {
         case .usual: return
         case .failing: throw RemoteFailure(.failed, "it fails")
+        case .unable: throw RemoteFailure(.unable, "no descriptor is left")
         case .hanging:
             sleepThread(for: deadline - .now)
             throw RemoteFailure(.slow, "it hangs")

@@ -268,6 +268,16 @@ import Testing
         }
     }
 
+    @Test func `requests that a process can't send do not open the breaker of all processes`() throws {
+        let broken = FakeClient()
+        broken.be(.unable)
+        let one = try machines.cache("one", broken)
+        let second = try machines.cache("one", server)
+        for number in 0..<10 { #expect(try one.text("\(number)") == nil) }
+        #expect(one.directory.activity.remoteErrors == 10)
+        #expect(second.directory.remote?.servers.first?.breaker == "closed")
+    }
+
     @Test func `the sender does not traverse the outbox while all breakers are open`() throws {
         server.be(.failing)
         var options = CacheConfiguration()
@@ -806,31 +816,5 @@ import Testing
             return one.directory.remote?.waiting == 0 && (size ?? 0) < 1500 * OutboxRecord.size
         }
         #expect(server.has("key"))
-    }
-}
-
-@Suite(.takesTurns) struct LatencyCountsTests {
-    @Test("each duration belongs to one bucket, whose end is at most a quarter above it")
-    func places() {
-        for exponent in 0..<30 {
-            for offset in [UInt64(0), 1, 3] {
-                let span = (UInt64(1) << UInt64(exponent)) + offset
-                let index = LatencyCounts.index(of: span)
-                let end = LatencyCounts.end(of: index)
-                #expect(end > span)
-                #expect(end <= span + max(1, span / 4 + 1))
-            }
-        }
-    }
-
-    @Test("percentiles are computed")
-    func percentiles() throws {
-        let counts = LatencyCounts()
-        #expect(counts.summary.latency == nil)
-        for _ in 0..<98 { counts.add(.microseconds(100)) }
-        for _ in 0..<2 { counts.add(.milliseconds(50)) }
-        let latency = try #require(counts.summary.latency)
-        #expect(counts.summary.count == 100)
-        #expect(latency.median < .microseconds(130) && latency.percentile99 >= .milliseconds(50))
     }
 }

@@ -4,9 +4,9 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import DiskCacheCommand
+@testable import Platform
 
-@Suite(.takesTurns) struct BenchHistogramTests {
+@Suite(.takesTurns) struct LatencyHistogramTests {
     @Test(arguments: [0.01, 0.5, 0.9, 0.99, 0.999, 1])
     func `percentiles of evenly spread values are accurate to 1 percent`(share: Double) throws {
         var histogram = LatencyHistogram()

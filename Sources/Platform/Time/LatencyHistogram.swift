@@ -3,24 +3,26 @@
 /// The durations of calls, counted in buckets.
 ///
 /// A bucket spans at most 1/64 of its durations, so a percentile is off by less than 1 %.
-struct LatencyHistogram: Codable, Sendable, Equatable {
+package struct LatencyHistogram: Codable, Sendable, Equatable {
     /// The counts by ``bucket(of:)``.
     private var counts: [Int: Int] = [:]
 
+    package init() {}
+
     /// The number of calls.
-    var count: Int { counts.values.reduce(0, +) }
+    package var count: Int { counts.values.reduce(0, +) }
 
     /// Adds one call.
-    mutating func record(nanoseconds: Int64) {
+    package mutating func record(nanoseconds: Int64) {
         counts[Self.bucket(of: nanoseconds), default: 0] += 1
     }
 
-    mutating func merge(_ other: LatencyHistogram) {
+    package mutating func merge(_ other: LatencyHistogram) {
         counts.merge(other.counts, uniquingKeysWith: +)
     }
 
     /// Returns the time in microseconds within which `share` (0 to 1) of the calls returned; nil if there are no calls.
-    func microseconds(atShare share: Double) -> Double? {
+    package func microseconds(atShare share: Double) -> Double? {
         var left = max(1, Int((share * Double(count)).rounded(.up)))
         for (bucket, number) in counts.sorted(by: { $0.key < $1.key }) {
             left -= number
