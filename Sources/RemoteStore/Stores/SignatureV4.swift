@@ -12,7 +12,7 @@ struct SignatureV4: Sendable {
     /// The request to sign.
     struct Request: Sendable {
         let method: String
-        /// The path, which begins with `/`; not percent-encoded. A request has no query.
+        /// The path, which begins with `/` and is not percent-encoded; there is no query.
         let path: String
         /// All headers to sign, which must include `host`.
         var headers: [(name: String, value: String)]
