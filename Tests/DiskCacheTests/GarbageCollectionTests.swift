@@ -176,7 +176,7 @@ import Testing
             $0.maximumSize = nil
             $0.eventLogSize = nil
         }
-        // Its files stay, and count until somebody deletes them.
+        // The files of the log stay on disk, and count until they are deleted.
         let file = fixture.directory.path + "/cache/events"
         try Data(repeating: 10, count: 1 << 20).write(to: URL(fileURLWithPath: file))
         let size = try FileStatus.of(file).allocatedSize

@@ -110,7 +110,7 @@ import Testing
         let server = try LoopbackServer { peer in
             guard peer.path == "/once" else { return peer.answer() }
             _ = peer.read(3)
-            // libcurl connects again in vain.
+            // The server refuses libcurl's second connection.
             started.withLock { $0?.stop() }
             return false
         }

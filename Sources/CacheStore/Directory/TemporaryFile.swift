@@ -14,8 +14,6 @@ struct TemporaryFile: ~Copyable {
     var isNamed: Bool { place != nil }
     /// The bytes on disk, once the file is written.
     var allocatedSize: Int64 = 0
-    /// Whether the file keeps a name in `tmp/`, because it may have been published.
-    private(set) var isKept = false
 
     /// Creates a file with an unused name, in `tmp/` or in the root.
     init(in store: StoreDirectory, mode: UInt32, isInRoot: Bool = false) throws(Errno) {
@@ -109,7 +107,6 @@ struct TemporaryFile: ~Copyable {
 
     /// Keeps a name in `tmp/`, even after the file was renamed, so that no sweep frees its blocks.
     mutating func keepName() throws(Errno) {
-        isKept = true
         guard let place else { return try giveName() }
         try unlessExists { () throws(Errno) in try place.area.directory.link(file, as: place.name) }
     }

@@ -313,7 +313,7 @@ struct EntryWrite: ~Copyable {
             return .linked
         }
         // It is named and counted already, by an earlier attempt or, if a named file would replace it, by another writer.
-        if made.isKept || made.isNamed || hasLinked, try isPresent(under: lock) {
+        if made.isNamed || hasLinked, try isPresent(under: lock) {
             object = consume made
             try objects.synchronizeIfDurable(digest)
             return .linked

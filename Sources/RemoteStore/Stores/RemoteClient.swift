@@ -14,7 +14,6 @@ struct RemoteEntry: Sendable, Equatable {
     var digest: Digest
     /// The time after which the server may delete the entry; nil for no limit.
     var lifetime: Duration?
-
 }
 
 extension RemoteEntry {

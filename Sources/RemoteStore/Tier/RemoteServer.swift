@@ -23,6 +23,8 @@ final class RemoteServer: Sendable {
     ///
     /// Only this process knows it, which suffices because one process sends at a time. The server still gets lookups.
     private let leave = Locked(CircuitBreaker())
+    /// A breaker that opens when this process can send nothing.
+    private let ability = Locked(CircuitBreaker())
     /// Whether the server has answered with a miss for a random key.
     private let isVerified = Locked(false)
 
@@ -35,20 +37,21 @@ final class RemoteServer: Sendable {
 
     /// Returns whether the breaker allows a request now.
     func mayBeAsked(in control: Control) -> Bool {
-        guard let word = control.breaker(ofServer: hash) else { return false }
-        return CircuitBreaker(word: word).asking(at: Timestamp.monotonicMilliseconds, terms).ticket != nil
+        let now = Timestamp.monotonicMilliseconds
+        guard let word = control.breaker(ofServer: hash), allows(ability, now) else { return false }
+        return CircuitBreaker(word: word).asking(at: now, terms).ticket != nil
+    }
+
+    private func allows(_ breaker: borrowing Locked<CircuitBreaker>, _ now: UInt64) -> Bool {
+        breaker.withLock { $0.asking(at: now, terms).ticket != nil }
     }
 
     /// Returns whether the breakers allow a change now.
     func mayBeTold(_ work: OutboxRecord.Work, in control: Control) -> Bool {
         let now = Timestamp.monotonicMilliseconds
-        guard mayBeAsked(in: control), leave.withLock({ $0.asking(at: now, terms).ticket != nil }) else {
-            return false
-        }
-        guard case .put = work else {
-            return roomForRemovals.withLock { $0.asking(at: now, terms).ticket != nil }
-        }
-        return room.withLock { $0.asking(at: now, terms).ticket != nil }
+        guard mayBeAsked(in: control), allows(leave, now) else { return false }
+        guard case .put = work else { return allows(roomForRemovals, now) }
+        return allows(room, now)
     }
 
     /// Returns the state of the breaker: "closed", "open" or "probing".
@@ -60,12 +63,23 @@ final class RemoteServer: Sendable {
         }
     }
 
-    /// Sends a request, unless the breaker is open, and counts the outcome for the breaker.
+    /// Sends a request, unless a breaker is open, and counts the outcome for the breakers.
     ///
     /// - Parameter denial: What a denied request counts as.
     func request<Value>(
         in store: Store,
         denial: CircuitBreaker.Verdict = .fault,
+        _ body: () throws(RemoteFailure) -> Value
+    ) throws(RemoteFailure) -> Value {
+        try attempt(ability, .unable, "this process could not send a moment ago") {
+            () throws(RemoteFailure) in
+            try judging(in: store, denial, body)
+        }
+    }
+
+    private func judging<Value>(
+        in store: Store,
+        _ denial: CircuitBreaker.Verdict,
         _ body: () throws(RemoteFailure) -> Value
     ) throws(RemoteFailure) -> Value {
         guard let ticket = ticket(in: store.control) else {
@@ -82,7 +96,7 @@ final class RemoteServer: Sendable {
             // The server has answered in time.
             case .refused, .wrong, .tooLong, .skipped, .full: judge(.prompt, ticket, in: store.control)
             case .slow, .failed: judge(.fault, ticket, in: store.control)
-            // All processes share the breaker. If this was the probe, its time limit passes, and another one is sent.
+            // All processes share this breaker. If this was the probe, its time limit passes, and another one is sent.
             case .unable: break
             case .denied: judge(denial, ticket, in: store.control)
             }
@@ -147,12 +161,12 @@ final class RemoteServer: Sendable {
     }
 
     /// Runs `body`, unless a request failed in this way recently.
-    private func attempt(
+    private func attempt<Value>(
         _ breaker: borrowing Locked<CircuitBreaker>,
         _ kind: RemoteFailure.Kind,
         _ words: String,
-        _ body: () throws(RemoteFailure) -> Void
-    ) throws(RemoteFailure) {
+        _ body: () throws(RemoteFailure) -> Value
+    ) throws(RemoteFailure) -> Value {
         let begin = Timestamp.monotonicMilliseconds
         let ticket = breaker.withLock { breaker in
             let (ticket, next) = breaker.asking(at: begin, terms)
@@ -160,18 +174,18 @@ final class RemoteServer: Sendable {
             return ticket
         }
         guard let ticket else { throw RemoteFailure(.skipped, "\(name): \(words)") }
-        var failure: RemoteFailure?
-        do throws(RemoteFailure) {
-            try body()
-        } catch {
-            failure = error
-        }
-        let verdict: CircuitBreaker.Verdict? = failure == nil ? .prompt : failure?.kind == kind ? .fault : nil
-        if let verdict {
+        func judge(_ verdict: CircuitBreaker.Verdict) {
             let end = Timestamp.monotonicMilliseconds
             breaker.withLock { $0 = $0.judged(verdict, ticket, at: end, terms) }
         }
-        if let failure { throw failure }
+        do throws(RemoteFailure) {
+            let value = try body()
+            judge(.prompt)
+            return value
+        } catch {
+            if error.kind == kind { judge(.fault) }
+            throw error
+        }
     }
 
     private func count(_ error: RemoteFailure, in store: Store) {

@@ -274,8 +274,37 @@ import Testing
         let one = try machines.cache("one", broken)
         let second = try machines.cache("one", server)
         for number in 0..<10 { #expect(try one.text("\(number)") == nil) }
-        #expect(one.directory.activity.remoteErrors == 10)
+        #expect(one.directory.activity.remoteErrors < 10, "this process pauses")
         #expect(second.directory.remote?.servers.first?.breaker == "closed")
+    }
+
+    @Test func `a server without room for values may have room for removals, and each pauses alone`() throws {
+        let directory = try TemporaryDirectory()
+        let store = try Store(at: directory.path + "/cache")
+        var terms = CircuitBreaker.Terms()
+        (terms.firstPause, terms.longestPause) = (3_600_000, 3_600_000)
+        let full = RemoteServer("full", FakeClient(), terms)
+        let requests = Locked(0)
+        func send(_ isRemoval: Bool, fails: Bool) {
+            do throws(RemoteFailure) {
+                try full.store(isRemoval: isRemoval, in: store, until: .now + hangLimit) {
+                    () throws(RemoteFailure) in
+                    requests.withLock { $0 += 1 }
+                    if fails { throw RemoteFailure(.full, "it is full") }
+                }
+            } catch {
+                #expect(error.kind == .full || error.kind == .skipped)
+            }
+        }
+        for _ in 0..<10 { send(false, fails: true) }
+        #expect(requests.withLock { $0 } == 3)
+        #expect(!full.mayBeTold(.put(content: Digest(ofKey: ""), length: 0), in: store.control))
+        #expect(full.mayBeTold(.remove, in: store.control))
+        for _ in 0..<5 { send(true, fails: false) }
+        #expect(requests.withLock { $0 } == 8)
+        for _ in 0..<10 { send(true, fails: true) }
+        #expect(requests.withLock { $0 } == 11)
+        #expect(!full.mayBeTold(.remove, in: store.control))
     }
 
     @Test func `the sender does not traverse the outbox while all breakers are open`() throws {
